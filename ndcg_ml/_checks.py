@@ -88,7 +88,7 @@ def unknown_preset(must: str, got: str, name: str, names: Iterable[str]) -> Valu
 
 
 def one_of(value: object, name: str, allowed: Sequence[str], alternative: str = "") -> None:
-    """Refuse anything but one of these words; `alternative` says what else the caller accepts."""
+    """Refuse anything but one of these words; `alternative` names what else is accepted."""
     if isinstance(value, str) and value in allowed:
         return
     kind = ValueError if isinstance(value, str) else TypeError
@@ -170,7 +170,7 @@ def positive_number(value: object, name: str) -> float:
 
 
 def cutoffs(k: KSpec, flavor: Flavor) -> tuple[tuple[int | None, ...], bool]:
-    """The cut-offs that a caller asked for, and whether they asked for several (a sequence).
+    """Return the cut-offs, and whether several were passed (a sequence).
 
     This is the one rule for cut-offs, everywhere: ``...`` is the flavor's own, None is no cut-off.
 
@@ -218,7 +218,7 @@ def is_ordered_vector(value: object) -> bool:
 
 
 def is_bytes(value: object) -> bool:
-    """Whether this is a sequence of numbers that nobody means as one."""
+    """Whether this is a sequence of numbers, but not meant as one."""
     return isinstance(value, (bytes, bytearray, memoryview))
 
 
@@ -230,7 +230,7 @@ TIES_BY_ID = ("docid", "docid_ascending")
 
 
 def refuse_docid(flavor: Flavor, who: str, because: str) -> None:
-    """Refuse a tie rule by document id where no ids arrive; `because` says why."""
+    """Refuse a tie-breaking rule by document id if there are no ids; `because` says why."""
     if flavor.ties in TIES_BY_ID:
         raise ValueError(
             f"{who} does not support ties={flavor.ties!r} because {because}. Choose another rule: "
@@ -260,7 +260,7 @@ def refuse_column(names: tuple[str, str], shape: Sequence[int], marked: bool, dr
     Parameters
     ----------
     names : (str, str)
-        What the caller calls the two.
+        Names of the two arguments.
     shape : sequence of int
     marked : bool
         Whether a mask was given.
@@ -290,7 +290,7 @@ def refuse_column(names: tuple[str, str], shape: Sequence[int], marked: bool, dr
 
 
 def axis_too_many(name: str, shape: Sequence[int], other: str, other_shape: Sequence[int], drop: str) -> str:
-    """A sentence for two shapes of which one only has one axis of length 1 more than the other, or nothing."""
+    """Return a hint if one shape is the other with a further axis of length 1, or an empty string."""
     for long, longer, shorter in ((name, shape, other_shape), (other, other_shape, shape)):
         if tuple(longer) == (*shorter, 1):
             return f" The last axis of {long} is one too many: pass {drop.format(long)}."

@@ -65,13 +65,13 @@ def prepare(
         As for ``ndcg_score``.
     threads : int, optional
         Threads that the compiled kernel may use in a call; the NumPy kernel uses one. Default: the environment
-        variable NDCG_ML_THREADS, if it is not empty; else OMP_NUM_THREADS or the processors at hand, and one in a call
-        from a thread that is not the main one. Small inputs use one.
+        variable NDCG_ML_THREADS, if it is not empty; otherwise OMP_NUM_THREADS or the available processors, and one in
+        a call from a thread that is not the main one. Small inputs use one.
     kernel : {"auto", "numpy", "compiled"}, default "auto"
-        What ranks: NumPy, or machine code that Numba compiles (``pip install ndcg_ml[fast]``), which takes a second or
-        more once in a process. The values are the same to the last bit. "auto" is what the environment variable
-        NDCG_ML_KERNEL says; else the compiled kernel, if Numba is installed and this process has ranked enough rows to
-        be worth it. ``show_versions()`` says which is in use.
+        The implementation: NumPy, or machine code that Numba compiles (``pip install ndcg_ml[fast]``), which takes a
+        second or more once in a process. The values are bitwise identical. "auto" is the value of the environment
+        variable NDCG_ML_KERNEL; otherwise the compiled kernel, if Numba is installed and this process has ranked enough
+        rows to be worth it. ``show_versions()`` says which is in use.
 
     Returns
     -------
@@ -158,7 +158,7 @@ class Prepared(Generic[V]):
 
         Returns
         -------
-        float, or dict of float by cut-off where several were asked for
+        float, or dict of float by cut-off if there are several
 
         Raises
         ------
@@ -256,7 +256,7 @@ class Prepared(Generic[V]):
         sums = rank and self._ranking.totals(rank, scores, thread_count(self._threads, scores.size))
         if sums is None:
             self._refuse_nan(scores)
-            sums = self._by_numpy(scores)
+            sums = self._rank_by_numpy(scores)
         dcg, ideal = sums
         if ideal is None:
             ideal = self._ideal
@@ -266,7 +266,7 @@ class Prepared(Generic[V]):
                 dcg[lengths < (k or 0), column] = 0.0
         return Totals(ks, self.queries.ids, dcg, ideal, self.queries.weight)
 
-    def _by_numpy(self, scores: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    def _rank_by_numpy(self, scores: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         """DCG of every query, and the ideal that depends on the ranking."""
         flavor, ks, lengths = self.flavor, self.ks, self._graded.ranked.sizes
         average = flavor.ties == "average"

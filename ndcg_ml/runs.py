@@ -713,7 +713,7 @@ class _RunNames:
     row_of: NDArray[np.signedinteger[Any]]
 
     def of(self, rows: IntArray) -> list[Any]:
-        """Those of these rows."""
+        """Return the ids of these rows."""
         return [self.ids.kind.decoded(self.documents[row]) for row in self.row_of[rows].tolist()]
 
 

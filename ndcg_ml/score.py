@@ -68,7 +68,7 @@ def ndcg_score(
     flavor : Flavor or str, default "sklearn"
         Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"lightgbm@10"``.
     k : int, None or sequence of them, optional
-        Cut-off in ranks; None is no cut-off; a sequence computes several from one ranking. Default: the flavor's own.
+        Cut-off in ranks; None uses all ranks; a sequence computes several from one ranking. Default: the flavor's own.
     qid : array-like of shape (n_documents,), optional
         With 1-D input: the query of each row, of any dtype, in any order. In a list, a tuple is one id of several
         parts.
@@ -265,11 +265,11 @@ def evaluate(
         of a query, or is a mapping from query ids. Several columns are sliced one by one; to cross two, pass tuples.
         The index of a pandas object must be that of `y_true`.
     cluster : array-like or mapping, optional
-        What queries belong together (user, topic, session), in the forms of a column of `by`. ``.interval()``,
-        ``.standard_error``, the intervals of slices and ``compare`` then take clusters, not queries, as what chance
-        draws.
+        Groups of related queries (user, topic, session), in the forms of a column of `by`. ``.interval()``,
+        ``.standard_error``, the intervals of slices and ``compare`` then take clusters, not queries, as the
+        sampling units.
     columns : mapping, optional
-        What the columns of the data frame (pandas, polars or pyarrow) are called, such as
+        Names of the columns of the data frame (pandas, polars or pyarrow), such as
         ``{"qid": "user_id", "label": "rating", "score": "prediction"}``. The keys are ``qid``, ``label``, ``score`` and
         ``docno``; without one, the column has that name. ``docno`` may be missing.
 
@@ -390,8 +390,8 @@ def evaluate_ranked(
     TypeError
         `grades` is one list of numbers rather than a list for each query.
     ValueError
-        `judged` has another number of queries than `grades`, or lacks a relevant grade that was retrieved; nothing to
-        evaluate; or as for ``ndcg_score``.
+        `judged` and `grades` differ in their number of queries, or `judged` lacks a relevant grade that was retrieved;
+        nothing to evaluate; or as for ``ndcg_score``.
 
     Warns
     -----

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ndcg_ml._one_line import shown, shown_text
 
 ColumnNames: TypeAlias = "Mapping[str, Hashable]"
-"""What the caller calls the columns ``qid``, ``docno``, ``label`` and ``score``."""
+"""Your names of the columns ``qid``, ``docno``, ``label`` and ``score``."""
 
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 _MEANINGS = ("qid", "docno", "label", "score")
@@ -45,7 +45,7 @@ def is_frame(data: object) -> bool:
 
 
 def column_names(columns: object) -> dict[str, Any]:
-    """The name of every column: the caller's, or else the usual one.
+    """Return the name of every column: yours, otherwise the usual one.
 
     Raises
     ------
@@ -87,9 +87,9 @@ def columns_of(
             raise ValueError(
                 f"columns must name a column of {name} for one thing; got {shown(names[one])} for {one} and {other}."
             )
-    twice = [names[meaning] for meaning in wanted if has.count(names[meaning]) > 1]
-    if twice:
-        raise ValueError(f"{name} as a data frame must have each column once; got {shown(twice[0])} more than once.")
+    repeated = [names[meaning] for meaning in wanted if has.count(names[meaning]) > 1]
+    if repeated:
+        raise ValueError(f"{name} as a data frame must have each column once; got {shown(repeated[0])} more than once.")
     return {meaning: frame[names[meaning]] for meaning in wanted}
 
 

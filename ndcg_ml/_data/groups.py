@@ -65,9 +65,9 @@ class Groups:
     starts : ndarray of int, shape (n_queries,)
         Where each query begins in `order`.
     order : ndarray of int or None
-        The caller's rows, query after query; None where they stand so already.
+        The rows, query after query; None if they are in that order.
     n_rows : int
-        Number of the caller's rows. Rows that no query lists do not take part.
+        Number of all rows. Rows that no query lists are excluded.
     ids : ndarray or None
         The id of each query, where the caller gave ids.
     """
@@ -92,7 +92,7 @@ class Groups:
         return np.arange(self.n_rows) if self.order is None else self.order
 
     def listed(self, values: NDArray[Any]) -> NDArray[Any]:
-        """One value per row of the caller, query by query."""
+        """Arrange one value per row query by query."""
         return values if self.order is None else values[self.order]
 
     def keep(self, flags: NDArray[np.bool_]) -> Groups:

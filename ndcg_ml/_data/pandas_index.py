@@ -30,7 +30,7 @@ class Axes(NamedTuple):
 
 
 def same_rows(arguments: Mapping[str, Any], known: Axes | None = None) -> Axes | None:
-    """The labels that these arguments share, one of them per row; None where none of them has any.
+    """Return the labels that these arguments share, one per row; None if none of them has any.
 
     Parameters
     ----------
@@ -52,11 +52,11 @@ def same_rows(arguments: Mapping[str, Any], known: Axes | None = None) -> Axes |
         if known is None:
             known = mine
         elif len(index) == len(known.index):  # other lengths are refused as such
-            _same(mine, known)
+            _refuse_other_axes(mine, known)
     return known
 
 
-def _same(mine: Axes, known: Axes) -> None:
+def _refuse_other_axes(mine: Axes, known: Axes) -> None:
     if not (mine.index is known.index or mine.index.equals(known.index)):
         at = next(
             (row for row, (one, other) in enumerate(zip(mine.index, known.index, strict=True)) if one != other), 0
@@ -87,14 +87,14 @@ def no_labels(value: Any, name: str, fix: str) -> None:
     if index is None or _counts(index):
         return
     raise ValueError(
-        f"{name} has an index (its first label is {_label(index)}), which may name the queries in another order than "
-        f"that of the rows, and nothing to align it with. {fix}, or pass {name}.to_numpy() if its order is that of the "
+        f"{name} has an index (its first label is {_label(index)}), which may order the queries differently "
+        f"from the rows, and cannot be aligned. {fix}, or pass {name}.to_numpy() if its order is that of the "
         "rows."
     )
 
 
 def by_id(value: Any, name: str, ids: NDArray[Any]) -> Any:
-    """The entry of each query, found by its id in an index or among keys; a value without either, as it is.
+    """Return the entry of each query by its id in an index or among keys; a value without either is returned unchanged.
 
     Parameters
     ----------
@@ -153,6 +153,6 @@ def _counts(index: Any) -> bool:
 def _positions(index: Any, ids: NDArray[Any]) -> NDArray[np.intp]:
     try:
         at: NDArray[np.intp] = np.asarray(index.get_indexer(ids))
-    except (TypeError, ValueError):  # ids of another kind than the labels
+    except (TypeError, ValueError):  # ids and labels differ in type
         at = np.full(ids.size, -1)
     return at

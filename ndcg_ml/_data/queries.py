@@ -1,6 +1,6 @@
-"""What a caller passed about the documents, read once. This is the only room that reads a caller's arrays.
+"""Labels, scores, ids and weights of documents, read once and checked. No other module reads arguments as arrays.
 
-Nothing here knows a flavor: how labels become gains, and scores ranks, is decided elsewhere.
+This does not depend on the flavor: other modules turn labels into gains and scores into ranks.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class Repeats:
 
 
 class DocumentNames(Protocol):
-    """The ids of documents as the caller wrote them."""
+    """The ids of documents as they were passed."""
 
     def of(self, rows: IntArray) -> list[Any]:
-        """Those of these rows."""
+        """Return the ids of these rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,14 +53,14 @@ class NamesInArray:
     ids: NDArray[Any]
 
     def of(self, rows: IntArray) -> list[Any]:
-        """Those of these rows."""
+        """Return the ids of these rows."""
         names = self.ids.reshape(-1)[rows]
         return list(names) if names.dtype.kind in "mM" else names.tolist()  # tolist() makes times integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Queries:
-    """Labels, which rows are one query, and what else is known of documents and queries. Made by ``read``.
+    """Labels, query groups, and further properties of documents and queries. Made by ``read``.
 
     Attributes
     ----------
@@ -72,13 +72,13 @@ class Queries:
         Numbers in the order of the document ids, which is that of their text.
     weight : ndarray of float, shape (n_queries,), or None
     axes : Axes or None
-        The labels of the rows, where the caller's data carry any: scores must have the same.
+        The labels of the rows, if the data carry any: scores must have the same.
     repeats : Repeats or None
-        Documents that a query lists more than once; None where ids tell of none, or there are no ids.
+        Documents that a query lists more than once; None if there are none, or no ids.
     given_order : ndarray of int, shape (n_rows,), or None
-        By which judged rows of a query are sorted for the ``given`` ideal; None where they stand in its order.
+        Sort key of the judged rows of a query for the ``given`` ideal; None if they are in its order.
     names : DocumentNames or None
-        The ids of the documents as the caller wrote them.
+        The ids of the documents as they were passed.
     """
 
     labels: NDArray[Any]
@@ -104,13 +104,13 @@ class Queries:
         query_weight: Weights | None = None,
         whole: bool = True,
     ) -> Queries:
-        """Read what ``ndcg_score`` documents, and refuse what is not that.
+        """Read the arguments of ``ndcg_score``, and refuse invalid ones.
 
         Parameters
         ----------
         whole : bool, default True
-            Whether these are all rows of their data set: False keeps quiet about lists of one document, which pieces
-            of a stream may well be.
+            Whether these are all rows of their data set. If not, lists of one document cause no warning, because
+            pieces of a stream may have them.
 
         Raises
         ------
@@ -148,7 +148,7 @@ class Queries:
 
     @property
     def ids(self) -> NDArray[Any]:
-        """The id of each query; its position, where the caller gave no ids."""
+        """The id of each query; its position if there are no ids."""
         return np.arange(self.n_queries) if self.groups.ids is None else self.groups.ids
 
     def scores(self, y_score: ArrayLike) -> NDArray[Any]:
@@ -219,7 +219,7 @@ def by_sizes(group: Any, n_rows: int) -> Groups:
 
 
 def by_ids(qid: Any, n_rows: int) -> Groups:
-    """From one id per row, of any dtype and in any order; queries stand in order of first appearance."""
+    """From one id per row, of any dtype and in any order; queries are in order of first appearance."""
     ids = ids_as_array(qid)
     if ids.size != n_rows:
         hint = ""
@@ -230,12 +230,12 @@ def by_ids(qid: Any, n_rows: int) -> Groups:
         raise ValueError("qid must hold at least one row; got none. There is nothing to evaluate.")
     if ids.dtype == object:
         codes, unique = _hash_codes(ids)
-        return replace(_by_pieces(codes), ids=unique)
-    return _by_pieces(ids)
+        return replace(_from_runs_of_ids(codes), ids=unique)
+    return _from_runs_of_ids(ids)
 
 
-def _by_pieces(ids: NDArray[Any]) -> Groups:
-    """From ids that can be sorted. Rows of one id that follow each other are a piece; only pieces are sorted."""
+def _from_runs_of_ids(ids: NDArray[Any]) -> Groups:
+    """Group sortable ids. Consecutive rows with the same id are one piece, and only pieces are sorted."""
     new = np.empty(ids.size, dtype=bool)
     new[0] = True
     np.not_equal(ids[1:], ids[:-1], out=new[1:])
@@ -245,7 +245,7 @@ def _by_pieces(ids: NDArray[Any]) -> Groups:
     if (heads[1:] > heads[:-1]).all():  # ids that rise: each query is in one piece
         return whole
     keys = _hash_codes(heads)[0] if heads.dtype.kind in "SU" else heads  # text takes longer to sort than to hash
-    pieces = _by_key(keys)
+    pieces = _stable_argsort(keys)
     ordered = keys[pieces]
     begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
     if begins.size == pieces.size:
@@ -276,8 +276,8 @@ def by_shape(shape: tuple[int, int]) -> Groups:
 # -- ids ---------------------------------------------------------------------------------------------------------------
 
 
-def _by_key(keys: NDArray[Any]) -> IntArray:
-    """A stable argsort: of integers that leave room for a position beside them in 63 bits, in a tenth of the time."""
+def _stable_argsort(keys: NDArray[Any]) -> IntArray:
+    """A stable argsort, in a tenth of the time for integers that fit 63 bits together with a position."""
     if keys.dtype.kind in "iu":
         lowest, room = keys.min(), 63 - keys.size.bit_length()
         if int(keys.max()) - int(lowest) < 1 << room:
@@ -389,9 +389,9 @@ def _doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
 
 
 def _place_as_text(ids: NDArray[Any]) -> IntArray:
-    """Where each of these different integers stands among them in the order of their decimal text.
+    """Return the position of each of these distinct integers in the order of their decimal text.
 
-    An integer is compared as the text that a TREC file has for it, "10" before "9": trec_eval knows ids as text only,
+    An integer is compared as the text that a TREC file has for it, "10" before "9": trec_eval reads ids as text only,
     and pandas makes integers of ids that look like numbers.
     """
     place = np.empty(ids.size, dtype=np.int64)
@@ -404,7 +404,7 @@ def _place_as_text(ids: NDArray[Any]) -> IntArray:
         digits = np.searchsorted(_POWERS, most, side="right") + 1
         if ids.min(initial=0) >= 0 and digits.min(initial=20) == digits.max(initial=20):
             return np.arange(ids.size)
-        # The first 18 digits, filled up with zeros; then the length, then the digit for which 64 bits have no room.
+        # The first 18 digits, filled up with zeros; then the length, then the digit that does not fit 64 bits.
         long = digits == _POWERS.size + 1
         head = np.where(long, most, (np.where(long, 0, most) * 10 + last) * _POWERS[np.where(long, 0, 18 - digits)])
         in_order = np.lexsort((np.where(long, last, 0), digits, head, ids >= 0))
@@ -463,14 +463,14 @@ def mean_row_weight(weight: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.flo
     return mean
 
 
-# -- one argument as an array that the kernel can trust ----------------------------------------------------------------
+# -- one argument as a checked array ----------------------------------------------------------------
 
 
 _PLAIN = (np.dtype(np.float64), np.dtype(np.float32))
 
 
 def _is_plain(value: object) -> TypeGuard[NDArray[Any]]:
-    """Whether this is an array that the functions below would return as it is, which takes them microseconds."""
+    """Whether the functions below would return this array unchanged, which takes them microseconds."""
     return type(value) is np.ndarray and value.dtype in _PLAIN and value.flags.c_contiguous
 
 
@@ -545,7 +545,7 @@ def _flag_array(value: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.boo
     array = plain_array(value, name)
     if array.dtype != bool:
         raise TypeError(
-            f"{name} must be an array of bool, True where the document takes part; got dtype {array.dtype}. "
+            f"{name} must be an array of bool, True if the document is included; got dtype {array.dtype}. "
             f"Write {name}.astype(bool) if it holds 0 and 1."
         )
     if array.shape != shape:

@@ -49,4 +49,4 @@ class Scored:
 
 
 def _left_out() -> None:
-    """What an unpickled evaluation has in place of its documents."""
+    """Stand for the documents in an unpickled evaluation."""

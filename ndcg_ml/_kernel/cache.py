@@ -1,4 +1,4 @@
-"""What was prepared for recent data sets: adapters are called with the same labels again and again."""
+"""Prepared data sets, kept because adapters are called with the same labels repeatedly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Arrays: TypeAlias = "tuple[NDArray[Any] | None, ...]"
 
 
 T = TypeVar("T")
-"""What is prepared from the arrays."""
+"""Result of the preparation."""
 
 
 class _Slot(NamedTuple):
@@ -35,7 +35,7 @@ class Cache(Generic[T]):
     Parameters
     ----------
     slots : int
-        How many data sets are kept.
+        Number of data sets to keep.
     """
 
     def __init__(self, slots: int) -> None:
@@ -53,7 +53,7 @@ class Cache(Generic[T]):
         self.__init__(state["slots"])  # type: ignore[misc]
 
     def prepared(self, arrays: Arrays, make: Callable[[], T]) -> T:
-        """What was prepared from arrays equal to these, or what `make` prepares now."""
+        """Return what was prepared from equal arrays, or the result of `make`."""
         for slot in self._held:
             if all(_equal(mine, theirs) for mine, theirs in zip(slot.arrays, arrays, strict=True)):
                 self._put_first(slot)

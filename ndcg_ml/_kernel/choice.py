@@ -1,4 +1,4 @@
-"""Which of the two kernels a call uses. They give the same bits, so that only the time depends on it."""
+"""The choice of the kernel of a call. Results are bitwise identical, so only the time depends on it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WORTH_COMPILING = 1 << 26
 
 
 class _State:
-    """What this process knows of the compiled kernel."""
+    """The state of the compiled kernel in this process."""
 
     rank: Rank | None = None
     failure: str | None = None
@@ -38,7 +38,7 @@ class _State:
     """Ranked by the NumPy kernel while the compiled one could have been."""
     loading = threading.Lock()
     cut_off: bool = False
-    """Whether this process was forked while another thread compiled: Numba's own locks are held for ever here."""
+    """Whether this process was forked while another thread compiled: Numba's own locks stay locked here."""
 
 
 def chosen_kernel(kernel: object) -> str:
@@ -58,7 +58,7 @@ def chosen_kernel(kernel: object) -> str:
 
 
 def compiled_rank(kernel: str, n_slots: int) -> Rank | None:
-    """The compiled kernel for a call over so many slots, or None where the NumPy kernel is to be used.
+    """Return the compiled kernel for a call over `n_slots` slots, or None for the NumPy kernel.
 
     Under "auto" it is compiled once this process has spent about as much time in the NumPy kernel as compiling takes;
     from then on all calls use it.

@@ -31,7 +31,7 @@ class Ranking:
     Parameters
     ----------
     layout : Groups
-        Its rows stand in the order in which tied ones rank, or in the opposite one, unless ties are averaged.
+        Rows in the order in which tied ones rank, or in reverse, unless ties are averaged.
     gains : ndarray of float, shape (n_rows,), or Coded
     discounts : ndarray of float
         As many as the longest query has ranks.
@@ -41,9 +41,9 @@ class Ranking:
     backwards : bool
         Whether tied rows rank in the opposite order.
     ideal_ks : sequence of int or None
-        Where the ideal is cut that depends on the ranking; none where there is no such ideal.
+        Cut-offs of the ideal that depends on the ranking; empty if there is none.
     recall_depth : int or None
-        That ideal is made of so many documents that rank first.
+        Number of top-ranked documents that this ideal is made of.
     """
 
     def __init__(
@@ -60,14 +60,14 @@ class Ranking:
         self._starts, self._sizes, self._order = layout.starts, layout.sizes, layout.order
         self._codes, self._table, by_row = np.empty(0, dtype=np.uint8), np.empty(0), np.empty(0)
         if isinstance(gains, Coded):
-            self._codes, self._table = _in_order(gains.codes, layout), gains.table
+            self._codes, self._table = _query_by_query(gains.codes, layout), gains.table
         else:
-            by_row = _in_order(gains, layout)
+            by_row = _query_by_query(gains, layout)
         self._gains, self._n_ks, self._has_ideal = by_row, len(ks), bool(ideal_ks)
         self._rule = (discounts, _cuts(ks), average, backwards, _cuts(ideal_ks), recall_depth or 0)
 
     def totals(self, rank: Rank, scores: Scores, threads: int) -> tuple[FloatArray, FloatArray | None] | None:
-        """DCG and that ideal, shape (n_queries, n_cutoffs); None where a score is NaN."""
+        """Return DCG and that ideal, shape (n_queries, n_cutoffs); None if a score is NaN."""
         converted = scores.dtype == np.float64 and scores.flags.aligned
         if not converted and self._order is not None:  # any part may need any row
             scores, converted = _as_float64(scores), True
@@ -119,7 +119,7 @@ class Ranking:
         return [(begin, end) for begin, end in pairwise(cuts) if begin < end]
 
 
-def _in_order(values: NDArray[Any], layout: Groups) -> NDArray[Any]:
+def _query_by_query(values: NDArray[Any], layout: Groups) -> NDArray[Any]:
     return np.ascontiguousarray(layout.listed(values))
 
 

@@ -1,4 +1,4 @@
-"""The kernel in machine code: the same bits as the NumPy kernel, query after query, without Python's lock.
+"""The kernel in machine code: bitwise identical to the NumPy kernel, query after query, without Python's lock.
 
 This file needs Numba, and importing it compiles it (or reads what was compiled before): see ``choice``.
 
@@ -6,7 +6,7 @@ A query's scores are read twice. The first pass keeps the largest score of each 
 largest of these is at most the d-th score of the query. The second pass keeps the documents above that bound, which
 are few more than d, and only these are sorted. Scores at the bound itself, one tied run, are never sorted.
 Short lists of about one length are ranked side by side, a list in each lane of the vector registers: the place of a
-document is how many stand before it, which takes no branch.
+document is the number of documents before it, which takes no branch.
 Every sum is added in the order of the ranks or rows, whatever the number of threads.
 """
 
@@ -26,15 +26,15 @@ Codes = NDArray[np.uint8]
 
 # Sorted by insertion up to the first of these lengths, by counting up to the second, by buckets beyond.
 _INSERT, _COUNT = 6, 32
-# A power of two of lanes, at least so many and at least so many per rank needed: with fewer the bound is too low, and
-# too many documents pass it.
+# Number of lanes: a power of two, with a minimum in all and per rank needed. With fewer the bound is too low, and too
+# many documents pass it.
 _FEWEST_LANES, _LANES_PER_RANK = 16, 1.6
 # Lists are sorted whole unless they have this many documents per lane, and for the square of the lanes.
 _PER_LANE, _PER_PAIR_OF_LANES = 2, 1 / 64
 # In lists from this length on, stretches without a document above the bound are stepped over.
 _LONG, _STRETCH = 1024, 64
-# Lists up to the first of these lengths are ranked side by side: at most so many at once, all of them of one of so many
-# ranges of lengths.
+# Lists up to the first of these lengths are ranked in parallel lanes: at most the second number at once, from one of
+# the third number of ranges of lengths.
 _SHORT, _ABREAST, _RANGES = 32, 64, 8
 # Moves per document after which sorting by buckets gives up, because the scores are too uneven for it.
 _MOVES = 8
@@ -57,7 +57,7 @@ def _compiled(function: Callable[..., bool]) -> Any:
     """Compiled now, and kept in a file where there is a folder to write to."""
     try:
         return njit(_SIGNATURE, cache=True, **_OPTIONS)(function)
-    except Exception:  # no such folder, or a file that cannot be read; what else is wrong comes up again
+    except Exception:  # no such folder, or an unreadable file; other errors are raised again
         return njit(_SIGNATURE, **_OPTIONS)(function)
 
 
@@ -121,7 +121,7 @@ def _sort(
         for i in range(n):
             _insert(scores[i], gains[i], i, best, best_gains)
         return
-    # Some more: the place of each is how many stand before it, which counts without a branch.
+    # Some more: the place of each is the number of documents before it, which needs no branch.
     if n <= _COUNT:
         for i in range(n):
             x = scores[i]
@@ -203,8 +203,8 @@ def _candidates(
     """The documents above some score, in their order; and, if these are too few, the run of documents of that score.
 
     Their order is that of the rows, or with `backwards` the opposite one. NaN is above any score. Returns how many are
-    above, how many are in the run, and their mean gain if that is asked for. The gains of the first of the run follow
-    in `kept_gains`, as many as fill `depth` ranks.
+    above, the size of the tie group, and its mean gain if `average` is set. The gains of its first documents follow
+    in `kept_gains`, up to `depth` ranks.
     """
     # A bound that at least `depth` documents reach: the depth-th largest of the maxima of the lanes. Short lists are
     # not worth a pass for it, and all their documents are kept.
@@ -230,7 +230,7 @@ def _candidates(
             x = scores[at + i]
             kept[above], kept_gains[above] = x, gains[gains_at + i]
             above += not (x <= bound)
-        # Tied documents rank in the order in which they stand here.
+        # Tied documents rank in this order.
         if backwards:
             for i in range(above // 2):
                 other = above - 1 - i
@@ -305,7 +305,7 @@ def _expected_gains(
 
 @_PART
 def _places(scores: FloatArray, rows: int, lanes: int, before: IntArray, places: IntArray) -> None:
-    """How many scores of a lane stand before each: larger ones, and equal ones of an earlier row."""
+    """Count the scores of a lane before each: larger ones, and equal ones of an earlier row."""
     # One function for all rows, because the compiler makes vector code of these loops in this form, and not of others.
     for row in range(rows):
         x = row * lanes
@@ -349,7 +349,7 @@ def _side_by_side(
     dcg: FloatArray,
 ) -> bool:
     """DCG at each cut-off of the first `lanes` of these queries, which are short; False where a score is NaN."""
-    # A list in each lane. A lane that is shorter than others ends with NaN, which stands before nothing.
+    # A list in each lane. A shorter lane ends with NaN, which is before nothing.
     rows, depth = 0, 0
     for lane in range(lanes):
         rows = max(rows, sizes[queries[lane]])
@@ -388,7 +388,7 @@ def _side_by_side(
                 _expected_gains(best, best_gains, n, min(depth, n), True, 0, out)
                 for i in range(min(depth, n)):
                     sums[i * lanes + lane] = out[i]
-    # DCG down to each rank, in the place of its gain. A sum begins at 0, so that a gain of -0 does not leave its sign.
+    # DCG down to each rank replaces its gain. A sum begins at 0, so that a gain of -0 does not leave its sign.
     for lane in range(lanes):
         sums[lane] = 0.0 + sums[lane] * discounts[0]
     for i in range(1, depth):
@@ -481,7 +481,7 @@ def rank(
     ----------
     scores : ndarray of float, shape (n_rows,)
     order : ndarray of int
-        The rows, query after query; empty where they stand so already.
+        The rows, query after query; empty if they are in that order.
     codes : ndarray of uint8
         In that order, the number of each row's gain in `gains`; or empty.
     gains : ndarray of float
@@ -495,12 +495,12 @@ def rank(
     average : bool
         Whether tied documents share their mean gain; otherwise they rank in their order.
     backwards : bool
-        Whether that is the opposite of the order in which they stand here.
+        Whether tied rows rank in reverse.
     ideal_cuts : ndarray of int, shape (n_cutoffs,) or (0,)
-        Where the ideal is cut that depends on the ranking; empty where there is no such ideal.
+        Cut-offs of the ideal that depends on the ranking; empty if there is none.
     recall_depth : int
-        That ideal is made of so many documents that rank first; 0 where it is the best order of the expected gains
-        down to each cut.
+        Number of top-ranked documents that this ideal is made of; 0 if it is the best order of the expected gains
+        down to each cut-off.
     dcg, ideal : ndarray of float, shape (n_queries * n_cutoffs,)
         Zeros, which are written to.
     """
@@ -573,7 +573,7 @@ def rank(
             kept[i] = total
         for c in range(cuts.size):
             dcg[query * cuts.size + c] = kept[min(cuts[c], n) - 1]
-        # The ideal of what ranks first: the gains of those documents, or below the expected gains above, re-sorted.
+        # The ideal of the top-ranked documents: their gains, or below the expected gains above, re-sorted.
         if recall_depth > 0:
             depth = min(recall_depth, n)
             _expected_gains(best, best_gains, above, min(above, depth), average, depth, out)

@@ -1,4 +1,4 @@
-"""What labels mean under a flavor, and gains and discounts as numbers: the only home of these rules in NumPy."""
+"""Rules of a flavor for labels, and its gains and discounts: the only NumPy implementation of these rules."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WIDE = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graded:
-    """Queries under a flavor's rules for labels: which documents take part, and what each of them gains.
+    """Queries under a flavor's rules for labels: the documents that are included, and their gains.
 
     The three layouts hold the same queries; where nothing is left out, they are one object.
 
@@ -41,7 +41,7 @@ class Graded:
     ranked : Groups
         Those that are ranked.
     row_gains : ndarray of float, shape (n_rows,), or Coded
-        The gain of every row; of an excluded row, 0 or (coded) anything.
+        The gain of every row; for an excluded row 0, or if coded any value.
     relevant : ndarray of bool, shape (n_rows,), or Coded
         Which rows gain more than 0, ranked or not.
     """
@@ -58,7 +58,7 @@ class Graded:
         return full(self.row_gains)
 
     def n_relevant(self) -> IntArray:
-        """How many judged rows of each query gain more than 0."""
+        """Number of judged rows of each query with a gain above 0."""
         flags = self.relevant.full() if isinstance(self.relevant, Coded) else self.relevant
         return self.judged.per_query(np.add, flags.astype(np.float64), 0.0).astype(np.int64)
 
@@ -112,8 +112,8 @@ def _rules(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[Groups, 
             n = int(judged.listed(negative).sum())
             raise ValueError(
                 f"y_true must be >= 0 under negative='raise'; got {n} negative labels, the lowest {lowest}. "
-                f"Shift the grades, or use a flavor such as {flavor.replace(negative='zero').short_text!r} or with "
-                "negative='drop' or 'allow'."
+                "If they mark padding, pass mask=. Otherwise use a flavor such as "
+                f"{flavor.replace(negative='zero').short_text!r} or with negative='drop' or 'allow'."
             )
         graded = judged.keep(~negative)
         if flavor.negative == "drop":
@@ -154,9 +154,9 @@ def _check_grades(flavor: Flavor, labels: FloatArray, graded: Groups) -> None:
 
 
 def _coded(flavor: Flavor, labels: NDArray[Any], groups: Groups) -> Coded | None:
-    """Gains as a byte per row and a table, where the lists are wide and all labels whole grades.
+    """Gains as a byte per row and a table, if the lists are wide and all labels integers.
 
-    None where they are not, and wherever a rule of the flavor may have to refuse a label: the way by floats says why.
+    None otherwise, and if a rule of the flavor may refuse a label: the conversion to floats then says why.
     """
     if labels.size < _WIDE * groups.n_queries:
         return None
@@ -168,7 +168,7 @@ def _coded(flavor: Flavor, labels: NDArray[Any], groups: Groups) -> Coded | None
     beyond_table = isinstance(flavor.gain, tuple) and flavor.off_table == "raise" and highest >= len(flavor.gain)
     if beyond_table or (flavor.top_label is not None and highest > flavor.top_label):
         return None
-    if groups.order is not None:  # a row that takes no part has whatever code there is
+    if groups.order is not None:  # excluded rows get arbitrary codes
         np.minimum(codes, highest, out=codes)
     grades = np.arange(highest + 1.0)
     if callable(flavor.gain):  # a function may not know the grades that do not occur
@@ -225,7 +225,7 @@ def all_whole(values: FloatArray) -> bool:
 
 
 def gain(flavor: Flavor, grades: FloatArray) -> FloatArray:
-    """The gain of each grade. A grade beyond the end of a gain table gains 0."""
+    """Return the gain of each grade. A grade beyond the end of a gain table has gain 0."""
     if isinstance(flavor.gain, tuple):
         table = np.append(flavor.gain, 0.0)
         return table[np.minimum(grades, len(flavor.gain)).astype(np.intp)]

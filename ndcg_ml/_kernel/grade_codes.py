@@ -88,12 +88,12 @@ def taken(gains: Gains, at: NDArray[np.integer[Any]]) -> FloatArray:
 
 
 def codes_of(labels: NDArray[Any], order: NDArray[np.int64] | None) -> Codes | None:
-    """Labels as bytes; None where one of the rows in `order` (None: all rows) is no whole grade from 0 to ``HIGHEST``.
+    """Labels as bytes; None if one of the rows in `order` (None: all rows) is not an integer from 0 to ``HIGHEST``.
 
     Other rows get any code.
     """
     codes = _read(labels)
-    if codes is None and order is not None:  # a row that takes no part may hold anything
+    if codes is None and order is not None:  # excluded rows may hold anything
         listed = _read(labels[order])
         if listed is not None:
             codes = np.zeros(labels.size, dtype=np.uint8)
@@ -107,8 +107,7 @@ def _read(labels: NDArray[Any]) -> Codes | None:
     for at in range(0, labels.size, _PART):
         part, codes = labels[at : at + _PART], out[at : at + _PART]
         if whole:
-            # The OR of whole numbers is in range only if all of them are. Where it is not, the least and the largest
-            # of them decide.
+            # The OR of integers is in range only if all of them are. Otherwise the smallest and largest decide.
             if not 0 <= np.bitwise_or.reduce(part) <= HIGHEST and not (part.min() >= 0 and part.max() <= HIGHEST):
                 return None
             np.copyto(codes, part, casting="unsafe")

@@ -49,7 +49,7 @@ _FEW = 32
 
 
 def fill(groups: Groups, gains: Gains) -> list[Filled]:
-    """The blocks of a layout with the gains in their slots; padding gains 0."""
+    """Return the blocks of a layout with the gains in their slots; padding has gain 0."""
     return [(block, _gathered_gains(block, gains)) for block in groups.blocks()]
 
 
@@ -62,7 +62,7 @@ def _gathered_gains(block: Block, gains: Gains) -> Gains:
 def gathered(blocks: Sequence[Filled], scores: Scores) -> Iterator[tuple[Block, Gains, Scores]]:
     """Each block with its gains and its scores, padded slots below every document."""
     floor = None
-    bottom = scores.size > 0 and np.fmin.reduce(scores) == -np.inf  # rows that take no part may be NaN
+    bottom = scores.size > 0 and np.fmin.reduce(scores) == -np.inf  # excluded rows may be NaN
     if bottom and not _finite_below_floor(scores):
         floor, bottom = scores.dtype.type(_FLOOR), False
     for block, gains in blocks:
@@ -80,7 +80,7 @@ def _finite_below_floor(scores: Scores) -> bool:
 
 
 def depth(ks: Cutoffs, width: int) -> int:
-    """How many ranks of a list of this width the cut-offs reach."""
+    """Number of ranks of a list of this width that the cut-offs reach."""
     return max(width if k is None else min(k, width) for k in ks)
 
 
@@ -96,7 +96,7 @@ def dcg(at_rank: FloatArray, discounts: FloatArray, ks: Sequence[int | None]) ->
     """DCG at each cut-off, shape (n_rows, n_cutoffs), from the gains at ranks 1, 2, ...
 
     With several tables of discounts, shape (n_tables, n_ranks), the result is (n_rows, n_tables, n_cutoffs). The
-    terms are added from the first rank on, as in the compiled kernel, so that the two give the same bits.
+    terms are added from the first rank on, as in the compiled kernel, so that the two are bitwise identical.
     """
     width = at_rank.shape[1]
     depths = [width if k is None else min(k, width) for k in ks]
@@ -120,7 +120,7 @@ def dcg(at_rank: FloatArray, discounts: FloatArray, ks: Sequence[int | None]) ->
 
 
 def in_tie_order(groups: Groups, flavor: Flavor, gains: Gains, doc_id: IntArray | None) -> Groups:
-    """The layout with rows arranged so that, where ties are not averaged, tied rows rank in the order they stand."""
+    """Arrange the rows of a layout so that tied rows rank in their order, unless ties are averaged."""
     if flavor.ties == "last":
         return groups.reversed()
     if flavor.ties == "best":
@@ -216,7 +216,7 @@ def _stable_order(keys: Scores) -> tuple[NDArray[np.intp], Scores]:
     width = keys.shape[1]
     # The key goes into the upper half of an integer and the slot into the lower, so that no two are equal.
     with np.errstate(over="ignore"):
-        bits = (keys.astype(np.float32) + np.float32(0)).view(np.int32)  # adding 0 makes -0.0 and 0.0 the same bits
+        bits = (keys.astype(np.float32) + np.float32(0)).view(np.int32)  # adding 0 turns -0.0 into 0.0
     bits ^= (bits >> 31) & 0x7FFFFFFF  # now the order of the integers is that of the floats
     packed = bits.astype(np.int64)
     packed <<= 32
@@ -228,7 +228,7 @@ def _stable_order(keys: Scores) -> tuple[NDArray[np.intp], Scores]:
     packed += first
     order = packed.astype(np.intp, copy=False)  # an index has 32 bits in WebAssembly
     ordered = keys.reshape(-1).take(order)
-    # Keys that differ beyond float32 may stand the wrong way round, and only rows with such keys are worth an argsort.
+    # Keys that differ beyond float32 may be in the wrong order, and only rows with such keys are sorted again.
     wrong = ordered[:, 1:] < ordered[:, :-1]
     if wrong.any():
         rows = np.flatnonzero(wrong.any(axis=1))
@@ -263,7 +263,7 @@ def _run_means(ordered: Scores, at_rank: FloatArray) -> FloatArray:
 
 
 def tied_documents(blocks: Sequence[Filled], scores: Scores, n_queries: int) -> IntArray:
-    """How many documents of each query share their score with another document of the query."""
+    """Number of documents of each query that share their score with another one."""
     counts = np.zeros(n_queries, dtype=np.int64)
     for block, _, ranked in gathered(blocks, scores):
         tied = _tied(np.sort(-ranked, axis=1))
@@ -284,7 +284,7 @@ def ideal(
     table: FloatArray,
     blocks: Callable[[], Sequence[Filled]] | None = None,
 ) -> FloatArray | None:
-    """Ideal DCG of each query at each cut-off; None where it depends on the ranking.
+    """Return the ideal DCG of each query at each cut-off; None if it depends on the ranking.
 
     ``local`` does, and ``recall`` with a depth: see ``ideal_of_ranking``.
 
@@ -313,9 +313,9 @@ def ideal(
     source = graded.ranked if flavor.ideal == "recall" else graded.judged
     gains = graded.row_gains
     # The blocks of the ranking were gathered already, so they are used again where they hold the same documents.
-    # Coded padding is told from documents; a float of 0 is not, which only a gain below 0 would bring to light.
-    alike = isinstance(gains, Coded) or gains.min(initial=0.0) >= 0
-    shared = flavor.ideal != "given" and source is graded.ranked and alike
+    # Coded padding differs from documents; a float of 0 does not, which matters only if a gain is below 0.
+    no_negative = isinstance(gains, Coded) or gains.min(initial=0.0) >= 0
+    shared = flavor.ideal != "given" and source is graded.ranked and no_negative
     pool: Iterable[Filled | Block] = blocks() if shared and blocks is not None else source.blocks()
     n_ranked = graded.ranked.sizes
     out = np.zeros((source.n_queries, *table.shape[:-1], len(ks)))
@@ -338,7 +338,7 @@ def ideal(
 
 
 def _pool_gains(block: Block, gains: Gains) -> Gains:
-    """The gains of a block whose padding is told from documents."""
+    """Return the gains of a block, with padding that differs from documents."""
     return _gathered_gains(block, gains) if isinstance(gains, Coded) else block.gather(gains, -np.inf)
 
 

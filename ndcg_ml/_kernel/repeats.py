@@ -1,8 +1,8 @@
 """Documents that a query lists more than once: refused, credited once, or credited at each of their ranks.
 
-This is settled before the kernel, in gains and scores, so that no kernel knows of it. A document's copies have one
-label, so they are alike: under ``duplicates="first"`` one of them has the gain and the others 0, and whichever scores
-a ranking brings, the best of theirs is given to the one with the gain.
+Gains and scores are changed before the kernel, which needs no rule for it. A document's copies have one
+label, so they are interchangeable: under ``duplicates="first"`` one of them has the gain and the others 0, and
+whichever scores a ranking brings, the best of theirs is given to the one with the gain.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class CreditedOnce:
         out = scores.astype(np.float64)
         if np.isnan(out[self.rows]).any():  # the caller refuses NaN, which must not become a rank
             return scores
-        if not self.average:  # a copy must not tie with other documents in the place of another one: no ties at all
+        if not self.average:  # a copy must not tie with other documents in place of another one: no ties at all
             order = np.lexsort((-out[self.rows], self.query))
             out[self.rows[order]] = -np.arange(order.size, dtype=np.float64)
         copies = self.copies

@@ -1,4 +1,4 @@
-"""How many threads the compiled kernel may use, and sharing out their work among them."""
+"""The number of threads of the compiled kernel, and the division of work among them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _WORTH_A_THREAD = 1 << 17
 _MOST = 1 << 10
 
 
-def thread_count(asked: int | None, n_slots: int) -> int:
+def thread_count(requested: int | None, n_slots: int) -> int:
     """Threads for a call over this many slots.
 
-    What the caller asked for; else the variable NDCG_ML_THREADS; else OMP_NUM_THREADS, which joblib sets in its worker
-    processes so that they do not overrun the machine, or the processors this process may use. A call that is made from
-    a thread other than the main one stays in it, unless the caller asked: somebody is sharing out work already.
+    The requested count; otherwise the variable NDCG_ML_THREADS; otherwise OMP_NUM_THREADS, which joblib sets in its
+    worker processes so that they do not overload the machine, or the processors this process may use. A call from
+    another thread than the main one stays in it, unless a count is requested, because work is already divided.
     """
-    limit, useful = asked, n_slots // _WORTH_A_THREAD
+    limit, useful = requested, n_slots // _WORTH_A_THREAD
     if limit is None:
         named = os.environ.get("NDCG_ML_THREADS")
         if named:  # an empty variable counts as none
@@ -64,7 +64,7 @@ def _processors() -> int:
 class ForkableLock:
     """A lock that a forked process has open, even where another thread of the parent held it at that moment.
 
-    What it guards must be replaced in one step, so that a child never sees it half changed.
+    The guarded value must be replaced in one step, so that a child never sees it half changed.
     """
 
     def __init__(self) -> None:
@@ -111,9 +111,9 @@ def in_threads(work: Callable[[Iterable[T]], None], items: Sequence[T], n_thread
     try:
         work(shared)
     finally:
-        begun = [other for other in others if not other.cancel()]  # the rest would find nothing to do
-        wait(begun)
-    for other in begun:
+        started = [other for other in others if not other.cancel()]  # the rest have nothing to do
+        wait(started)
+    for other in started:
         other.result()
 
 

@@ -36,13 +36,13 @@ def empty_queries(ideal: FloatArray, flavor: Flavor, ids: NDArray[Any]) -> BoolA
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Totals:
-    """What ranking found, for every query at every cut-off: averaged under any rule for empty queries and means.
+    """DCG and ideal DCG of every query at every cut-off, to be averaged under any rule for empty queries.
 
     Attributes
     ----------
     ks : tuple of int or None, length n_cutoffs
     ids : ndarray, shape (n_queries,)
-        The query's id; its position, where the caller gave no ids.
+        The query's id; its position if there are no ids.
     dcg, ideal : ndarray of float, shape (n_queries, n_cutoffs)
         DCG and ideal DCG.
     weight : ndarray of float, shape (n_queries,), or None
@@ -77,7 +77,7 @@ class Totals:
         return ndcg, empty
 
     def addends(self, flavor: Flavor) -> Addends:
-        """What each query adds to the sums whose ratio is the value."""
+        """The terms of each query in the sums whose ratio is the value."""
         parts, n_empty = self._parts(flavor)
         at_column = {column: (part, row) for part in parts for row, column in enumerate(part.columns)}
         ordered = [at_column[column] for column in range(n_empty.size)]
@@ -85,7 +85,7 @@ class Totals:
         return Addends(numerator, denominator, len(self.dcg), n_empty)
 
     def sums(self, flavor: Flavor) -> Sums:
-        """What these queries add to a mean over more of them."""
+        """The sums of these queries, for a mean over more of them."""
         addends = self.addends(flavor)
         numerator, denominator = (np.array([column.sum() for column in side], dtype=float) for side in addends[:2])
         return Sums(numerator, denominator, addends.n_queries, addends.n_empty)
@@ -93,7 +93,7 @@ class Totals:
     def ratios(self, flavor: Flavor) -> FloatArray:
         """The value at each cut-off; nan where there is nothing to average.
 
-        That is so where no query weighs anything, and under ``empty="skip"`` where all that do are empty.
+        That is so if all weights are 0, and under ``empty="skip"`` if all queries with a weight are empty.
         """
         if not len(self.dcg) or (self.weight is not None and not self.weight.any()):
             return np.full(len(self.ks), math.nan)
@@ -109,7 +109,7 @@ class Totals:
         weight = np.ones(len(ndcg)) if self.weight is None else self.weight
         weighted = weight > 0
         parts = []
-        for columns in _alike(empty):
+        for columns in _group_columns(empty):
             counted = ~empty[:, columns[0]]
             if flavor.aggregate == "micro":
                 counted &= weighted  # a weight of 0 must not meet an infinite gain
@@ -132,7 +132,7 @@ class Totals:
         return self.sums(flavor).values(flavor)
 
     def finite_values(self, flavor: Flavor) -> list[float | None]:
-        """The value at each cut-off, or None where the flavor's rules leave it undefined.
+        """The value at each cut-off, or None if it is undefined under the flavor's rules.
 
         ``empty="raise"`` or nan meets an empty query; or ``empty="skip"`` meets nothing else.
         """
@@ -197,8 +197,8 @@ class _Part(NamedTuple):
         return self.upper.sum(axis=1), self.lower.sum(axis=1)
 
 
-def _alike(empty: BoolArray) -> list[list[int]]:
-    """The columns, those with the same empty queries together."""
+def _group_columns(empty: BoolArray) -> list[list[int]]:
+    """Group columns by their empty queries."""
     columns = list(range(empty.shape[1]))
     if not columns or (empty == empty[:, :1]).all():
         return [columns]
@@ -209,7 +209,7 @@ def _alike(empty: BoolArray) -> list[list[int]]:
 
 
 class Addends(NamedTuple):
-    """What each query adds to the sums whose ratio is the value.
+    """The terms of each query in the sums whose ratio is the value.
 
     Attributes
     ----------
@@ -228,7 +228,7 @@ class Addends(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
-    """What a set of queries adds to the mean: sums of disjoint sets of queries add up to those of all.
+    """The sums of a set of queries: those of disjoint sets add up to those of all.
 
     Attributes
     ----------
@@ -259,7 +259,7 @@ class Sums:
         EmptyQueryError
             There is nothing to average.
         ValueError
-            No query weighs anything.
+            All weights are 0.
         """
         if flavor.empty == "skip" and not (self.denominator > 0).all():
             raise EmptyQueryError(

@@ -182,8 +182,8 @@ def test_a_prepared_object_whose_arrays_are_memory_maps(compiled, tmp_path):
 def used(prepared, scores, monkeypatch):
     """The kernel that a call uses."""
     seen = []
-    by_numpy = type(prepared)._by_numpy
-    monkeypatch.setattr(type(prepared), "_by_numpy", lambda *each: seen.append("numpy") or by_numpy(*each))
+    by_numpy = type(prepared)._rank_by_numpy
+    monkeypatch.setattr(type(prepared), "_rank_by_numpy", lambda *each: seen.append("numpy") or by_numpy(*each))
     prepared(scores)
     return seen or ["compiled"]
 

@@ -60,7 +60,7 @@ def test_byte_order(rows):
     names = names_of([each for _, each in rows])
     some = np.arange(0, len(rows), 2)
     topic = np.array([rows[i][0] for i in some], dtype=np.int64)
-    assert [rows[i] for i in names.in_byte_order(topic, some)] == sorted(rows[i] for i in some)
+    assert [rows[i] for i in names.order_by_bytes(topic, some)] == sorted(rows[i] for i in some)
 
 
 def test_hashes_tell_ids_that_are_almost_equal_apart():
@@ -73,7 +73,7 @@ def test_hashes_tell_ids_that_are_almost_equal_apart():
 
 def test_an_id_stands_before_the_same_with_nuls_after_it():
     names = names_of([b"a\0\0", b"a\0", b"a", b""])
-    assert names.in_byte_order(np.zeros(4, dtype=np.int64), np.arange(4)).tolist() == [3, 2, 1, 0]
+    assert names.order_by_bytes(np.zeros(4, dtype=np.int64), np.arange(4)).tolist() == [3, 2, 1, 0]
 
 
 LONG = [b"p" * 64 + end for end in (b"c", b"a", b"b", b"aa", b"")]
@@ -83,7 +83,7 @@ LONG = [b"p" * 64 + end for end in (b"c", b"a", b"b", b"aa", b"")]
 def test_ids_that_differ_beyond_their_columns_are_in_order_in_every_topic(first):
     topic = np.array([first, first, *np.repeat([3, 4], len(LONG)), 5])
     names = names_of([b"z", b"a", *LONG, *LONG, b"b"])
-    ordered = names.in_byte_order(topic, np.arange(13))
+    ordered = names.order_by_bytes(topic, np.arange(13))
     assert topic[ordered].tolist() == topic.tolist()
     assert [names[row] for row in ordered] == [b"a", b"z", *sorted(LONG), *sorted(LONG), b"b"]
 
@@ -91,7 +91,7 @@ def test_ids_that_differ_beyond_their_columns_are_in_order_in_every_topic(first)
 def test_ids_that_differ_beyond_their_columns_are_told_apart():
     names = names_of([LONG[0], LONG[1], LONG[1], LONG[0], b"p" * 64, LONG[3]])
     assert names.changes().tolist() == [0, 1, 3, 4, 5]
-    assert names.same(np.arange(5), np.arange(1, 6)).tolist() == [False, True, False, False, False]
+    assert names.are_equal(np.arange(5), np.arange(1, 6)).tolist() == [False, True, False, False, False]
     assert earlier(np.array([0, 0, 0, 0, 0, 0]), names).tolist() == [-1, -1, 1, 0, -1, -1]
     assert earlier(np.array([0, 0, 1, 0, 1, 1]), names).tolist() == [-1, -1, -1, 0, -1, -1]
     assert names.long_rows(slice(1, 4)) == [1, 2, 3]

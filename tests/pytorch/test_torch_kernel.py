@@ -427,7 +427,7 @@ def test_every_kind_of_call_has_the_same_value(case):
 @pytest.mark.filterwarnings(
     "ignore::torch.jit.TracerWarning", "ignore:.*torch.jit:DeprecationWarning", "ignore:.*torch.jit:FutureWarning"
 )
-def test_a_number_worked_out_by_numpy_is_never_a_constant_of_a_trace():
+def test_a_number_worked_out_rank_by_numpy_is_never_a_constant_of_a_trace():
     traced = torch.jit.trace(ndcg, (SCORES, LABELS), check_trace=False)
     assert traced(-SCORES, LABELS).item() == pytest.approx(ndcg(-SCORES, LABELS).item(), rel=1e-12)
     with pytest.raises(RuntimeError, match="tracing tensor"):  # the search for refused data looks at values
