@@ -215,10 +215,6 @@ class Prepared(Generic[V]):
         return numpy_kernel.fill(self._layout, self._graded.row_gains)
 
     @cached_property
-    def _whole(self) -> bool:
-        return self.flavor.ties == "average" and numpy_kernel.add_exactly(self._graded.row_gains)
-
-    @cached_property
     def _ranking(self) -> Ranking:
         flavor = self.flavor
         backwards = flavor.ties == "last"  # the kernel reads the rows backwards
@@ -234,8 +230,7 @@ class Prepared(Generic[V]):
         )
 
     def _scores(self, y_score: ArrayLike) -> NDArray[Any]:
-        # Under float32 scores are one wherever float32 makes them so.
-        scores = self.queries.scores(y_score, exact=self.flavor.score_dtype == "float64")
+        scores = self.queries.scores(y_score)
         if self.flavor.score_dtype == "float32" and scores.dtype != np.float32:
             with np.errstate(over="ignore", invalid="ignore"):  # large scores; signalling NaNs
                 scores = scores.astype(np.float32)
@@ -277,14 +272,13 @@ class Prepared(Generic[V]):
         average = flavor.ties == "average"
         dcg = np.zeros((lengths.size, len(ks)))
         ideal = np.zeros_like(dcg) if self._ideal is None else None
-        space = numpy_kernel.Workspace(self._whole)
-        for block, gains, ranked in numpy_kernel.gathered(self._blocks, scores, space):
+        for block, gains, ranked in numpy_kernel.gathered(self._blocks, scores):
             depth = numpy_kernel.depth(ks, block.shape[1])
-            at_rank = numpy_kernel.expected_gains(ranked, gains, depth, average, space)
+            at_rank = numpy_kernel.expected_gains(ranked, gains, depth, average)
             dcg[block.queries] = numpy_kernel.dcg(at_rank, self._discounts, ks)
             if ideal is not None:
                 ideal[block.queries] = numpy_kernel.ideal_of_ranking(
-                    flavor, ks, self._discounts, ranked, gains, at_rank, lengths[block.queries], space
+                    flavor, ks, self._discounts, ranked, gains, at_rank, lengths[block.queries]
                 )
         return dcg, ideal
 

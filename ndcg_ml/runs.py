@@ -426,8 +426,7 @@ class AlignedRun:
     y_true : ndarray of float64
         Grades; NaN is an unjudged document.
     y_score : ndarray of float64
-        Scores, of the retrieved documents alone; the others hold 0. A ranked list scores 0, -1, -2, ... Integers beyond
-        2^53, which float64 would make one, stay integers of 64 bits.
+        Scores, of the retrieved documents alone; the others hold 0. A ranked list scores 0, -1, -2, ...
     retrieved : ndarray of bool
     doc_id : ndarray of int
         For a retrieved document, the place of its id among those of its topic in byte order, counted from 10^9 so that

@@ -33,6 +33,8 @@ SWITCHES: dict[str, list[Any]] = {
     "score_dtype": ["float64", "float32"],
     "discount": ["log2", "jarvelin", "reciprocal", "ln"],
 }
+# Presets that came after the numbers were frozen: drawn problems must stay the same.
+_ADDED = {"ydf", "river"}
 # Differences between the recorded commits that are meant: a pattern of "route: before -> after", and why.
 INTENDED: list[tuple[str, str]] = [
     (
@@ -44,6 +46,8 @@ INTENDED: list[tuple[str, str]] = [
         "limits and p allow for few changed queries; unchanged is a verdict; random signs",
     ),
     (r"^interval: ", "the default is the bounded interval below 30 queries, near a bound and under heavy weights"),
+    (r"^explain: ", "switches are taken in order if a mixture of the two flavors is undefined"),
+    (r"^(ydf|river): absent -> ", "a new preset"),
 ]
 
 
@@ -87,7 +91,8 @@ class Problem:
 def drawn(number: int) -> Problem:
     """Draw one problem; the same at every commit."""
     rng = np.random.default_rng(number)
-    flavor = PRESETS[sorted(PRESETS)[number % len(PRESETS)]]
+    names = sorted(set(PRESETS) - _ADDED)
+    flavor = PRESETS[names[number % len(names)]]
     for switch in rng.permutation(sorted(SWITCHES))[: number % 3]:
         choice = SWITCHES[switch][rng.integers(len(SWITCHES[switch]))]
         try:

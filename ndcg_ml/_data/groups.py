@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,16 +43,11 @@ class Block:
     padding: IntArray | None
     shape: tuple[int, int]
 
-    def gather(
-        self, values: NDArray[Any], fill: float, room: Callable[[tuple[int, int], Any], NDArray[Any]]
-    ) -> NDArray[Any]:
-        """The values of the block's rows, to be read only: a view of them, or in `room(shape, dtype)` a copy.
-
-        Padded slots hold `fill`.
-        """
+    def gather(self, values: NDArray[Any], fill: float) -> NDArray[Any]:
+        """Return the values of the block's rows, a view or a copy, to be read only. Padded slots hold `fill`."""
         if isinstance(self.rows, slice):
             return values[self.rows].reshape(self.shape)
-        out = room(self.shape, values.dtype)
+        out = np.empty(self.shape, dtype=values.dtype)
         values.take(self.rows, out=out, mode="clip")  # any other mode would go through a buffer
         if self.padding is not None:
             out.reshape(-1)[self.padding] = fill

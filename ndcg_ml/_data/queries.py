@@ -151,13 +151,13 @@ class Queries:
         """The id of each query; its position, where the caller gave no ids."""
         return np.arange(self.n_queries) if self.groups.ids is None else self.groups.ids
 
-    def scores(self, y_score: ArrayLike, exact: bool = True) -> NDArray[Any]:
-        """Scores of these rows, flat; with `exact`, numbers that float64 would make one stay apart."""
+    def scores(self, y_score: ArrayLike) -> NDArray[Any]:
+        """Return the scores of these rows, flat. Numbers that float64 would make equal are refused."""
         if _is_plain(y_score):
             scores = y_score
         else:
             same_rows({"y_score": y_score}, self.axes)
-            scores = _score_array(y_score, "y_score") if exact else real_array(y_score, "y_score")
+            scores = score_array(y_score, "y_score")
         if scores.shape != self.labels.shape:
             hint = axis_too_many("y_score", scores.shape, "y_true", self.labels.shape, "{}.squeeze(-1)")
             raise ValueError(f"y_score must have the shape of y_true, {self.labels.shape}; got {scores.shape}.{hint}")
@@ -517,72 +517,23 @@ def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
         return np.asarray(array, dtype=dtype, order="C")
 
 
-def _score_array(value: Any, name: str) -> NDArray[Any]:
-    """Scores as real numbers; their ranks instead, where float64 would make different scores equal."""
+def score_array(value: Any, name: str) -> NDArray[Any]:
+    """Scores as real numbers; refuse numbers that float64 would make equal."""
     given = plain_array(value, name)
     scores = _real(given, name)
-    if not scores.size:
+    if given.dtype.kind == "f" and isinstance(value, list) and (abs(scores) >= _WHOLE).any():
+        given = np.array(value, dtype=object)  # a list of integers and floats is an array of floats by now
+    if (given.dtype.kind == "f" and given.dtype.itemsize <= 8) or given.dtype.kind == "b" or not scores.size:
         return scores
-    if given.dtype.kind == "f" and given.dtype.itemsize <= 8:
-        # A list of integers and floats is an array of floats by now.
-        if given is value or not isinstance(value, (list, tuple)) or np.fmax.reduce(abs(scores), axis=None) < _WHOLE:
-            return scores
-        given = np.array(value, dtype=object)
+    if given.dtype.kind in "iu" and int(given.min()) >= -_WHOLE and int(given.max()) <= _WHOLE:
+        return scores
     known = ~np.isnan(scores)
-    if given.dtype.kind in "iub":
-        lossless = int(given.min()) >= -_WHOLE and int(given.max()) <= _WHOLE
-    else:
-        lossless = bool((given[known] == scores[known]).all())  # exact between objects, and in long double
-    if lossless:
-        return scores
-    scores[known] = np.unique(given[known], return_inverse=True)[1].reshape(-1)
-    return scores
-
-
-def kept_apart(value: Any, numbers: FloatArray, name: str) -> NDArray[Any]:
-    """Scores as float64 (`numbers`), or the integers that they are where float64 would make some of them one.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Such integers stand beside numbers of another kind, or do not fit in 64 bits.
-    """
-    if not numbers.size or np.fmax.reduce(abs(numbers)) < _WHOLE:  # 2^53 + 1 is 2^53 by now
-        return numbers
-    listed = value if isinstance(value, list) else plain_array(value, name).tolist()
-    whole = [isinstance(score, (int, np.integer)) for score in listed]
-    if not any(many and abs(int(score)) > _WHOLE for many, score in zip(whole, listed, strict=True)):
-        return numbers
-    if not all(whole):
-        raise TypeError(
-            f"{name} must hold numbers of one kind where it has integers beyond 2^53, which float64 cannot tell apart; "
-            "got integers and floats. Make all of them integers, or floats."
-        )
-    dtype = np.uint64 if min(listed) >= 0 and max(listed) > np.iinfo(np.int64).max else np.int64
-    try:
-        return np.array(listed, dtype=dtype)
-    except OverflowError as error:
+    if np.unique(given[known]).size > np.unique(scores[known]).size:
         raise ValueError(
-            f"{name} must hold integers of 64 bits; got {shown(max(listed, key=abs))}. Subtract the smallest score, or "
-            "pass floats."
-        ) from error
-
-
-def joined_scores(parts: Sequence[NDArray[Any]], name: str) -> NDArray[Any]:
-    """The scores of several topics, each as ``kept_apart`` has it, as one array that loses none of them."""
-    integers = {part.dtype for part in parts if part.dtype.kind in "iu"}
-    if integers:
-        fractions = [part for part in parts if part.dtype.kind == "f" and not (part == np.floor(part)).all()]
-        signs = any(part.dtype != np.uint64 and part.size and part.min() < 0 for part in parts)
-        if fractions or any(np.isinf(part).any() for part in parts) or (np.dtype(np.uint64) in integers and signs):
-            raise TypeError(
-                f"{name} must hold scores of one kind where some are integers beyond 2^53, which float64 cannot tell "
-                "apart; got such integers, and in other topics numbers that 64 bits cannot hold beside them. Make all "
-                "of them integers, or floats."
-            )
-        dtype = np.uint64 if np.dtype(np.uint64) in integers else np.int64
-        return np.concatenate([part.astype(dtype) for part in parts])
-    return np.concatenate(parts)
+            f"{name} must hold scores that float64 can tell apart; got different ones that it makes equal, such as "
+            "integers beyond 2^53. Subtract the smallest score, or pass ranks."
+        )
+    return scores
 
 
 # Up to here float64 has every integer.

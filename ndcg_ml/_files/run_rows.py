@@ -12,10 +12,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.arrays import IntArray
+from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.frames import Frame, columns_of, is_frame
 from ndcg_ml._data.lazy_frames import refuse_lazy
-from ndcg_ml._data.queries import is_missing, joined_scores, kept_apart, plain_array, real_array
+from ndcg_ml._data.queries import is_missing, plain_array, real_array, score_array
 from ndcg_ml._files.byte_ids import Growing, Names
 from ndcg_ml._files.formats import lines_of
 from ndcg_ml._files.parquet import is_parquet
@@ -205,7 +205,7 @@ class RunRows:
     first: int  # row of the names of the documents
     topics: NDArray[Any]  # every topic, also one without a row
     topic: NDArray[Any]
-    value: NDArray[Any]  # float64; integers, where float64 would make scores one
+    value: FloatArray
     path: str | os.PathLike[str] = ""
     lines: _LineNumbers | None = None  # line numbers, where the rows come from a file
 
@@ -304,18 +304,18 @@ def _rows_of_mapping(name: str, data: Mapping[Any, Any], ids: Ids, called: str =
         sizes.append(len(listed))
         documents += ids.kind.coded(list(listed), source)
         if isinstance(listed, Mapping):
-            numbers = real_array(list(listed.values()), source)
+            read_values = score_array if name == "run" else real_array
+            numbers = read_values(list(listed.values()), source)
             if numbers.ndim != 1:
                 raise TypeError(
                     f"{source} must hold one number per document; got {shown(next(iter(listed.values())))}."
                 )
             with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs, which are refused later
-                read = numbers.astype(np.float64)
-            values.append(kept_apart(list(listed.values()), read, source) if name == "run" else read)
+                values.append(numbers.astype(np.float64))
         else:
             values.append(np.ones(len(listed)) if name == "qrels" else -np.arange(len(listed), dtype=np.float64))
     ids.documents.extend(documents)
-    topic, value = np.repeat(topics, sizes), joined_scores(values, called)
+    topic, value = np.repeat(topics, sizes), np.concatenate(values)
     return RunRows(source=called, ids=ids, first=first, topics=topics, topic=topic, value=value)
 
 
@@ -339,7 +339,7 @@ def _usual_entries(
         of_values = set(map(type, values))
         if not of_values <= {float, int}:
             return None
-        if int in of_values and max(map(abs, values)) > 2**53:  # float64 would make some of them one
+        if int in of_values and max(map(abs, values)) > 2**53:  # float64 may make some of them equal
             return None
         value = np.array(values, dtype=np.float64)
     source = next((f"{name}[{shown(topic)}]" for topic, listed in data.items() if listed), name)
@@ -373,9 +373,8 @@ def _rows_of_frame(name: str, frame: Any, ids: Ids, names: Mapping[str, Any]) ->
     first = len(ids.documents)
     ids.documents.extend(ids.kind.coded(ids_of["docno"], f"{name}, {called['docno']},"))
     with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs, which are refused later
-        values: NDArray[Any] = real_array(columns[value], f"{called[value]} of {name}").astype(np.float64)
-    if name == "run":
-        values = kept_apart(columns[value], values, f"{called[value]} of {name}")
+        read_values = score_array if name == "run" else real_array
+        values: NDArray[Any] = read_values(columns[value], f"{called[value]} of {name}").astype(np.float64)
     topics = np.flatnonzero(np.bincount(topic))
     return RunRows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=values)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._data.frames import is_frame
 from ndcg_ml._data.lazy_frames import refuse_lazy
-from ndcg_ml._data.queries import by_ids, ids_as_array, plain_array, real_array
+from ndcg_ml._data.queries import by_ids, ids_as_array, plain_array, real_array, score_array
 from ndcg_ml._parts.query_ids import digests, joined_ids, typed_ids, which_are
 
 
@@ -51,17 +51,7 @@ def _joined(pieces: Sequence[tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], .
     if not pieces:
         return ()
     labels, scores, ids = zip(*pieces, strict=True)
-    kinds = {piece.dtype.kind for piece in scores}
-    if len(kinds) > 1 and any(map(_beyond_float64, scores)):  # NumPy joins them in float64
-        raise TypeError(
-            "y_score must have one dtype in all batches of a query, where it holds integers beyond 2^53, which "
-            f"float64 cannot tell apart; got {' and '.join(sorted({piece.dtype.name for piece in scores}))}."
-        )
     return np.concatenate(labels), np.concatenate(scores), joined_ids(ids)
-
-
-def _beyond_float64(scores: NDArray[Any]) -> bool:
-    return scores.dtype.kind in "iu" and bool((np.abs(scores.astype(np.float64)) >= 2**53).any())
 
 
 def _columns(batch: Sequence[Any], number: int) -> tuple[NDArray[Any], ...]:
@@ -70,16 +60,13 @@ def _columns(batch: Sequence[Any], number: int) -> tuple[NDArray[Any], ...]:
             f"batches must hold tuples (y_true, y_score, qid); batch {number} is a {type(batch).__name__}"
             f"{f' of {len(batch)}' if isinstance(batch, (tuple, list)) else ''}."
         )
-    labels, scores = real_array(batch[0], "y_true"), real_array(batch[1], "y_score")
+    labels, scores = real_array(batch[0], "y_true"), score_array(batch[1], "y_score")
     ids = ids_as_array(batch[2]) if labels.ndim == 1 else plain_array(batch[2], "qid")
     if len({labels.shape, scores.shape, ids.shape}) != 1 or labels.ndim != 1:
         raise ValueError(
             f"a batch must have one label, score and query id per row; batch {number} has shapes {labels.shape}, "
             f"{scores.shape} and {ids.shape}."
         )
-    as_given = plain_array(batch[1], "y_score")
-    if as_given.dtype.kind in "iu":
-        scores = as_given  # float64 cannot tell large integers apart
     if ids.size and ids.dtype == object:
         by_ids(ids, ids.size)  # refuses what is missing: nan is not even equal to itself
     return labels, scores, typed_ids(ids)

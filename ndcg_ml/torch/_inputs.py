@@ -428,6 +428,10 @@ def _rank_as_text(ids: Tensor) -> Tensor:
     return torch.from_numpy(places.reshape(ids.shape)).to(ids.device)
 
 
+# Up to here float64 has every integer.
+_EXACT = 2.0**53
+
+
 def _score_values(scores: Tensor, name: str) -> Tensor:
     """Detach scores and convert them to a dtype that can be sorted."""
     if scores.is_complex():
@@ -435,9 +439,13 @@ def _score_values(scores: Tensor, name: str) -> Tensor:
     scores = _constant(scores)
     if scores.is_floating_point():
         return scores if scores.dtype in _NATIVE else scores.float()
-    if scores.device.type == "mps" or scores.dtype == torch.uint64:
-        return scores.to(working_dtype(scores.device))
-    return scores.long()  # float64 would tie some of those beyond 2^53
+    values = scores.to(working_dtype(scores.device))
+    if scores.element_size() == 8 and is_plain_eager() and (values.abs() > _EXACT).any():
+        raise ValueError(
+            f"{name} must hold scores that float64 can tell apart; got integers beyond 2^53. Subtract the smallest "
+            "score, or pass ranks."
+        )
+    return values
 
 
 def _label_values(labels: Tensor, name: str) -> Tensor:

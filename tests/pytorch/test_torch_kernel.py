@@ -346,15 +346,21 @@ def test_half_precision_scores_tie_in_their_own_precision(dtype):
     assert got.item() == ndcg(torch.tensor([[1.0, 1.0, 0.5]]), labels).item() != ndcg(scores, labels).item()
 
 
-@pytest.mark.parametrize("large", [2**40, 2**53, -(2**63)])
-def test_integer_scores_beyond_a_floats_precision_are_told_apart_unless_the_flavor_says_otherwise(large):
-    scores, labels = torch.tensor([[large, large + 1]]), torch.tensor([[0, 1]])
+@pytest.mark.parametrize("scores", [[2**40, 2**40 + 1], [2**53 - 1, 2**53]])
+def test_integer_scores_are_told_apart_unless_the_flavor_says_otherwise(scores):
+    scores, labels = torch.tensor([scores]), torch.tensor([[0, 1]])
     assert ndcg(scores, labels).item() == 1.0
     assert ndcg(scores, labels, flavor=Flavor(score_dtype="float32")).item() < 1.0
 
 
+@pytest.mark.parametrize("scores", [[2**60, 2**60 + 1], [-(2**63), -(2**63) + 1]])
+def test_integer_scores_that_float64_would_tie_are_refused(scores):
+    with pytest.raises(ValueError, match=r"scores must hold scores that float64 can tell apart; got integers beyond"):
+        ndcg(torch.tensor([scores]), torch.tensor([[0, 1]]))
+
+
 def test_scores_of_unsigned_64_bits():
-    scores, labels = torch.tensor([[5, 2**63 + 4096, 7]], dtype=torch.uint64), torch.tensor([[1, 3, 2]])
+    scores, labels = torch.tensor([[5, 2**50, 7]], dtype=torch.uint64), torch.tensor([[1, 3, 2]])
     assert ndcg(scores, labels).item() == ndcg(torch.tensor([[1.0, 3.0, 2.0]]), labels).item()
 
 
