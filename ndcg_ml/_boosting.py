@@ -1,4 +1,4 @@
-"""What the boosting adapters share: what a library can express, what it does not support, and names for its log."""
+"""Shared by the boosting adapters: check what a library can express, and name metrics for its log."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ndcg_ml.result import at_cutoff
 
 
 class Rule(NamedTuple):
-    """The values of a switch that a library can express, its own first, and a description of what it does."""
+    """Values of a switch that a library can express, its own first, and a description of its behaviour."""
 
     takes: tuple[object, ...]
     does: str
 
 
 class Library(NamedTuple):
-    """What a library's objective and its own metric can express, for each switch."""
+    """Rules for the switches that a library's objective and its own metric can express."""
 
     name: str
     module: str
@@ -40,19 +40,19 @@ IDEAL: Mapping[str, Rule] = {
     "short_lists": Rule(("score",), "scores a query with fewer than k documents like any other"),
     "aggregate": Rule(("macro",), "takes the mean of the queries' NDCG"),
 }
-EMPTY_IS_ONE = Rule((1.0,), "counts a query without a relevant document as 1")
+EMPTY_IS_ONE = Rule((1.0,), "gives a query without a relevant document the score 1")
 IN_ROW_ORDER = Rule(("first",), "leaves tied rows in the order of the data")
 FLOAT64 = Rule(("float64",), "compares scores in float64")
 
-# Without a cut-off, all values of these switches are the same.
+# Without a cut-off, these switches have no effect.
 _OF_A_CUTOFF = ("ideal_depth", "short_lists")
 
 
 def check_expressible(flavor: Flavor, library: Library, evaluate: object) -> None:
-    """Refuse what the library's objective, and with `evaluate` also its metric, cannot express."""
+    """Refuse a flavor that the library's objective, and with `evaluate` also its metric, cannot express."""
     true_or_false(evaluate, "evaluate")
     evaluation = f"ndcg_ml.{library.module}.NDCGEval"
-    for rules, who, otherwise in (
+    for rules, name, otherwise in (
         (library.training, library.name, f"; {evaluation} may keep the flavor"),
         (
             library.metric if evaluate else {},
@@ -64,7 +64,7 @@ def check_expressible(flavor: Flavor, library: Library, evaluate: object) -> Non
             value = getattr(flavor, switch)
             if value not in rule.takes and not (switch in _OF_A_CUTOFF and flavor.k is None):
                 raise ValueError(
-                    f"{who} cannot express {switch}={value_in_words(value)}: it {rule.does}. Use "
+                    f"{name} cannot express {switch}={value_in_words(value)}: it {rule.does}. Use "
                     f"{_fix(flavor, switch, rule)}{otherwise}."
                 )
 
@@ -75,12 +75,12 @@ def _fix(flavor: Flavor, switch: str, rule: Rule) -> str:
 
 
 def value_in_words(value: object) -> str:
-    """The value of a switch, as error messages show it."""
+    """Return the value of a switch for an error message."""
     return f"<{getattr(value, '__qualname__', type(value).__qualname__)}>" if callable(value) else repr(value)
 
 
 def cut_at(k: int | None, longest: int) -> int:
-    """The cut-off as the library takes it; `longest` stands for none."""
+    """Return the cut-off for the library; `longest` if there is none."""
     return longest if k is None else min(k, longest)
 
 
@@ -90,19 +90,19 @@ def cut_at(k: int | None, longest: int) -> int:
 class NamedMetric:
     """The flavor and the cut-offs of an evaluation function, and the names that the library logs.
 
-    The names are ``flavor.metric_name`` with ``@k``, never the name of a built-in metric. What no boosting library
-    supports is refused.
+    The names are ``flavor.metric_name`` with ``@k``, never the name of a built-in metric. Flavors that no boosting
+    library supports are refused.
     """
 
     def __init__(self, flavor: Flavor | str, k: KSpec, library: str, why_no_nan: str) -> None:
         self.flavor: Flavor = as_flavor(flavor)
         self.ks: tuple[int | None, ...]
         self.ks, self._several = cutoffs(k, self.flavor)
-        who = type(self).__name__
-        refuse_docid(self.flavor, who, f"{library} does not store document ids")
+        name = type(self).__name__
+        refuse_docid(self.flavor, name, f"{library} does not store document ids")
         if self.flavor.empty != self.flavor.empty:
             raise ValueError(
-                f"{who} does not support empty=nan because {why_no_nan}. Choose empty='skip' to leave empty queries "
+                f"{name} does not support empty=nan because {why_no_nan}. Choose empty='skip' to leave empty queries "
                 "out, or 0 or 1."
             )
         self.names: tuple[str, ...] = tuple(f"{self.flavor.metric_name}{at_cutoff(k)}" for k in self.ks)
@@ -111,12 +111,12 @@ class NamedMetric:
         return f"{type(self).__name__}({self.definition()})"
 
     def definition(self) -> str:
-        """The flavor and cut-offs, as arguments."""
+        """Return the flavor and cut-offs as arguments of a call."""
         return as_arguments(self.flavor, self.ks, self._several)
 
 
-def one_score_per_row(scores: Any, who: str, fix: str) -> Any:
-    """The scores; refused if the library predicts several numbers per row."""
+def one_score_per_row(scores: Any, name: str, fix: str) -> Any:
+    """Return the scores; refuse several numbers per row."""
     if np.ndim(scores) != 1:
-        raise ValueError(f"{who} needs one score per row; got predictions of shape {np.shape(scores)}. {fix}")
+        raise ValueError(f"{name} needs one score per row; got predictions of shape {np.shape(scores)}. {fix}")
     return scores

@@ -1,4 +1,4 @@
-"""CatBoost: one object that is its evaluation metric, bound to the data sets that it will see."""
+"""CatBoost: an evaluation metric that is bound to its data sets."""
 
 from __future__ import annotations
 
@@ -28,37 +28,37 @@ from ndcg_ml.prepared import Prepared, prepare
 
 __all__ = ["NDCGEval", "catboost_params"]
 
-# Reported for a learn set that CatBoost has re-ordered, because CatBoost cannot write a nan.
+# Value for a learn set that CatBoost has reordered, because CatBoost cannot write a nan.
 _UNKNOWN = -1.0
 
 
 class NDCGEval(NamedMetric):
     """NDCG of any flavor as CatBoost's evaluation metric: ``CatBoostRanker(eval_metric=NDCGEval(...))``.
 
-    CatBoost passes a metric scores, labels and weights, but not which rows are one query. So the metric is bound to the
-    data sets in advance, and recognizes each by its labels.
+    CatBoost passes scores, labels and weights to a metric, but not the queries. So the metric is bound to the data sets
+    in advance, and recognizes each by its labels.
 
     Parameters
     ----------
     flavor : Flavor or str
-        Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"catboost@10"``.
+        Definition of NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"catboost@10"``.
     k : int or None, optional
-        One cut-off, None for none, because CatBoost takes one evaluation metric. Default: the flavor's own.
+        The cut-off, None for no cut-off. Default: the flavor's own.
     pools : sequence
         Every evaluation set, in any order: a ``catboost.Pool``, or a pair ``(y, qid)`` of labels and one query id per
         row. The learn set may be among them if CatBoost keeps its order.
     learn : catboost.Pool or (y, qid), optional
-        The learn set, which CatBoost evaluates too. It is reported as -1 if CatBoost has re-ordered its rows, so that
-        the queries are unknown: with categorical features or ``boosting_type="Ordered"``, unless ``has_time=True``.
+        The learn set, which CatBoost evaluates too. Its value is -1 if CatBoost has reordered its rows, so that the
+        queries are unknown: with categorical features or ``boosting_type="Ordered"``, unless ``has_time=True``.
         Default: it is one of `pools`.
 
     Attributes
     ----------
     flavor : Flavor
-        With the cut-off in it.
+        The flavor with the cut-off.
     name : str
-        What CatBoost calls the metric, in its log and in ``get_evals_result()``: ``flavor.metric_name``, with ``@k``
-        if there is a cut-off.
+        Name of the metric in CatBoost's log and ``get_evals_result()``: ``flavor.metric_name``, with ``@k`` if there is
+        a cut-off.
 
     Raises
     ------
@@ -70,7 +70,7 @@ class NDCGEval(NamedMetric):
 
     Notes
     -----
-    Facts about CatBoost 1.2.10, on the CPU. Evaluation sets always keep their order and are evaluated whole, whatever
+    For CatBoost 1.2.10, on the CPU: evaluation sets keep their order and are evaluated whole, with any
     ``thread_count``. Labels are held in float32. A query's weight is the mean of its rows' weights, which is the group
     weight if the ``Pool`` has ``group_weight``. ``catboost.cv`` creates data sets that cannot be bound: it raises.
 
@@ -93,7 +93,7 @@ class NDCGEval(NamedMetric):
     True
     """
 
-    # CatBoost looks for this attribute; without it, it tries to compile the methods with numba.
+    # Without this attribute CatBoost tries to compile the methods with Numba.
     no_jit = True
 
     def __init__(
@@ -128,11 +128,11 @@ class NDCGEval(NamedMetric):
         self._rename()
 
     def _rename(self) -> None:
-        # CatBoost logs a metric under the name of its class, and "NDCGEval" would not say which NDCG.
+        # CatBoost logs the name of the class.
         self.__class__ = type(self.name, (NDCGEval,), {})
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self.__dict__,)
+        return _unpickle, (self.__dict__,)
 
     def __repr__(self) -> str:
         sets = f"{len(self._sets)} data set{'' if len(self._sets) == 1 else 's'}"
@@ -143,7 +143,7 @@ class NDCGEval(NamedMetric):
         return True
 
     def get_final_error(self, error: float, weight: float) -> float:
-        """The value that ``evaluate`` found. Called by CatBoost."""
+        """Return the value of ``evaluate``. Called by CatBoost."""
         return error
 
     def evaluate(self, approxes: Any, target: Any, weight: Any) -> tuple[float, float]:
@@ -159,7 +159,7 @@ class NDCGEval(NamedMetric):
         Returns
         -------
         value, 1.0
-            The second is the weight that CatBoost asks for and passes to ``get_final_error``.
+            The second is the weight that CatBoost passes to ``get_final_error``.
         """
         if len(approxes) != 1:
             raise ValueError(
@@ -187,7 +187,7 @@ class NDCGEval(NamedMetric):
         if any(_reordered(bound, labels) for bound in self._sets):
             return (
                 f"NDCGEval got one of the data sets of pools= ({labels.size} rows) in another order, so its queries "
-                "are unknown. CatBoost re-orders the learn set if there are categorical features or "
+                "are unknown. CatBoost reorders the learn set if there are categorical features or "
                 "boosting_type='Ordered'. Pass it as learn=, which reports it as -1, or fit with has_time=True."
             )
         return (
@@ -204,7 +204,7 @@ class _Bound(NamedTuple):
     what: str
 
 
-def _restored(state: dict[str, Any]) -> NDCGEval:
+def _unpickle(state: dict[str, Any]) -> NDCGEval:
     made = object.__new__(NDCGEval)
     made.__dict__.update(state)
     made._rename()
@@ -235,8 +235,8 @@ def _distinct(sets: Sequence[_Bound]) -> None:
         for other in sets[:i]:
             if np.array_equal(one.labels, other.labels) and not np.array_equal(one.sizes, other.sizes):
                 raise ValueError(
-                    f"{other.what} and {one.what} have the same labels and different queries, so NDCGEval could not "
-                    "tell them apart. Evaluate only one of them."
+                    f"{other.what} and {one.what} have the same labels and different queries, so NDCGEval cannot "
+                    "distinguish them. Evaluate only one of them."
                 )
 
 
@@ -252,7 +252,7 @@ _CATBOOST = Library(
     name="CatBoost",
     module="catboost",
     training={
-        "gain": Rule(("linear", "exponential"), "knows the gains y and 2^y - 1"),
+        "gain": Rule(("linear", "exponential"), "has the gains y and 2^y - 1"),
         "discount": Rule(("log2", "ln", "reciprocal"), "discounts by 1/log2(rank + 1) or by 1/rank"),
         "negative": Rule(("raise", "allow"), "passes a negative label through the gain formula"),
         "unjudged": Rule(("raise",), "refuses a NaN label"),
@@ -272,7 +272,7 @@ def catboost_params(flavor: Flavor, evaluate: bool) -> dict[str, Any]:
     top = "" if flavor.k is None else f"top={cut_at(flavor.k, _LONGEST)};"
     kind = "Exp" if flavor.gain == "exponential" else "Base"
     denominator = "Position" if flavor.discount == "reciprocal" else "LogPosition"
-    # The loss has other names for them than the metric, and silently ignores the metric's names.
+    # The loss and the metric name them differently, and the loss silently ignores the metric's names.
     params = {"loss_function": f"YetiRank:mode=NDCG;{top}dcg_type={kind};dcg_denominator={denominator}"}
     if evaluate:
         params["eval_metric"] = f"NDCG:{top}type={kind};denominator={denominator}"

@@ -1,4 +1,4 @@
-"""XGBoost: an evaluation function, exact across workers, and a callback for what a function cannot do."""
+"""XGBoost: an evaluation function, exact across workers, and a callback for ``XGBRanker``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from ndcg_ml.prepared import Prepared, prepare
 
 __all__ = ["NDCGCallback", "NDCGEval", "xgboost_params"]
 
-# Data sets whose layout is kept between rounds: every fold and set of a cross-validation, with room to spare.
+# Data sets whose layout is kept between rounds, enough for the folds and sets of a cross-validation.
 _SLOTS = 32
 _WHY_NO_NAN = "a nan in the first round freezes XGBoost's early stopping"
 
@@ -41,17 +41,17 @@ _WHY_NO_NAN = "a nan in the first round freezes XGBoost's early stopping"
 class NDCGEval(NamedMetric):
     """NDCG of any flavor as XGBoost's evaluation function.
 
-    The same object works as ``xgb.train(custom_metric=)`` and ``xgb.cv(custom_metric=)``. Under ``xgboost.dask``, or
-    wherever else XGBoost runs on several workers, it reports the value over all of them: workers exchange sums, so the
-    queries may be distributed in any way, as long as each is whole on one worker. (For any other function, XGBoost
-    takes the plain mean of what the workers return.)
+    The same object works as ``xgb.train(custom_metric=)`` and ``xgb.cv(custom_metric=)``. If XGBoost runs on several
+    workers, as under ``xgboost.dask``, it reports the value over all of them: workers exchange sums, so queries may be
+    distributed in any way, as long as each is whole on one worker. (For other functions, XGBoost takes the mean of the
+    workers' values.)
 
     Parameters
     ----------
     flavor : Flavor or str
-        Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"xgboost@10"``.
+        Definition of NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"xgboost@10"``.
     k : int, None or sequence of them, optional
-        Cut-offs, each a separate metric; None is no cut-off. XGBoost's early stopping follows the first. Default: the
+        Cut-offs, each a separate metric; None for no cut-off. XGBoost's early stopping follows the first. Default: the
         flavor's own.
 
     Attributes
@@ -59,7 +59,7 @@ class NDCGEval(NamedMetric):
     flavor : Flavor
     ks : tuple of int or None
     names : tuple of str
-        What XGBoost logs, in the order of `ks`: ``flavor.metric_name``, with ``@k`` if there is a cut-off.
+        Names in XGBoost's log, in the order of `ks`: ``flavor.metric_name``, with ``@k`` if there is a cut-off.
 
     Raises
     ------
@@ -75,12 +75,11 @@ class NDCGEval(NamedMetric):
 
     Notes
     -----
-    Facts about XGBoost 3.2. Its early stopping follows the last metric of the last data set and maximises names that
-    begin with ``ndcg``, so the cut-offs are reported in reverse order, and after XGBoost's own metrics (which it always
-    computes, unless ``disable_default_eval_metric`` is among the parameters). It prints metrics with six decimals and
-    reads them back: that is the precision of the history and of early stopping. There is one weight per query.
-    ``xgb.cv`` drops weights when it makes its folds. With external memory (``DataIter``) a batch must end where a query
-    ends: XGBoost makes two queries of one that is cut, and has no ids that could tell.
+    For XGBoost 3.2: early stopping follows the last metric of the last data set and maximises names that begin with
+    ``ndcg``, so the cut-offs are reported in reverse order, after XGBoost's own metrics (which it computes unless
+    ``disable_default_eval_metric`` is among the parameters). The history and early stopping have a precision of six
+    decimals. There is one weight per query. ``xgb.cv`` drops weights when it makes its folds. With external memory
+    (``DataIter``) each query must be whole in one batch: XGBoost silently makes two queries of a query that is cut.
 
     Examples
     --------
@@ -98,7 +97,7 @@ class NDCGEval(NamedMetric):
         self._cache: Cache[Prepared[Any]] = Cache(_SLOTS)
 
     @property
-    def __name__(self) -> str:  # XGBRanker asks for the name of its eval_metric before the call that raises
+    def __name__(self) -> str:  # XGBRanker reads the name of its eval_metric before it calls it
         return self.names[0]
 
     def __call__(self, preds: Any, dmatrix: Any) -> list[tuple[str, float]]:
@@ -117,8 +116,8 @@ class NDCGEval(NamedMetric):
         if not hasattr(dmatrix, "get_uint_info"):
             raise ValueError(
                 "NDCGEval cannot be the eval_metric of an XGBoost estimator, which calls it with the labels and scores "
-                "of one query at a time, weights the results by the number of documents, and counts a query of one "
-                "document as 1.0. Use xgb.train(custom_metric=NDCGEval(...)); or "
+                "of one query at a time, weights the results by the number of documents, and scores a query of one "
+                "document 1.0. Use xgb.train(custom_metric=NDCGEval(...)); or "
                 "XGBRanker(callbacks=[ndcg_ml.xgboost.NDCGCallback(...)]); or "
                 "ndcg_ml.sklearn.QueryRanker(XGBRanker(), early_stopping_rounds=...)."
             )
@@ -131,7 +130,7 @@ class NDCGEval(NamedMetric):
         return list(zip(self.names, values, strict=True))[::-1]
 
     def _prepared(self, dmatrix: Any) -> Prepared[Any]:
-        return self._cache.prepared(_held(dmatrix), lambda: self._prepare(*_held(dmatrix)))
+        return self._cache.prepared(_contents(dmatrix), lambda: self._prepare(*_contents(dmatrix)))
 
     def _prepare(self, ends: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None) -> Prepared[Any]:
         group = np.diff(ends.astype(np.int64))
@@ -145,7 +144,7 @@ class NDCGEval(NamedMetric):
     # -- several workers ---------------------------------------------------------------------------------------------
 
     def _over_workers(self, preds: Any, dmatrix: Any) -> list[float]:
-        """The value over all workers' queries. All make the same calls even if one fails, so that none waits alone."""
+        """Return the value over all workers' queries. If one fails, all still make the same calls, to avoid a hang."""
         from xgboost import collective
 
         mine, weight = self._nothing(), 0.0
@@ -168,22 +167,22 @@ class NDCGEval(NamedMetric):
         total = collective.allreduce(flat, collective.Op.SUM)
         (numerator, denominator, n_empty), (n_queries, weight) = total[:-2].reshape(3, -1), total[-2:]
         if not n_queries:
-            raise ValueError("no worker has a query. There is nothing to evaluate.")
+            raise ValueError("at least one worker must have a query; got none.")
         if not weight > 0:
             raise ValueError("query weights must include at least one above 0; they are 0 on every worker.")
         sums = Sums(numerator, denominator, int(n_queries), n_empty.astype(np.int64))
         return sums.values(self.flavor)
 
     def _share(self, preds: Any, dmatrix: Any) -> tuple[Sums, float]:
-        """The sums over this worker's rows, and the weight of its queries."""
+        """Return the sums over this worker's rows, and the weight of its queries."""
         scores = _one_score(preds, "NDCGEval")
         if dmatrix.num_row() == 0:
             return self._nothing(), 0.0
-        ends, labels, weight = _held(dmatrix)
+        ends, labels, weight = _contents(dmatrix)
         if weight is None or weight.any():
             sums = self._prepared(dmatrix).totals(scores).sums(self.flavor)
             return sums, sums.n_queries if weight is None else float(weight.sum(dtype=np.float64))
-        # Weights that are all 0 are refused elsewhere; here other workers may have the queries that count.
+        # Weights that are all 0 are refused by prepare, but other workers may have positive weights.
         sums = self._prepare(ends, labels, None).totals(scores).sums(self.flavor)
         return replace(sums, numerator=0 * sums.numerator, denominator=0 * sums.denominator), 0.0
 
@@ -202,24 +201,23 @@ class NDCGCallback(NamedMetric):
     Parameters
     ----------
     flavor : Flavor or str
-        Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"sklearn@10"``.
+        Definition of NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"sklearn@10"``.
     k : int, None or sequence of them, optional
-        Cut-offs, each a separate metric; None is no cut-off. Early stopping follows the first. Default: the flavor's
+        Cut-offs, each a separate metric; None for no cut-off. Early stopping follows the first. Default: the flavor's
         own.
     X : array-like, data frame or xgboost.DMatrix
-        Features of the held-out rows, in the same form as the training data (a data frame if those are one): anything
-        that ``xgb.DMatrix`` takes. The training data's ``missing`` (``XGBRanker(missing=)``) applies here too. A
-        ``DMatrix`` is used as it is, with its own missing values and base margin; it is required if the training data
-        have a base margin.
+        Features of the held-out rows, of the same type as the training data: anything that ``xgb.DMatrix`` takes. The
+        training data's ``missing`` (``XGBRanker(missing=)``) applies here too. A ``DMatrix`` keeps its own missing
+        value and base margin; it is required if the training data have a base margin.
     y : array-like of shape (n_rows,)
         Labels.
     group, qid
         The queries, as for ``ndcg_score``: sizes of consecutive queries, or one id per row.
     query_weight : array-like of shape (n_queries,), optional
     name : str, default "validation"
-        What the data set is called in the evaluation history.
+        Name of the data set in the evaluation history.
     rounds : int, optional
-        Stop when the value has not risen for this many rounds. Default: do not stop early.
+        Stop if the value has not increased for this many rounds. Default: do not stop early.
 
     Attributes
     ----------
@@ -244,17 +242,15 @@ class NDCGCallback(NamedMetric):
     Notes
     -----
     Values have full precision; those of an evaluation function have six decimals (XGBoost 3.2). XGBoost keeps the
-    predictions of a ``DMatrix`` and adds only the new trees. A callback may be reused, and cloned with its estimator:
-    it starts anew with every training, and copies share the data.
+    predictions of a ``DMatrix`` and adds only the new trees. A callback can be reused, and cloned with its estimator;
+    copies share the data.
 
-    XGBoost's ``dart`` changes earlier trees in later rounds, and a ``gblinear`` model always predicts with all rounds:
-    neither can go back to its ``best_iteration``.
+    With ``dart`` or ``gblinear``, XGBoost cannot predict with its ``best_iteration``.
 
-    The callback sees the training data's ``missing`` and whether they have a base margin. It cannot see how the
-    training rows were transformed before XGBoost got them (missing values replaced, features scaled, zeros left out of
-    a sparse matrix): do the same to `X`.
+    Transform `X` as the training rows (missing values replaced, features scaled, zeros removed from a sparse matrix);
+    the callback cannot detect a difference.
 
-    If several workers train one model, give every worker the same held-out queries.
+    If several workers train one model, pass every worker the same held-out queries.
 
     Examples
     --------
@@ -284,14 +280,12 @@ class NDCGCallback(NamedMetric):
         name: str = "validation",
         rounds: int | None = None,
     ) -> None:
-        # Everything that needs no data is checked first.
         self._register()
         super().__init__(flavor, k, "XGBoost", _WHY_NO_NAN)
         if not isinstance(name, str):
             raise TypeError(f"name must be a str, the name of the data set in the history; got {name!r}.")
         self.name = name
         self.rounds: int | None = optional_whole_number(rounds, "rounds", "for no early stopping")
-        # The data: predicted on in every round, but read and graded once.
         self.X = X
         refuse_lazy(y, "y")
         same_rows({"X": X, "y": y, "qid": qid})
@@ -313,17 +307,16 @@ class NDCGCallback(NamedMetric):
 
     @classmethod
     def _register(cls) -> None:
-        # XGBoost wants an instance of its TrainingCallback, an abstract base class. Inheriting from it would import
-        # XGBoost with this module.
+        # XGBoost requires an instance of its abstract base class; inheriting from it would import XGBoost here.
         from xgboost.callback import TrainingCallback
 
         TrainingCallback.register(cls)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NDCGCallback:
-        return copy.copy(self)  # the data are only read
+        return copy.copy(self)  # share the data
 
     def before_training(self, model: Any) -> Any:
-        """Start anew, called by XGBoost."""
+        """Prepare for a training, called by XGBoost."""
         import xgboost as xgb
 
         if not isinstance(model, xgb.Booster):
@@ -340,20 +333,20 @@ class NDCGCallback(NamedMetric):
         return model
 
     def _as_in_training(self, training: Any) -> Any:
-        """The held-out rows as XGBoost read the training data."""
+        """Return the held-out rows with the settings of the training data."""
         import xgboost as xgb
 
         if training is None:
             raise ValueError(
-                "X must be an xgb.DMatrix unless xgb.train does the training, because the training data's missing "
-                "value cannot be seen otherwise. Pass X=xgb.DMatrix(X, missing=..., base_margin=...)."
+                "X must be an xgb.DMatrix unless xgb.train does the training, because the missing value of the "
+                "training data is unknown. Pass X=xgb.DMatrix(X, missing=..., base_margin=...)."
             )
         if training.get_base_margin().size:
             raise ValueError(
-                "X must be an xgb.DMatrix if the training rows have a base margin, so that the held-out rows say where "
-                "boosting starts on them. Pass X=xgb.DMatrix(X, base_margin=...)."
+                "X must be an xgb.DMatrix if the training rows have a base margin, because the held-out rows need one "
+                "too. Pass X=xgb.DMatrix(X, base_margin=...)."
             )
-        # Without category columns enable_categorical does nothing; with them, the model was trained with it.
+        # Without category columns enable_categorical has no effect.
         return xgb.DMatrix(self.X, missing=training.missing, enable_categorical=True)
 
     def _stopping(self) -> Any:
@@ -373,7 +366,7 @@ class NDCGCallback(NamedMetric):
         scores = _one_score(model.predict(self._run.data), "NDCGCallback")
         values = self._prepared.totals(scores).values(self.flavor)
         log = evals_log.setdefault(self.name, {})
-        # The first comes last, as in NDCGEval, because other callbacks follow the last metric.
+        # In reverse order, as in NDCGEval, because other callbacks follow the last metric.
         for logged, value in reversed(list(zip(self.names, values, strict=True))):
             if len(log.setdefault(logged, [])) != self._run.n_done:
                 raise ValueError(
@@ -386,16 +379,16 @@ class NDCGCallback(NamedMetric):
         return stopping is not None and bool(stopping.after_iteration(model, epoch, evals_log))
 
     def after_training(self, model: Any) -> Any:
-        """Release what belongs to this training, called by XGBoost."""
+        """Release the state of this training, called by XGBoost."""
         self._run = None
         return model
 
 
 def _training_data() -> Any:
-    """The DMatrix that ``xgb.train``, which the estimators and ``xgboost.dask`` call as well, is training on.
+    """Return the DMatrix that ``xgb.train`` is training on; None if another function trains.
 
-    XGBoost does not pass it to a callback, so it is read from the frame of that function, where it is an argument.
-    None if another function trains.
+    The estimators and ``xgboost.dask`` call ``xgb.train``. XGBoost does not pass the data to a callback, so they are
+    read from the frame of that function, where they are an argument.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -406,7 +399,7 @@ def _training_data() -> Any:
 
 
 class _Run:
-    """What belongs to one training."""
+    """State of one training."""
 
     def __init__(self, data: Any, stopping: Any) -> None:
         self.data = data
@@ -414,8 +407,8 @@ class _Run:
         self.n_done = 0
 
 
-def _held(dmatrix: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
-    """Where queries end, labels and weights of a DMatrix."""
+def _contents(dmatrix: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
+    """Return the ends of queries, the labels and the weights of a DMatrix."""
     ends = dmatrix.get_uint_info("group_ptr")
     if ends.size < 2:
         raise ValueError(
@@ -426,21 +419,21 @@ def _held(dmatrix: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None
     return ends, dmatrix.get_label(), weight if weight.size else None
 
 
-def _one_score(scores: Any, who: str) -> Any:
-    return one_score_per_row(scores, who, "Use an objective with a single output, such as rank:ndcg.")
+def _one_score(scores: Any, name: str) -> Any:
+    return one_score_per_row(scores, name, "Use an objective with a single output, such as rank:ndcg.")
 
 
 # -- XGBoost's own parameters ------------------------------------------------------------------------------------------
 
 # The largest number that XGBoost reads, and more rows than a query can have there (3.2).
 _LONGEST = 2**31 - 1
-# Before this the metric under ndcg_exp_gain=False is not linear: not in 2.1.0, 2.1.4, 3.0.0 and 3.0.2, but in 3.0.3.
+# First version whose metric follows ndcg_exp_gain=False (of 2.1.0, 2.1.4, 3.0.0, 3.0.2 and 3.0.3).
 _LINEAR_SINCE = (3, 0, 3)
 _XGBOOST = Library(
     name="XGBoost",
     module="xgboost",
     training={
-        "gain": Rule(("exponential", "linear"), "knows the gains 2^y - 1 and y"),
+        "gain": Rule(("exponential", "linear"), "has the gains 2^y - 1 and y"),
         "discount": LOGARITHM,
         "negative": Rule(
             ("raise", "allow"), "passes negative labels through the linear gain, and refuses them under the exponential"
@@ -451,7 +444,7 @@ _XGBOOST = Library(
     metric={
         **IDEAL,
         "ties": IN_ROW_ORDER,
-        "empty": Rule((1.0, 0.0), "counts a query without a relevant document as 1, or as 0 under 'ndcg@k-'"),
+        "empty": Rule((1.0, 0.0), "gives a query without a relevant document the score 1, or 0 under 'ndcg@k-'"),
     },
 )
 

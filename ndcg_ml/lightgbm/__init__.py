@@ -1,4 +1,4 @@
-"""LightGBM: evaluation and early stopping, in both of its interfaces."""
+"""LightGBM: evaluation and early stopping for ``lgb.train``, ``lgb.cv`` and ``LGBMRanker``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One object that is the evaluation function of both of LightGBM's interfaces."""
+"""Evaluate NDCG in LightGBM's training."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ndcg_ml.prepared import Prepared, prepare
 
 __all__ = ["NDCGEval"]
 
-# Data sets whose layout is kept between rounds: every fold and set of a cross-validation, with room to spare.
+# Data sets whose layout is kept between rounds, enough for the folds and sets of a cross-validation.
 _SLOTS = 32
 
 
@@ -29,9 +29,9 @@ class NDCGEval(NamedMetric):
     Parameters
     ----------
     flavor : Flavor or str
-        Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"lightgbm@10"``.
+        Definition of NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"lightgbm@10"``.
     k : int, None or sequence of them, optional
-        Cut-offs, each reported as a separate metric, in this order; None is no cut-off. With ``first_metric_only``,
+        Cut-offs, each reported as a separate metric, in this order; None for no cut-off. With ``first_metric_only``,
         LightGBM's early stopping follows the first. Default: the flavor's own.
 
     Attributes
@@ -39,7 +39,7 @@ class NDCGEval(NamedMetric):
     flavor : Flavor
     ks : tuple of int or None
     names : tuple of str
-        What LightGBM logs: ``flavor.metric_name``, with ``@k`` if there is a cut-off; never the name of a built-in
+        Names in LightGBM's log: ``flavor.metric_name``, with ``@k`` if there is a cut-off; never the name of a built-in
         metric.
 
     Raises
@@ -59,11 +59,11 @@ class NDCGEval(NamedMetric):
     Under an objective that does not rank, ``lgb.cv`` cuts queries: pass ``folds=GroupKFold(5)`` of scikit-learn, to
     which LightGBM gives the queries as groups.
 
-    Row weights become query weights as in LightGBM 4.7: the mean of the query's rows. Layout, gains and ideal of each
-    data set are kept between rounds. LightGBM computes its built-in metrics as well, and first, unless
-    ``metric="None"`` is among the parameters.
+    As in LightGBM 4.7, the weight of a query is the mean weight of its rows. Layout, gains and ideal of each data set
+    are kept between rounds. LightGBM also computes its built-in metrics, before this one, unless ``metric="None"`` is
+    among the parameters.
 
-    The tuners of Optuna minimise every metric but five that they know by name. Give them the negative, as
+    Optuna's tuners maximise only five metrics that they know by name. Pass them the negative value, as
     docs/model_selection.md shows, or they keep the worst trial.
 
     Examples
@@ -80,7 +80,7 @@ class NDCGEval(NamedMetric):
         super().__init__(flavor, k, "LightGBM", "a nan in the first round freezes LightGBM's early stopping")
         self._cache: Cache[Prepared[Any]] = Cache(_SLOTS)
 
-    # LightGBM counts the parameters of this signature, and only 2, 3 or 4 of them will do.
+    # LightGBM requires a signature of 2, 3 or 4 parameters.
     def __call__(self, a: Any, b: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
         """Evaluate, called by LightGBM.
 
@@ -113,9 +113,9 @@ class NDCGEval(NamedMetric):
 
 
 def _rows_of(a: Any, b: Any, weight: Any, group: Any) -> tuple[Any, Any, Any, NDArray[Any]]:
-    """Scores, labels, row weights and sizes of queries, whichever way LightGBM passes them.
+    """Return scores, labels, row weights and sizes of queries.
 
-    ``lgb.train`` and ``lgb.cv`` call with scores and a data set, ``LGBMRanker`` with labels, scores and the rest.
+    ``lgb.train`` and ``lgb.cv`` pass scores and a data set, ``LGBMRanker`` passes labels, scores, weights and sizes.
 
     Raises
     ------
@@ -136,13 +136,13 @@ def _rows_of(a: Any, b: Any, weight: Any, group: Any) -> tuple[Any, Any, Any, ND
     return scores, labels, weight, np.asarray(group)
 
 
-# Data sets whose queries are whole. By data set and not by content, unlike `Cache`: whether a query was cut depends on
-# the rows that a data set was given, and another one may hold the same labels in whole queries.
+# Data sets that were checked for cut queries. They are compared by identity, because another data set may hold the same
+# labels in whole queries.
 _WHOLE: WeakSet[Any] = WeakSet()
 
 
 def _refuse_cut(part: Any) -> None:
-    while getattr(part, "used_indices", None) is not None:  # a subset; a validation set merely has a reference
+    while getattr(part, "used_indices", None) is not None:  # of subsets; a validation set has only a reference
         rows, part = part.used_indices, part.reference
         group = part.get_group()
         if group is None:

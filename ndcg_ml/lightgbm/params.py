@@ -1,4 +1,4 @@
-"""A flavor as LightGBM's own parameters: its objective and metric, or an error that names what it cannot express."""
+"""Convert a flavor to LightGBM's own parameters, or refuse what LightGBM cannot express."""
 
 from __future__ import annotations
 
@@ -27,15 +27,14 @@ if TYPE_CHECKING:
 
 __all__ = ["lightgbm_params"]
 
-# How far below the cut-off pairs reach: LightGBM documents lambdarank_truncation_level as "slightly above k, for
-# example k + 3".
+# LightGBM documents lambdarank_truncation_level as "slightly above k, for example k + 3".
 _BELOW_THE_CUT = 3
-# LightGBM refuses a query with more rows (4.7), so that a cut-off of as many cuts nothing.
+# LightGBM 4.7 refuses a query with more rows, so a cut-off at this rank has no effect.
 _LONGEST = 10_000
-# LightGBM's own number of grades: 0..30.
+# Number of grades in LightGBM's default table: 0..30.
 _GRADES = 31
 _MOST_GRADES = 10_000
-# Beyond it LightGBM's sums of gains could overflow.
+# LightGBM's sums of larger gains could overflow.
 _LARGEST_GAIN = 1e300
 
 _LIGHTGBM = Library(
@@ -64,7 +63,7 @@ def lightgbm_params(flavor: Flavor, evaluate: bool) -> dict[str, Any]:
 
 
 def _label_gain(flavor: Flavor) -> list[float]:
-    """The gain of every grade from 0. LightGBM refuses a label beyond it, as the flavor refuses one above max_grade."""
+    """Return the gain of every grade from 0. LightGBM refuses labels beyond the table."""
     top = flavor.max_grade
     if top is not None and not 0 <= top < _MOST_GRADES:
         raise ValueError(
@@ -78,9 +77,9 @@ def _label_gain(flavor: Flavor) -> list[float]:
     for grade, (lower, higher) in enumerate(pairwise(gains), start=1):
         if higher < lower:
             raise ValueError(
-                f"LightGBM cannot express gain={value_in_words(flavor.gain)}: it takes the higher grade for the better "
-                f"document, and here grade {grade} gains {higher!r}, less than {lower!r} of grade {grade - 1}. Use "
-                "flavor.replace(gain='exponential'), or another gain that does not fall."
+                f"LightGBM cannot express gain={value_in_words(flavor.gain)}: it ranks the higher grade first, and the "
+                f"gain {higher!r} of grade {grade} is below the gain {lower!r} of grade {grade - 1}. Use "
+                "flavor.replace(gain='exponential'), or another gain that does not decrease."
             )
     if max(map(abs, gains)) > _LARGEST_GAIN:
         raise ValueError(

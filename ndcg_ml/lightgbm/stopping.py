@@ -1,4 +1,4 @@
-"""Early stopping on NDCG of one flavor at one cut-off. No other metric can stop the training."""
+"""Stop LightGBM's training early on NDCG of one flavor at one cut-off, and on no other metric."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = ["StopEarly"]
 class StopEarly:
     """Make LightGBM stop early on NDCG of one flavor at one cut-off, and ignore its other metrics.
 
-    LightGBM stops as soon as any metric of any validation set stalls, including its built-in metrics, which come first.
-    This object gives the arguments, for each of its interfaces, that prevent this::
+    LightGBM stops as soon as any metric of any validation set stops improving, including its built-in metrics. This
+    object returns the arguments that prevent this::
 
         stop = StopEarly("lightgbm", k=(10, 5))  # stops on NDCG@10, logs NDCG@5 as well
         lgb.train({**params, **stop.params}, train, valid_sets=[valid], **stop.train())
@@ -34,28 +34,28 @@ class StopEarly:
     rounds : int, default 50
         Training stops after this many rounds without an improvement.
     watch : str, optional
-        Name of the validation set that decides, such as ``"valid_1"`` (``"valid"`` in ``lgb.cv``). Default: the only
-        one; required if there are several.
+        Name of the validation set to stop on, such as ``"valid_1"`` (``"valid"`` in ``lgb.cv``). Default: the only one;
+        required if there are several.
 
     Attributes
     ----------
     eval : NDCGEval
-        The evaluation function in these arguments.
+        The evaluation function.
     params : dict
-        Parameters for the booster: no built-in metric. A new dict each time.
+        Parameters for the booster, without built-in metrics. A new dict each time.
 
     Raises
     ------
     TypeError, ValueError
         An argument is not valid, or as for ``NDCGEval``. In the first round of training: there is no validation set,
         there are several and `watch` is None, `watch` is not the name of one, the metric is not evaluated, or
-        ``early_stopping_round`` is among the parameters of the booster, for which LightGBM (4.3 and 4.7) adds a rule
-        of its own that stops on every metric of every set.
+        ``early_stopping_round`` is among the parameters of the booster, which makes LightGBM (4.3 and 4.7) stop on
+        every metric of every set.
 
     Notes
     -----
     ``best_iteration`` is LightGBM's own, and ``best_score`` holds all metrics of all sets in that round. LightGBM
-    cannot stop early with ``dart``: it warns and trains on.
+    cannot stop early with ``dart``: it warns and continues.
 
     Examples
     --------
@@ -147,7 +147,7 @@ class StopEarly:
 
 
 class _Watch:
-    """LightGBM's own early stopping, which sees only the metric and the validation set that decide."""
+    """LightGBM's own early stopping, restricted to one metric and one validation set."""
 
     def __init__(self, early_stopping: Any, metric: str, watch: str | None) -> None:
         self.order, self.before_iteration = early_stopping.order, early_stopping.before_iteration
@@ -166,12 +166,12 @@ class _Watch:
         try:
             self._early_stopping(replace(env, evaluation_result_list=watched))
         except EarlyStopException as stop:
-            # It carries what it saw, which becomes best_score: give it all that was evaluated in that round.
+            # Its result becomes best_score, so pass all metrics of that round.
             everything = self._rounds[stop.best_iteration - env.begin_iteration]
             raise EarlyStopException(stop.best_iteration, everything) from None
 
     def _decides(self, name: str, metric: str) -> bool:
-        return metric == self._metric and self._watch in (None, name)  # LightGBM itself leaves out the training set
+        return metric == self._metric and self._watch in (None, name)  # LightGBM ignores the training set
 
     def _check(self, env: Any) -> None:
         if (env.params.get("early_stopping_round") or 0) > 0:
@@ -189,7 +189,7 @@ class _Watch:
             raise ValueError(f"StopEarly needs a validation set to stop on; got none{also}. Pass valid_sets=[...].")
         if self._watch is None and len(sets) > 1:
             raise ValueError(
-                f"watch must name the validation set that decides if there are several; got None with {listed}. "
+                f"watch must name the validation set to stop on if there are several; got None with {listed}. "
                 f"Pass StopEarly(..., watch={sets[0]!r})."
             )
         if self._watch is not None and self._watch not in sets:
@@ -197,7 +197,7 @@ class _Watch:
         if (self._watch or sets[0], self._metric) not in evaluated:
             raise ValueError(
                 f"StopEarly needs {self._metric!r} to be evaluated; it was not. Pass feval= (eval_metric= of "
-                "LGBMRanker.fit) as StopEarly gives it, or a list that holds StopEarly.eval."
+                "LGBMRanker.fit) as StopEarly returns it, or a list that holds StopEarly.eval."
             )
 
 
@@ -209,22 +209,18 @@ def _set_and_metric(entry: Any) -> tuple[str, str]:
 
 
 def _training_sets(env: Any) -> tuple[str, ...]:
-    # LightGBM's own callback asks the same, because the training data of a Booster may have any name.
+    # As in LightGBM's own callback, because the training data of a Booster may have any name.
     from lightgbm import Booster
 
     return (env.model._train_data_name,) if isinstance(env.model, Booster) else ("train",)
 
 
 def _check_valid(entry: Any, number: int) -> None:
-    if not isinstance(entry, tuple):
+    if not isinstance(entry, tuple) or len(entry) not in (3, 4):
+        got = f"has {len(entry)} parts" if isinstance(entry, tuple) else f"is of type {type(entry).__name__}"
         raise TypeError(
-            f"a validation set must be a tuple (X, y, group) or (X, y, group, sample_weight); number {number} is of "
-            f"type {type(entry).__name__}. Pass fit((X, y, group)), and several sets as fit(first, second)."
-        )
-    if len(entry) not in (3, 4):
-        raise ValueError(
-            f"a validation set must be a tuple (X, y, group) or (X, y, group, sample_weight); number {number} has "
-            f"{len(entry)} parts."
+            f"a validation set must be a tuple (X, y, group) or (X, y, group, sample_weight); number {number} {got}. "
+            "Pass fit((X, y, group)), and several sets as fit(first, second)."
         )
     X, y, group, weight = entry if len(entry) == 4 else (*entry, None)  # noqa: N806
     same_rows(
@@ -239,7 +235,7 @@ def _check_valid(entry: Any, number: int) -> None:
     try:
         by_sizes(group, n_rows)
     except (TypeError, ValueError) as error:
-        # by_sizes speaks of arguments of ndcg_score that a validation set lacks.
+        # Remove advice about arguments of ndcg_score.
         message = str(error).partition(" It has one entry per row")[0].partition(" If these are ids")[0]
         message = message.partition(" Pass qid=")[0]
         fix = "Sort the rows by query and pass the size of each: np.unique(qid, return_counts=True)[1]."

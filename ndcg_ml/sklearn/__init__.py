@@ -1,4 +1,4 @@
-"""scikit-learn: model selection by query, which cannot go silently wrong."""
+"""scikit-learn: model selection by query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LightGBM, XGBoost and CatBoost: how each takes the queries in `fit`, and is stopped early on held-out queries."""
+"""Pass queries to the `fit` of LightGBM, XGBoost and CatBoost, and stop them early on held-out queries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["RowsByQuery", "fit", "fit_and_stop", "readable"]
 
 
 class RowsByQuery:
-    """The rows of some queries, query by query, in the order asked for; the rows of a query keep their order.
+    """The rows of some queries, query by query, in the given order; the rows of a query keep their order.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class RowsByQuery:
         Features and labels of the rows.
     sizes : ndarray of int, shape (n_queries,)
     codes : ndarray of int, shape (n_rows,)
-        0, 1, ... for the queries, in this order.
+        The position of each row's query: 0, 1, ...
     weight : ndarray of float, shape (n_queries,), or None
     """
 
@@ -51,7 +51,7 @@ class RowsByQuery:
 
     @property
     def row_weight(self) -> NDArray[np.float64] | None:
-        """The weight of each row's query."""
+        """Weight of each row's query."""
         return None if self.weight is None else np.repeat(self.weight, self.sizes)
 
 
@@ -63,16 +63,16 @@ def fit(ranker: Any, training: RowsByQuery) -> None:
 def fit_and_stop(
     ranker: Any, training: RowsByQuery, validation: RowsByQuery, flavor: Flavor, rounds: int
 ) -> tuple[int, float]:
-    """Fit the ranker, in place, until NDCG on the validation queries has not risen for `rounds` rounds.
+    """Fit the ranker, in place, until NDCG on the validation queries has not increased for `rounds` rounds.
 
     Returns
     -------
     best_iteration : int
-        The rounds that it predicts with, counted from 1.
+        Number of rounds that it predicts with.
     best_score : float
     """
     arguments = _query_arguments(ranker, training)
-    _check_can_go_back(ranker)
+    _check_best_round(ranker)
     modules = {cls.__module__.partition(".")[0] for cls in type(ranker).__mro__}
     stop = next((stop for library, stop in _STOP.items() if library in modules), None)
     if stop is None:
@@ -88,10 +88,10 @@ def fit_and_stop(
 
 
 def readable(X: Any) -> Any:  # noqa: N803
-    """X in a container that all three libraries read.
+    """Return X in a container that all three libraries read.
 
-    XGBoost 3.2 reads a polars frame only through pyarrow, LightGBM before 4.7 not at all; CatBoost 1.2 refuses sparse
-    arrays and LightGBM warns of them.
+    XGBoost 3.2 needs pyarrow to read a polars frame, and LightGBM before 4.7 cannot read one; CatBoost 1.2 refuses
+    sparse arrays and LightGBM warns of them.
     """
     if hasattr(X, "tocsr"):
         from scipy.sparse import csr_matrix
@@ -103,7 +103,7 @@ def readable(X: Any) -> Any:  # noqa: N803
 
 
 def _query_arguments(ranker: Any, queries: RowsByQuery) -> dict[str, Any]:
-    """The queries and their weights as arguments of the ranker's `fit`."""
+    """Return the queries and their weights as arguments of the ranker's `fit`."""
     steps = getattr(ranker, "steps", None)
     if isinstance(steps, list) and {"group", "qid", "group_id"} & _arguments(steps[-1][1]):
         raise ValueError(
@@ -125,18 +125,23 @@ def _arguments(estimator: Any) -> set[str]:
     return set(inspect.signature(estimator.fit).parameters) if hasattr(estimator, "fit") else set()
 
 
-# Boosting that cannot go back to an earlier round, by the libraries' names of the parameter. Dropouts change the trees
-# of earlier rounds (LightGBM then does not stop at all), and a linear model is one set of weights.
-_NO_WAY_BACK = {"boosting_type": ("dart",), "boosting": ("dart",), "boost": ("dart",), "booster": ("dart", "gblinear")}
+# Settings under which a model cannot predict with its best round: dropouts change earlier trees (LightGBM then does not
+# stop), and a linear model has one set of weights.
+_ONLY_LAST_ROUND = {
+    "boosting_type": ("dart",),
+    "boosting": ("dart",),
+    "boost": ("dart",),
+    "booster": ("dart", "gblinear"),
+}
 
 
-def _check_can_go_back(ranker: Any) -> None:
+def _check_best_round(ranker: Any) -> None:
     settings = ranker.get_params()
-    for name, kinds in _NO_WAY_BACK.items():
+    for name, kinds in _ONLY_LAST_ROUND.items():
         if settings.get(name) in kinds:
             raise ValueError(
-                f"early_stopping_rounds must be None with {name}={settings[name]!r}, which cannot go back to its best "
-                f"round: later rounds change what earlier ones learned. Leave it None, or choose another {name}."
+                f"early_stopping_rounds must be None with {name}={settings[name]!r}, which cannot predict with its "
+                f"best round, because later rounds change earlier ones. Leave it None, or choose another {name}."
             )
 
 
@@ -169,7 +174,7 @@ def _stop_xgboost(
     own = ranker.callbacks
     ranker.set_params(callbacks=[*(own or []), callback])
     ranker.fit(training.X, training.y, **arguments)
-    ranker.set_params(callbacks=own)  # ours would keep the validation data
+    ranker.set_params(callbacks=own)  # the callback holds the validation data
     return int(ranker.best_iteration) + 1
 
 

@@ -1,9 +1,9 @@
-"""What the functions that called a scorer know and do not tell it, read from their frames.
+"""Read the split, the candidate and `error_score` from the frames of the functions that called a scorer.
 
-A scorer gets the rows of one part of a split and nothing else. It cannot see that they are pieces of queries, or that
-its exceptions become nan. The functions of scikit-learn that split and score do know: they hold these things under the
-names below, in every version supported (the tests notice a change). All reading of frames is in this file, and where
-nothing is found, nothing is concluded. ``ndcg_scorer(..., qid=all_ids)`` finds cut queries without it.
+A scorer gets the rows of one part of a split and nothing else, so it cannot detect cut queries, or that its exceptions
+become nan. scikit-learn's functions hold this information under the names below in every supported version; the tests
+detect a change. If nothing is found, nothing is checked. ``ndcg_scorer(..., qid=all_ids)`` finds cut queries without
+frames.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from ndcg_ml.sklearn.columns import column_of
 
 __all__ = ["Fit", "Split", "current_fit", "current_split", "error_score_of_caller"]
 
-_DEPTH = 12  # frames between the function that splits and the scorer: five in RFECV
+_DEPTH = 12  # frames to search; RFECV has five between the function that splits and the scorer
 
 
 # -- the split --------------------------------------------------------------------------------------------------------
 
 
 class Split(NamedTuple):
-    """The split of one data set that is being scored: the ids of all its rows, and which rows are scored."""
+    """A split of a data set: the ids of all rows, and the positions of the rows that are scored."""
 
     all_ids: NDArray[Any]
     test: NDArray[np.int64]
 
 
 def current_split(scored_ids: NDArray[Any], qid_column: str | int | None) -> Split | None:
-    """The split that scikit-learn is scoring, if these are the ids of its test rows."""
+    """Return the split that scikit-learn is scoring, if these are the ids of its test rows."""
     for frame in _frames_of_scikit_learn():
         names = frame.f_code.co_varnames + frame.f_code.co_cellvars
         if "test" in names and "train" in names:
@@ -57,7 +57,7 @@ def _split_in(found: Mapping[str, Any], scored: NDArray[Any], qid_column: str | 
 
 
 def _are_rows_of(ids: NDArray[Any], rows: NDArray[Any]) -> bool:
-    """Whether these numbers, some of which may count from the end, are all rows of one column of ids."""
+    """Whether these positions, which may count from the end, are all valid for a vector of ids."""
     return ids.ndim == 1 and -ids.size <= rows.min(initial=0) and rows.max(initial=-1) < ids.size
 
 
@@ -74,7 +74,7 @@ def _ids_of_all_rows(found: Mapping[str, Any], qid_column: str | int | None) -> 
 def _read(routed: Any) -> NDArray[Any]:
     try:
         return ids_as_array(routed)
-    except (TypeError, ValueError):  # some ids are missing, which is refused with the split; or these are not ids
+    except (TypeError, ValueError):  # other metadata, or missing ids, which are refused later
         return np.asarray(routed)
 
 
@@ -82,12 +82,12 @@ def _read(routed: Any) -> NDArray[Any]:
 
 
 class Fit(NamedTuple):
-    """Which fit of a search is being scored on its test rows.
+    """The fit of a search that is being scored on its test rows.
 
     Attributes
     ----------
     candidate, split : int
-        The positions of both. (A halving search counts the candidates of each iteration from 0.)
+        Their positions. A halving search counts the candidates of each iteration from 0.
     test : ndarray of int
         The test rows.
     """
@@ -98,21 +98,21 @@ class Fit(NamedTuple):
 
 
 def current_fit(X: Any) -> Fit | None:  # noqa: N803
-    """The fit that a search is scoring, if these are the features of its test rows."""
+    """Return the fit that a search is scoring, if these are the features of its test rows."""
     for frame in _frames_of_scikit_learn():
         if frame.f_code.co_name == "_fit_and_score":
             caller = frame.f_locals
             candidate, split = caller.get("candidate_progress"), caller.get("split_progress")
             if candidate is None or split is None or caller.get("X_test") is not X:
-                return None  # a frame of cross_validate, which has no candidates; or the training rows are scored
+                return None  # cross_validate has no candidates; training rows are not kept
             return Fit(candidate[0], split[0], np.asarray(caller["test"]))
     return None
 
 
-# -- what becomes of an exception --------------------------------------------------------------------------------------
+# -- exceptions that become scores -------------------------------------------------------------------------------------
 
-# The functions that turn an exception into a score, scikit-learn's and dask-ml's; and how many frames above them is
-# `error_score`, the number that they put in its place.
+# The functions of scikit-learn and dask-ml that turn an exception into a score. The number says in which frame above
+# them `error_score` is.
 _TURN_ERRORS = {
     ("sklearn.model_selection._validation", "_score"): 0,
     ("sklearn.metrics._scorer", "__call__"): 1,
@@ -121,7 +121,7 @@ _TURN_ERRORS = {
 
 
 def error_score_of_caller() -> float | None:
-    """What the caller of this package puts in place of an exception; None if it lets exceptions through."""
+    """Return the number by which the caller replaces an exception, or None if it lets exceptions through."""
     frame = _caller()
     if frame is None:
         return None
@@ -136,10 +136,10 @@ def error_score_of_caller() -> float | None:
 
 
 def _caller() -> FrameType | None:
-    """The function that called into this package, and deals with what it returns or raises."""
+    """Return the frame of the function that called this package."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        # scikit-learn's substitute for scoring=None passes everything on to its caller.
+        # With scoring=None, scikit-learn calls through this class.
         passes_on = type(frame.f_locals.get("self")).__name__ == "_PassthroughScorer"
         if _module(frame).partition(".")[0] != __name__.partition(".")[0] and not passes_on:
             return frame
@@ -148,7 +148,7 @@ def _caller() -> FrameType | None:
 
 
 def _frames_of_scikit_learn() -> Iterator[FrameType]:
-    """The nearest of its functions that called this package, from the inside out."""
+    """Yield the frames of scikit-learn among the callers of this package, innermost first."""
     frame: FrameType | None = sys._getframe(1)
     for _ in range(_DEPTH):
         frame = None if frame is None else frame.f_back

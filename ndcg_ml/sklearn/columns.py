@@ -35,7 +35,7 @@ HOW_TO_PASS_IDS = (
 
 
 def check_column(qid_column: object) -> str | int | None:
-    """The name or position of a column, or None."""
+    """Return the name or position of a column, or None; refuse other types."""
     if qid_column is None or isinstance(qid_column, str):
         return qid_column
     if isinstance(qid_column, (int, np.integer)) and not isinstance(qid_column, bool):
@@ -47,13 +47,13 @@ def check_column(qid_column: object) -> str | int | None:
 
 
 def column_of(X: Any, qid_column: str | int) -> NDArray[Any]:  # noqa: N803
-    """The query ids in a column of X. No other column is copied.
+    """Return the query ids in a column of X, without copying other columns.
 
     Raises
     ------
     TypeError, ValueError
-        X has no such column, or the position is ambiguous; or the column holds numbers with fractions (ids that some
-        step has scaled) or floats too large for their dtype to tell apart.
+        X has no such column; the position is ambiguous; or the column holds fractions (an earlier step has scaled the
+        ids) or floats too large to be exact in their dtype.
     """
     X = table(X)  # noqa: N806
     at = _place(X, qid_column)
@@ -74,13 +74,13 @@ def column_of(X: Any, qid_column: str | int) -> NDArray[Any]:  # noqa: N803
 
 
 def refuse_missing(ids: NDArray[Any], name: str) -> None:
-    """Refuse ids of which one is missing, as ``ids_as_array`` refuses NaN among numbers and dates."""
+    """Refuse missing ids among objects; ``ids_as_array`` refuses NaN among numbers and dates."""
     if ids.dtype == object and any(map(is_missing, ids.tolist())):
         raise ValueError(f"{name} must have an id for every row; got a missing value.")
 
 
 def split_column(X: Any, qid_column: str | int) -> tuple[Any, NDArray[Any]]:  # noqa: N803
-    """X without the column of query ids, and the ids. Raises what ``column_of`` raises."""
+    """Return X without the column of query ids, and the ids. Raises as ``column_of`` does."""
     ids = column_of(X, qid_column)
     X = table(X)  # noqa: N806
     at = _place(X, qid_column)
@@ -95,16 +95,16 @@ def split_column(X: Any, qid_column: str | int) -> tuple[Any, NDArray[Any]]:  # 
 
 
 def _names(X: Any) -> list[Any] | None:  # noqa: N803
-    names = getattr(X, "column_names", getattr(X, "columns", None))  # the columns of pyarrow are not their names
+    names = getattr(X, "column_names", getattr(X, "columns", None))  # pyarrow's `columns` holds no names
     return None if names is None else list(names)
 
 
 def _place(X: Any, qid_column: str | int) -> int:  # noqa: N803
-    """The position of a column, counted from 0, if the name or the number can mean nothing else."""
+    """Return the position of a column, counted from 0; refuse ambiguous names and numbers."""
     if isinstance(qid_column, str):
         names = _names(X)
         if names is None or names.count(qid_column) != 1:
-            got = f"a {type(X).__name__} without named columns" if names is None else f"columns {_some(names)}"
+            got = f"a {type(X).__name__} without named columns" if names is None else f"columns {_first_names(names)}"
             raise ValueError(
                 f"X must hold the query ids in its column qid_column={qid_column!r}; got {got}. A pipeline's earlier "
                 "step may have dropped it: set_output(transform='pandas') keeps names, "
@@ -118,7 +118,7 @@ def _place(X: Any, qid_column: str | int) -> int:  # noqa: N803
     labels = (_names(X) if hasattr(X, "iloc") else None) or []
     if any(isinstance(label, Number) for label in labels) and labels[at] != qid_column:
         raise ValueError(
-            f"qid_column={qid_column} must say which column is meant; X has numbers as column labels, {_some(labels)}, "
+            f"qid_column={qid_column} must name one column; X has numbers as column labels, {_first_names(labels)}, "
             f"and its column at position {qid_column} is labelled {labels[at]!r}. Name the columns, "
             "X.columns = X.columns.astype(str), and pass a name."
         )
@@ -126,28 +126,28 @@ def _place(X: Any, qid_column: str | int) -> int:  # noqa: N803
 
 
 def _refuse_changed_ids(ids: NDArray[Any], qid_column: str | int) -> None:
-    """Refuse floats that can no longer be the integers they once were: queries may have been merged."""
+    """Refuse floats that are not exact integers, by which queries may have been merged."""
     present = ids[~np.isnan(ids)]
     fractions = present[present != np.floor(present)]
     if fractions.size:
         raise ValueError(
-            f"qid_column={qid_column!r} must hold query ids; got numbers with fractions, the first is {fractions[0]}. "
-            "An earlier step has transformed the ids: keep them out of it, for example with "
+            f"qid_column={qid_column!r} must hold query ids; got fractions, the first is {fractions[0]}. "
+            "An earlier step has transformed the ids. Exclude them from it, for example with "
             "ColumnTransformer([('scale', StandardScaler(), features)], remainder='passthrough')."
         )
     exact = 2 ** (np.finfo(ids.dtype).nmant + 1)
     if present.size and np.abs(present).max() >= exact:
         raise ValueError(
-            f"qid_column={qid_column!r} must hold ids that its dtype can tell apart; got {np.abs(present).max():.0f} "
+            f"qid_column={qid_column!r} must hold ids that are exact in its dtype; got {np.abs(present).max():.0f} "
             f"in {ids.dtype}, which is exact only below {exact}. Keep the ids as integers in a column of a DataFrame, "
             "or number the queries 0, 1, ...: np.unique(qid, return_inverse=True)[1]."
         )
 
 
 def ids_of_rows(qid: Any, column: NDArray[Any] | None, groups: Any, n_rows: int) -> NDArray[Any]:
-    """One id per row, from what the caller calls query ids: an argument, a column, or both if they are equal.
+    """Return one id per row, from the argument `qid`, a column, or both if they are equal.
 
-    `groups` are what a group splitter was given. They are the ids only if there is nothing else, because a split may
+    `groups` is the argument of a group splitter. It holds the ids only if there is nothing else, because the split may
     be by user and the score by query.
 
     Raises
@@ -171,7 +171,7 @@ def ids_of_rows(qid: Any, column: NDArray[Any] | None, groups: Any, n_rows: int)
 
 
 def weight_of_queries(sample_weight: Any, layout: Groups) -> NDArray[np.float64]:
-    """The weight of each query, from equal weights of its rows."""
+    """Return the weight of each query, from equal weights of its rows."""
     weight = real_array(sample_weight, "sample_weight").astype(np.float64)
     if weight.shape != (layout.n_rows,):
         raise ValueError(f"sample_weight must be one per row, shape ({layout.n_rows},); got {weight.shape}.")
@@ -191,7 +191,7 @@ def weight_of_queries(sample_weight: Any, layout: Groups) -> NDArray[np.float64]
 
 
 def table(X: Any) -> Any:  # noqa: N803
-    """X as a two-dimensional container: DataFrames and sparse matrices as they are, anything else as an array."""
+    """Return X as a two-dimensional container: tables and sparse matrices unchanged, anything else as an array."""
     refuse_lazy(X, "X")
     X = X if hasattr(X, "tocsr") or hasattr(X, "columns") or hasattr(X, "column_names") else np.asarray(X)  # noqa: N806
     if isinstance(X, np.ndarray):
@@ -206,7 +206,7 @@ def table(X: Any) -> Any:  # noqa: N803
 
 
 def take_rows(X: Any, rows: NDArray[Any]) -> Any:  # noqa: N803
-    """The rows of any two-dimensional container, in this order."""
+    """Return rows of a two-dimensional container, in this order."""
     if hasattr(X, "iloc"):
         return X.iloc[rows]
     if hasattr(X, "column_names") and hasattr(X, "take"):  # pyarrow
@@ -216,5 +216,5 @@ def take_rows(X: Any, rows: NDArray[Any]) -> Any:  # noqa: N803
     return X[rows]
 
 
-def _some(names: list[Any]) -> str:
+def _first_names(names: list[Any]) -> str:
     return f"[{', '.join(map(shown, names[:8]))}]{' and more' if len(names) > 8 else ''}"

@@ -1,4 +1,4 @@
-"""Cut queries: some of their rows are scored, the others are in training or nowhere. NDCG needs whole queries."""
+"""Detect cut queries, of which only some rows are scored. NDCG needs whole queries."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _FIX = (
 
 
 class CutQueryWarning(UserWarning):
-    """A query that is scored was in training with another number of rows."""
+    """A query is scored with more or fewer rows than it had in training."""
 
 
 class WholeQueries:
-    """The queries of a data set with their numbers of rows, to tell whether a part of it holds whole queries.
+    """The queries of a data set with their numbers of rows, to detect parts of the data set that cut queries.
 
     Parameters
     ----------
@@ -41,43 +41,43 @@ class WholeQueries:
 
     def refuse_cut(self, scored_ids: NDArray[Any], fix: str = "") -> None:
         """Raise ValueError if these rows are not all rows of their queries."""
-        here = _sizes(scored_ids)
-        other = [query for query in here if query not in self.sizes]
+        scored = _sizes(scored_ids)
+        other = [query for query in scored if query not in self.sizes]
         if other:
             raise ValueError(
                 f"the queries that are scored must be among those of ndcg_scorer(..., qid=); {len(other)} of "
-                f"{len(here)} are not, the first is {shown(other[0])}. Give it the ids of all rows that are split; for "
-                "another data set, make another scorer."
+                f"{len(scored)} are not, the first is {shown(other[0])}. Pass the ids of all rows that are split; for "
+                "another data set, create another scorer."
             )
-        cut = [query for query, rows in here.items() if rows != self.sizes[query]]
+        cut = [query for query, rows in scored.items() if rows != self.sizes[query]]
         if cut:
             raise ValueError(
-                f"the split cuts {len(cut)} of the {len(here)} queries that it scores: of query {shown(cut[0])}, "
-                f"{here[cut[0]]} of {self.sizes[cut[0]]} rows are here. {_FIX}.{fix}"
+                f"the split cuts {len(cut)} of the {len(scored)} queries that it scores: {scored[cut[0]]} of the "
+                f"{self.sizes[cut[0]]} rows of query {shown(cut[0])} are scored. {_FIX}.{fix}"
             )
 
     def cut_elsewhere(self, scored_ids: NDArray[Any]) -> str | None:
-        """A sentence about queries that have another number of rows here than in training, or None."""
-        here = _sizes(scored_ids)
-        cut = [query for query, rows in here.items() if self.sizes.get(query, rows) != rows]
+        """Return a warning about queries whose numbers of rows differ from those in training, or None."""
+        scored = _sizes(scored_ids)
+        cut = [query for query, rows in scored.items() if self.sizes.get(query, rows) != rows]
         if not cut:
             return None
         return (
-            f"{len(cut)} of {len(here)} queries that are scored were also in training with other rows, the first is "
+            f"{len(cut)} of {len(scored)} queries that are scored were also in training with other rows, the first is "
             f"{shown(cut[0])}. If these are the same queries, they were cut: {_FIX}. If the ids of this data set start "
             "again from the same numbers, make them different from those of the training data"
         )
 
 
 def _sizes(ids: NDArray[Any]) -> dict[Any, int]:
-    """How many rows each query has."""
+    """Return the number of rows of each query."""
     layout = by_ids(ids, ids.size)
     assert layout.ids is not None
     return dict(zip(layout.ids.tolist(), layout.sizes.tolist(), strict=True))
 
 
 def refuse_cut_queries(split: Split, known: WholeQueries | None) -> None:
-    """Raise ValueError if a query that is scored is cut; `known`, if given, says how many rows a whole one has."""
+    """Raise ValueError if a scored query is cut. `known`, if given, has the sizes of whole queries."""
     times = np.bincount(split.test, minlength=split.all_ids.size)
     if times.max() > 1:
         row = int(np.argmax(times))
@@ -90,5 +90,5 @@ def refuse_cut_queries(split: Split, known: WholeQueries | None) -> None:
     if known is None:
         WholeQueries(split.all_ids).refuse_cut(
             split.all_ids[split.test],
-            " If rows were left out on purpose, say which are in use: ndcg_scorer(..., qid=qid[in_use])",
+            " If rows were left out on purpose, pass the ids of the others: ndcg_scorer(..., qid=qid[in_use])",
         )

@@ -18,11 +18,10 @@ __all__ = ["QueryKFold"]
 
 
 class QueryKFold(GroupKFold):  # type: ignore[misc]
-    """K folds of whole queries: scikit-learn's ``GroupKFold`` that finds the ids itself.
+    """K folds of whole queries: scikit-learn's ``GroupKFold`` with ids of its own.
 
-    Give it the ids, or the column of X that holds them, when you create it; then no ``groups`` and no metadata routing
-    are needed. Without ids of its own it splits by the ``groups`` that are passed, like ``GroupKFold``. Its ids tell a
-    scorer what a whole query is: ``ndcg_scorer(..., qid=folds.qid)``.
+    Pass the ids, or the column of X that holds them, when you create it; then you need no ``groups`` and no metadata
+    routing. A scorer can use its ids to detect cut queries: ``ndcg_scorer(..., qid=folds.qid)``.
 
     Parameters
     ----------
@@ -40,8 +39,8 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
     Raises
     ------
     TypeError, ValueError
-        When created: both `qid` and `qid_column`, or as for ``GroupKFold``. When splitting: no ids, not one id per row,
-        ``groups`` that differ from the splitter's own ids, or pandas objects (X, y, ids) whose indexes differ.
+        When created: not exactly one of `qid` and `qid_column`, or as for ``GroupKFold``. When splitting: not one id
+        per row, ``groups`` that differ from the ids, or pandas objects (X, y, ids) whose indexes differ.
 
     See Also
     --------
@@ -67,8 +66,11 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
         shuffle: bool = False,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
-        if qid is not None and qid_column is not None:
-            raise ValueError("qid and qid_column are two ways to say the same thing: pass one of them; got both.")
+        if (qid is None) == (qid_column is None):
+            raise ValueError(
+                f"QueryKFold needs either qid or qid_column; got {'neither' if qid is None else 'both'}. To split by "
+                "groups= of fit, use GroupKFold."
+            )
         super().__init__(n_splits, shuffle=shuffle, random_state=random_state)
         self.qid = qid
         self.qid_column: str | int | None = check_column(qid_column)
@@ -87,7 +89,7 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
         y : array-like, optional
             Not used.
         groups : array-like of shape (n_rows,), optional
-            The query of each row, if the splitter was created without ids; else equal to its own.
+            If a search passes them, they must be equal to the ids.
 
         Yields
         ------
@@ -96,24 +98,20 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
         refuse_lazy(X, "X")
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
         same_rows({"X": X, "y": y, "qid": self.qid, "groups": groups})
-        own = column_of(X, self.qid_column) if self.qid_column is not None else self.qid
-        if own is None and groups is None:
-            raise ValueError(
-                "QueryKFold has no query ids. Pass them when you create it, QueryKFold(5, qid=qid) or "
-                "QueryKFold(5, qid_column='qid'), or as groups to split or fit."
-            )
-        what = "groups" if own is None else "qid" if self.qid_column is None else f"qid_column={self.qid_column!r}"
-        ids = ids_as_array(groups if own is None else own, what)
-        refuse_missing(ids, what)
+        if self.qid_column is not None:
+            ids = column_of(X, self.qid_column)
+        else:
+            assert self.qid is not None
+            ids = ids_as_array(self.qid)
+            refuse_missing(ids, "qid")
         if ids.size != n_rows:
             raise ValueError(
                 f"query ids must be one per row of X, shape ({n_rows},); got {ids.shape}. A splitter created with "
                 "qid= splits only the data set of those ids."
             )
-        if own is not None and groups is not None and not np.array_equal(ids_as_array(groups), ids):
+        if groups is not None and not np.array_equal(ids_as_array(groups), ids):
             raise ValueError(
-                "groups must be equal to the ids that QueryKFold was made with; they differ. To split by these ids and "
-                "score by query, pass the queries as qid instead: fit(X, y, qid=qid). To split by groups, use "
-                "GroupKFold."
+                "groups must be equal to the ids of QueryKFold; they differ. To split by these ids and score by query, "
+                "pass the queries as qid instead: fit(X, y, qid=qid). To split by groups, use GroupKFold."
             )
         yield from super().split(X, y, ids)

@@ -1,18 +1,15 @@
-"""An error of a scorer that no search can turn into a score: scikit-learn and others put nan in its place.
+"""A scorer's error as a return value, because scikit-learn and others turn exceptions of a scorer into nan.
 
-An exception derived from ``BaseException`` would pass their ``except Exception`` without a look at the call stack. It
-was tried. It is reported by ``GridSearchCV`` (in one process, and in two under joblib's loky, threading,
-multiprocessing and Dask backends), ``concurrent.futures``, dask-ml 2025.1, OptunaSearchCV and Ray 2.60 (tasks and
-Tune). But with ``cross_val_score`` in a user's function
+An exception derived from ``BaseException`` would pass their ``except Exception``. ``GridSearchCV``, joblib's backends,
+``concurrent.futures``, dask-ml 2025.1, OptunaSearchCV and Ray 2.60 report it. But with ``cross_val_score`` in a user's
+function
 
 - ``multiprocessing.Pool.map`` loses its worker and never returns;
-- ``Client.submit(...).result()`` of Dask never returns: the worker reports, and the client's event loop drops what is
-  not an ``Exception`` (distributed 2026.8; an ordinary exception arrives in seconds);
+- ``Client.submit(...).result()`` of Dask never returns (distributed 2026.8);
 - a worker of Ray's joblib backend dies, although the error arrives;
-- Optuna 5.0 leaves the trial in state RUNNING, where an ordinary exception makes it FAIL;
+- Optuna 5.0 leaves the trial in state RUNNING rather than FAIL.
 
-and without the call stack an estimator that predicts NaN could no longer both stop a search and obey an `error_score`
-that is a number. A search that never ends is worse than an error that travels as a value, so it stays a value.
+A search that never ends is worse than an error as a value.
 """
 
 from __future__ import annotations
@@ -25,10 +22,10 @@ __all__ = ["NotAScore", "refuse"]
 
 
 class NotAScore:
-    """What a scorer returns if its caller would turn an exception into nan. Its repr is the error.
+    """Result of a scorer whose caller would turn an exception into nan. Its repr is the error.
 
-    With nan everywhere, a search "finds" its first candidate. All of these tools raise on a result that is not a
-    number, whatever `error_score` is.
+    If every score is nan, a search selects its first candidate. All tools raise for a result that is not a number,
+    whatever `error_score` is.
     """
 
     def __init__(self, message: str) -> None:
@@ -44,7 +41,7 @@ class NotAScore:
 def refuse(error: Exception, *, of_the_estimator: bool = False) -> NotAScore:
     """Raise the error, or return it as a ``NotAScore`` if raising it would make the score nan.
 
-    With `of_the_estimator`, an `error_score` that is a number is what the user asked for in such a case.
+    With `of_the_estimator`, the error is raised if `error_score` is a number, which then replaces the score.
     """
     kind = "" if isinstance(error, (TypeError, ValueError)) else f"{type(error).__name__}: "
     message = f"an error of the NDCG scorer: {kind}{error}"

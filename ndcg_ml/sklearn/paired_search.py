@@ -1,4 +1,4 @@
-"""After a search: compare the best candidate with each other one, query by query."""
+"""Compare the best candidate of a search with each other candidate, paired by query."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DRAWS = 9999
 
 
 class Candidate(NamedTuple):
-    """A candidate of a search, beside the best one.
+    """A candidate of a search, compared with the best one.
 
     Attributes
     ----------
@@ -39,16 +39,15 @@ class Candidate(NamedTuple):
     value : float
         Mean NDCG over the queries.
     difference : float
-        Its mean minus that of the best candidate: 0 or below.
+        Its mean minus that of the best candidate: at most 0.
     standard_error : float
         Standard error of the difference, over the queries.
     interval : Interval
         Interval of the difference (Student's t).
     p_value : float
-        p-value of the two-sided test that exchanges the two candidates query by query; not corrected for the number
-        of candidates.
+        p-value of the two-sided paired randomisation test, not corrected for the number of candidates.
     p_adjusted : float
-        The p-value, corrected by Holm for the number of other candidates.
+        The p-value with Holm's correction for the number of other candidates.
     """
 
     row: int
@@ -71,7 +70,7 @@ class PairedSearch:
         The best first. Its own difference is 0.
     n_queries : int
     failed : tuple of int
-        Rows of ``cv_results_`` that are left out, because a fit failed.
+        Rows of ``cv_results_`` that are excluded because a fit failed.
     """
 
     candidates: tuple[Candidate, ...]
@@ -88,25 +87,25 @@ class PairedSearch:
         n_resamples: int = 999,
         seed: Seed = None,
     ) -> HonestValue:
-        """Estimate the value of the search on other queries: its best value is too high, because it won on these.
+        """Estimate the value of the search on other queries. Its best value is too high, because these chose it.
 
-        Queries are drawn with replacement; a candidate is chosen on those that were drawn and scored on the others,
-        from the table that the search has left. Nothing is trained again.
+        Queries are drawn with replacement. A candidate is chosen on the drawn queries and scored on the others, from
+        the values that the search has kept. Nothing is trained again.
 
         Parameters
         ----------
         confidence : float, default 0.95
             Confidence of the interval.
         n_resamples : int, default 999
-            How often queries are drawn.
+            Number of resamples.
         seed : int, Generator or None, default None
-            Decides what is drawn; None draws anew each time.
+            Random seed. None gives different draws each time.
 
         Returns
         -------
         HonestValue
             ``.value``, ``.interval``, ``.optimism`` (the value of the chosen candidate on the queries that chose it,
-            minus ``.value``), and ``.chosen``, how often each row of ``cv_results_`` is chosen.
+            minus ``.value``), and ``.chosen``, the share of resamples that choose each row of ``cv_results_``.
 
         Raises
         ------
@@ -116,14 +115,13 @@ class PairedSearch:
         Notes
         -----
         Bootstrap-bias-corrected cross-validation: I. Tsamardinos, E. Greasidou and G. Borboudakis, Machine Learning
-        107, 2018. It corrects for the choice among these candidates, and not for searches that were tried before on the
-        same queries.
+        107, 2018. It corrects for the choice among these candidates, not for earlier searches on the same queries.
         """
-        # Resampling needs candidates that were scored alike, and enough queries outside of each resample.
+        # Resampling needs candidates scored on the same data, and enough queries outside each resample.
         if self._is_halving:
             raise ValueError(
-                "honest needs a search that scores all its candidates on the same training; a halving search drops "
-                "most of them early. Use GridSearchCV or RandomizedSearchCV."
+                "honest needs a search that trains all its candidates alike; a halving search drops most of them "
+                "early. Use GridSearchCV or RandomizedSearchCV."
             )
         if self.n_queries < _FEWEST:
             raise ValueError(
@@ -132,13 +130,13 @@ class PairedSearch:
             )
         n_resamples = whole_number(n_resamples, "n_resamples")
         honest = honest_value(self._ndcg, as_confidence(confidence), n_resamples, generator(seed))
-        # The columns are in the order of the rows of ``cv_results_``, without those that failed.
+        # The columns are in the order of ``cv_results_``, without failed rows.
         chosen = np.zeros(self._n_rows)
         chosen[sorted(each.row for each in self.candidates)] = honest.chosen
         return replace(honest, chosen=tuple(chosen.tolist()))
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per candidate, as a pandas DataFrame; the interval as ``low`` and ``high``."""
+        """Return one row per candidate as a pandas DataFrame, with the interval as ``low`` and ``high``."""
         rows = [{**each._asdict(), "low": each.interval.low, "high": each.interval.high} for each in self.candidates]
         columns = ["row", "params", "value", "difference", "standard_error", "low", "high", "p_value", "p_adjusted"]
         return pandas_frame("PairedSearch", rows)[columns]
@@ -166,18 +164,19 @@ def paired_search(
     confidence: float = 0.95,
     seed: Seed = None,
 ) -> PairedSearch:
-    """The best candidate of a fitted search against each other one, paired by query over the same folds.
+    """Compare the best candidate of a fitted search with each other one, paired by query over the same folds.
 
-    Queries differ from one another far more than candidates do. A standard error over folds, or of each candidate by
-    itself, is of the queries; that of the paired difference is what tells two candidates apart.
+    Queries differ far more than candidates do, so a standard error over folds, or of one candidate, mostly measures how
+    queries differ. Compare candidates by the standard error of the paired difference.
 
     Parameters
     ----------
     search : GridSearchCV, RandomizedSearchCV or a halving search
-        Fitted in this process, with ``scoring=ndcg_scorer(..., keep_queries=True)`` (or a dict with such a scorer). Of
-        a halving search the candidates of the last iteration are compared.
+        Fitted in this process, with ``scoring=ndcg_scorer(..., keep_queries=True)`` (or a dict with such a scorer). For
+        a halving search, the candidates of the last iteration are compared.
     metric : str, optional
-        Which score, if there are several: ``"ndcg_at_10"``, or a key of the dict. Default: that of ``search.refit``.
+        Name of the score if there are several: ``"ndcg_at_10"``, or a key of the dict. Default: that of
+        ``search.refit``.
     confidence : float, default 0.95
         Confidence of the intervals.
     seed : int, Generator or None, default None
@@ -191,18 +190,17 @@ def paired_search(
     Raises
     ------
     TypeError, ValueError
-        The search is not fitted, its scorer does not keep queries, or has kept those of another search, or lost them
-        when the search was pickled; `metric` is missing or unknown; candidates were scored on different queries; fewer
-        than two queries or candidates are left.
+        The search is not fitted; its scorer does not keep queries, has kept those of another search, or lost them when
+        the search was pickled; `metric` is missing or unknown; candidates were scored on different queries; fewer than
+        two queries or candidates remain.
 
     Notes
     -----
-    The unit is the query: one that is tested in several splits counts once, with its mean. Empty queries that the
-    flavor skips are left out. The mean over queries is not quite ``mean_test_score``, which is the mean of the folds'
-    means, so the best candidate may be another one.
+    A query that is tested in several splits counts once, with its mean. Empty queries that the flavor skips are
+    excluded. The mean over queries differs slightly from ``mean_test_score``, the mean of the folds' means, so the best
+    candidate may be another one.
 
-    The best of many candidates is also the luckiest. ``p_adjusted`` allows for the number of comparisons, not for
-    having chosen the best of them by the same queries.
+    ``p_adjusted`` corrects for the number of comparisons, not for choosing the best candidate by the same queries.
 
     Examples
     --------
@@ -237,11 +235,11 @@ def paired_search(
     spreads = spread_of(means)
     order = np.argsort(-means.mean(), kind="stable").tolist()
     best = order[0]
-    # No p-value is below 1/(draws + 1): with many candidates, Holm's first step needs more draws.
+    # No p-value is below 1/(draws + 1), and with many candidates Holm's first step needs smaller ones.
     n_draws = max(_DRAWS, math.ceil(2 * (len(order) - 1) / (1 - confidence)))
     tests = exchange_tests(means, [(best, i) for i in order[1:]], n_draws, rng)
     p_values = [test.p_value for test in tests]
-    # The best candidate is compared with itself as well, so that all rows have the same columns.
+    # The best candidate is also compared with itself, so that all rows have the same columns.
     candidates = []
     for i, p_value, p_adjusted in zip(order, [1.0, *p_values], [1.0, *_holm(p_values)], strict=True):
         gap = minus(spreads[i], spreads[best])
@@ -268,7 +266,7 @@ def paired_search(
 
 
 def _score(search: Any, metric: str | None) -> tuple[KeptQueries, str, int]:
-    """Find a score of a search: what its scorer has kept, its name in ``cv_results_``, and its cut-off's column."""
+    """Return the queries kept for a score, its name in ``cv_results_``, and the column of its cut-off."""
     scorer, refit = search.scorer_, getattr(search, "refit", None)
     by_name = isinstance(scorer, Mapping)
     names = tuple(scorer) if by_name else getattr(scorer, "names", None) or ("score",)
@@ -284,12 +282,12 @@ def _score(search: Any, metric: str | None) -> tuple[KeptQueries, str, int]:
 
 
 def _values_of_queries(search: Any, metric: str | None) -> tuple[list[int], list[int], NDArray[np.float64]]:
-    """The rows of ``cv_results_`` that have NDCG by query, those that failed, and a column per row of the former."""
+    """Return the scored and the failed rows of ``cv_results_``, and one column of NDCG by query per scored row."""
     kept, name, column = _score(search, metric)
     results = search.cv_results_
-    # A halving search scores its candidates anew in each iteration, with more training: only the last one compares.
+    # A halving search numbers and scores its candidates again in each iteration, with more training. Take the last.
     first, n_rows = 0, len(results["params"])
-    if "iter" in results:  # the scorer begins to count candidates again in each iteration
+    if "iter" in results:
         first = int(np.flatnonzero(results["iter"] == results["iter"].max())[0])
     n_splits = sum(key.startswith("split") and key.endswith(f"_test_{name}") for key in results)
     error_score = getattr(search, "error_score", None)
@@ -297,7 +295,7 @@ def _values_of_queries(search: Any, metric: str | None) -> tuple[list[int], list
     columns, rows, failed = [], [], []
     for row in range(first, n_rows):
         scores = [float(results[f"split{split}_test_{name}"][row]) for split in range(n_splits)]
-        # The queries of a fit are looked up by its score as well, so that those of another search are not taken for it.
+        # The score must match too, so that queries of another search are not used.
         by_split = [kept.get(row - first, split, column, score) for split, score in enumerate(scores)]
         fits = [fit for fit in by_split if fit is not None]
         if len(fits) < n_splits:
@@ -310,8 +308,10 @@ def _values_of_queries(search: Any, metric: str | None) -> tuple[list[int], list
                         "fitting again."
                     )
             continue
-        # A pairing by position is right only if every candidate has the same queries in the same order.
-        those, values = _by_query(np.concatenate([fit.ids for fit in fits]), [fit.ndcg[:, column] for fit in fits])
+        # Candidates are paired by position, so all need the same queries in the same order.
+        those, values = _mean_per_query(
+            np.concatenate([fit.ids for fit in fits]), [fit.ndcg[:, column] for fit in fits]
+        )
         if ids is not None and not np.array_equal(ids, those):
             raise ValueError(
                 f"candidates must be scored on the same queries; candidate {row} was not. Use a cv that splits "
@@ -322,16 +322,15 @@ def _values_of_queries(search: Any, metric: str | None) -> tuple[list[int], list
         rows.append(row)
     if not rows:
         raise ValueError(
-            "no queries of this search are kept in this process. They are not saved with a search: call "
-            "paired_search where the search was fitted, and on a search of scikit-learn's own."
+            "no queries of this search are kept in this process, because they are not saved with a search. Call "
+            "paired_search in the process that fitted it, on a search of scikit-learn."
         )
-    # Only queries with a value for every candidate can be paired.
     table = np.stack(columns, axis=1)
     missing = np.isnan(table)
     if (missing.any(axis=1) != missing.all(axis=1)).any():
         raise ValueError(
-            "a query must be empty for every candidate or for none; the flavor's ideal depends on the ranking and "
-            "empty='skip' leaves out other queries for each. Choose empty=0 or 1."
+            "a query must be empty for every candidate or for none; with this ideal it depends on the ranking. Use a "
+            "flavor with empty=0 or 1."
         )
     table = table[~missing.any(axis=1)]
     if len(table) < 2:
@@ -339,8 +338,8 @@ def _values_of_queries(search: Any, metric: str | None) -> tuple[list[int], list
     return rows, failed, table
 
 
-def _by_query(ids: NDArray[Any], values: list[NDArray[np.float64]]) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Each query once, with its mean over the splits that tested it."""
+def _mean_per_query(ids: NDArray[Any], values: list[NDArray[np.float64]]) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """Return each query once, with its mean over the splits that tested it."""
     layout = by_ids(ids, ids.size)
     assert layout.ids is not None
     every = np.concatenate(values)
@@ -349,7 +348,7 @@ def _by_query(ids: NDArray[Any], values: list[NDArray[np.float64]]) -> tuple[NDA
 
 
 def _holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values corrected for their number, by Holm's step-down procedure; at most 1."""
+    """Return the p-values corrected by Holm's step-down procedure."""
     corrected = [0.0] * len(p_values)
     largest = 0.0
     for rank, i in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):

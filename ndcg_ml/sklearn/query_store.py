@@ -1,8 +1,8 @@
-"""The NDCG of every query that a search has scored, kept beside the means that scikit-learn keeps.
+"""Keep the NDCG of every query that a search has scored.
 
-A scorer returns a number, and all that a search keeps are numbers. With several processes the scorer that works is a
-copy, whose memory nobody sees again. So the number that it returns carries the queries: it is a float that, on its way
-back to the process of the search, puts them where the scorer of that process finds them.
+A search keeps only the numbers that its scorer returns, and with several processes the scorer is a copy whose state is
+lost. So the scorer returns a float that carries the queries: when it is unpickled in the process of the search, it
+stores them in that process's ``KeptQueries``.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ __all__ = ["Carrier", "KeptQueries", "Scored"]
 
 
 class Scored(NamedTuple):
-    """One fit of a search, scored.
+    """The score of one fit of a search.
 
     Attributes
     ----------
     ids : ndarray, shape (n_queries,)
         The queries of the test part.
     ndcg : ndarray of float, shape (n_queries, n_cutoffs)
-        Nan for an empty query that the mean skips.
+        NaN for an empty query that the mean skips.
     values : tuple of float, length n_cutoffs
-        The scores, as the search got them.
+        The scores that the search received.
     """
 
     ids: NDArray[Any]
@@ -36,15 +36,14 @@ class Scored(NamedTuple):
 
 
 class KeptQueries:
-    """What a scorer has kept, by candidate and split. All copies of a scorer in one process share it.
+    """The scored queries by candidate and split, shared by all copies of a scorer in one process.
 
-    Neither pickled nor copied along. Another search with the same scorer overwrites it.
+    They are not pickled or copied with the scorer, and another search with the same scorer overwrites them.
     """
 
     def __init__(self, token: str | None = None) -> None:
         self.token: str = uuid.uuid4().hex if token is None else token
         self._scored: dict[tuple[int, int], Scored] = {}
-        """By candidate and split."""
         self._ids: dict[int, NDArray[Any]] = {}
         _HERE[self.token] = self
 
@@ -52,23 +51,23 @@ class KeptQueries:
         return len(self._scored)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _of_this_process, (self.token,)
+        return _shared, (self.token,)
 
     def put(self, candidate: int, split: int, scored: Scored) -> None:
-        """Keep the queries of one fit. The ids of a split are kept once."""
+        """Keep the queries of one fit, and the ids of a split once."""
         ids = self._ids.get(split)
         if ids is None or ids.dtype != scored.ids.dtype or not np.array_equal(ids, scored.ids):
             ids = self._ids[split] = scored.ids
         self._scored[candidate, split] = scored._replace(ids=ids)
 
     def get(self, candidate: int, split: int, column: int, value: float) -> Scored | None:
-        """The queries of the fit that scored this value at this cut-off; None if there is none."""
+        """Return the queries of the fit if its score at this cut-off was `value`, otherwise None."""
         scored = self._scored.get((candidate, split))
         return None if scored is None or scored.values[column] != value else scored
 
 
 class Carrier(float):
-    """A score with the queries behind it. Where it is unpickled it is a plain float, and they are kept there."""
+    """A score with its queries. Unpickling keeps the queries and returns a plain float."""
 
     def __new__(cls, value: float, *_: Any) -> Carrier:  # noqa: D102
         return super().__new__(cls, value)
@@ -83,7 +82,7 @@ class Carrier(float):
 _HERE: WeakValueDictionary[str, KeptQueries] = WeakValueDictionary()
 
 
-def _of_this_process(token: str) -> KeptQueries:
+def _shared(token: str) -> KeptQueries:
     stored = _HERE.get(token)
     return KeptQueries(token) if stored is None else stored
 

@@ -1,4 +1,4 @@
-"""A ranker of LightGBM, XGBoost or CatBoost that takes one query id per row, as scikit-learn's tools pass them."""
+"""Wrap a ranker of LightGBM, XGBoost or CatBoost so that it takes one query id per row, as in scikit-learn."""
 
 from __future__ import annotations
 
@@ -25,40 +25,39 @@ __all__ = ["QueryRanker"]
 class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """A ranker that is fitted with one query id per row, of any dtype and in any order.
 
-    It makes ``LGBMRanker``, ``XGBRanker`` and ``CatBoostRanker`` one kind of estimator, for every tool of scikit-learn
-    that passes metadata or a DataFrame. Rows are sorted by query id, the rows of a query keep their order, and each
-    library gets the queries in its own form: LightGBM sizes, XGBoost and CatBoost sorted codes. A regressor without a
-    notion of queries is fitted on the rows as they are.
+    It gives ``LGBMRanker``, ``XGBRanker`` and ``CatBoostRanker`` one interface, for every tool of scikit-learn that
+    passes metadata or a DataFrame. Rows are sorted by query id, the rows of a query keep their order, and each library
+    gets the queries in its own form: LightGBM sizes, XGBoost and CatBoost sorted codes. A regressor that takes no
+    queries is fitted on the rows as they are.
 
     Parameters
     ----------
     ranker : estimator
         An ``LGBMRanker``, ``XGBRanker``, ``CatBoostRanker``, or another estimator whose ``fit`` takes ``group``
-        (sizes), ``qid`` or ``group_id`` (one code per row), or none of them if it has no notion of queries. It is
-        cloned, never changed.
+        (sizes), ``qid`` or ``group_id`` (one code per row), or none of them. It is cloned and not changed.
     flavor : Flavor or str, default "sklearn"
-        Which NDCG ``score`` reports and early stopping follows. The cut-off is the flavor's: ``"lightgbm@10"``.
+        The NDCG of ``score`` and of early stopping. The cut-off is the flavor's: ``"lightgbm@10"``.
     qid_column : str or int, optional
         The column of X that holds the query ids, for use without metadata routing: a name for a DataFrame, a position
         for an array. The ranker never sees it, neither in ``fit`` nor in ``predict``.
     early_stopping_rounds : int, optional
-        Hold out whole queries in ``fit`` and stop when their NDCG has not risen for this many rounds; the ranker then
+        Hold out whole queries in ``fit`` and stop if their NDCG does not increase for this many rounds; the ranker then
         predicts with its best round. For LightGBM, XGBoost and CatBoost. Default: no early stopping.
     validation_fraction : float, default 0.1
         Share of the queries that early stopping holds out: at least one query, never all.
     random_state : int, RandomState or None, default None
-        Chooses the held-out queries.
+        Seed for choosing the held-out queries.
 
     Attributes
     ----------
     ranker_ : estimator
         The fitted clone.
     trained_queries_ : WholeQueries
-        The queries given to ``fit``, with their numbers of rows, by which a scorer notices cut queries.
+        The queries given to ``fit``, with their numbers of rows, by which a scorer detects cut queries.
     validation_queries_ : ndarray
         The ids that early stopping held out; empty without it.
     best_iteration_ : int or None
-        Rounds that ``predict`` uses after early stopping, counted from 1.
+        Number of rounds that ``predict`` uses after early stopping.
     best_score_ : float or None
         NDCG of the held-out queries after that round.
     n_features_in_, feature_names_in_
@@ -69,7 +68,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     TypeError, ValueError
         In ``fit``: no ids, missing ids or the wrong number of them, labels that are not finite numbers, weights that
         differ within a query, an invalid parameter, too few queries to hold any out; pandas objects (X, labels, ids,
-        weights) whose indexes differ: rows are matched by position.
+        weights) whose indexes differ, because rows are matched by position.
 
     See Also
     --------
@@ -82,14 +81,14 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     common to the three libraries. LightGBM 4.7 gets it as row weights, XGBoost 3.2 as one weight per query, CatBoost
     1.2 as ``group_weight``.
 
-    The ids are always required: rows are never assumed to be one query. All three libraries depend on the order of the
-    rows within a query, which is kept. Queries are sorted by id, so a shuffled copy of the data gives the same model if
-    the rows of each query keep their order.
+    The ids are always required. All three libraries depend on the order of the rows within a query, which is kept.
+    Queries are sorted by id, so a shuffled copy of the data gives the same model if the rows of each query keep their
+    order.
 
     With metadata routing enabled, ``fit`` and ``score`` take the ids under the name ``groups``, like a group splitter;
     if the split is not by query, pass both: ``fit(X, y, groups=user, qid=qid)``.
-    ``RFECV`` must be given ``scoring=ndcg_scorer(...)``: without it, scikit-learn 1.9 selects by R squared there
-    rather than by ``score``.
+    Pass ``scoring=ndcg_scorer(...)`` to ``RFECV``: without it, scikit-learn 1.9 selects by R squared rather than by
+    ``score``.
 
     Examples
     --------
@@ -109,8 +108,8 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    # A search passes one array both to its group splitter and as ids, or two. An alias of qid would do for the first
-    # case, except in RFECV, which passes its parts on under the name behind the alias (scikit-learn 1.9.1).
+    # Both names are requested, because the ids may or may not be the splitter's groups. An alias of qid fails in RFECV,
+    # which passes parts of the array on under the name behind the alias (scikit-learn 1.9.1).
     __metadata_request__fit = {"groups": True, "qid": True}  # noqa: RUF012
     __metadata_request__score = {"groups": True, "qid": True}  # noqa: RUF012
 
@@ -152,14 +151,14 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight : array-like of shape (n_rows,), optional
             Weight of the row's query, equal in all of its rows.
         groups : array-like of shape (n_rows,), optional
-            What a group splitter takes. They are the ids if there is neither `qid` nor `qid_column`.
+            The groups of a group splitter. They are the ids if there is neither `qid` nor `qid_column`.
 
         Returns
         -------
         QueryRanker
             Itself.
         """
-        # Settings are checked here and not in __init__, which scikit-learn wants to store them as they are.
+        # scikit-learn requires that parameters are checked in fit and not in __init__.
         if not hasattr(self.ranker, "fit") or isinstance(self.ranker, type):
             raise TypeError(
                 f"ranker must be an estimator, such as LGBMRanker(); got {self.ranker!r} of type "
@@ -177,14 +176,12 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         layout = by_ids(ids, labels.size)
         assert layout.ids is not None
         weight = None if sample_weight is None else weight_of_queries(sample_weight, layout)
-        # Queries are taken in the order of their ids, so that the order of the rows changes nothing. Early
-        # stopping holds whole queries out.
+        # Sort queries by id, so that the order of the rows has no effect. Early stopping holds out whole queries.
         by_id = _order_of_ids(layout.ids)
         held_out = np.zeros(layout.n_queries, dtype=bool)
         if stopping is not None:
             held_out[by_id[self._held_out(layout.n_queries)]] = True
         training = RowsByQuery(features, labels, layout, weight, by_id[~held_out[by_id]])
-        # The caller's ranker stays unfitted.
         ranker = clone(self.ranker)
         self.best_iteration_: int | None = None
         self.best_score_: float | None = None
@@ -199,7 +196,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
-        """Scores of the rows, in their order.
+        """Return the scores of the rows, in their order.
 
         Parameters
         ----------
@@ -224,7 +221,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         *,
         groups: ArrayLike | None = None,
     ) -> float:
-        """NDCG of the predictions under `flavor`, by query.
+        """Return the NDCG of the predictions under `flavor`, by query.
 
         Parameters
         ----------
@@ -278,7 +275,7 @@ def _labels(y: Any, n_rows: int) -> NDArray[Any]:
     if not np.isfinite(labels).all():
         raise ValueError(
             f"y must hold finite labels; got {np.count_nonzero(~np.isfinite(labels))} that are NaN or infinity. "
-            "Remove those rows, or give them a grade."
+            "Remove those rows, or assign them a grade."
         )
     return labels
 
@@ -289,7 +286,7 @@ def _order_of_ids(ids: NDArray[Any]) -> NDArray[np.int64]:
     except TypeError as error:
         kinds = sorted({type(value).__name__ for value in ids.tolist()})
         raise TypeError(
-            f"query ids must be of one type, which can be put in order; got {', '.join(kinds)}. "
+            f"query ids must be of one sortable type; got {', '.join(kinds)}. "
             "Convert them, for example with [str(q) for q in qid]."
         ) from error
     return order

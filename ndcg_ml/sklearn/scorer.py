@@ -1,4 +1,4 @@
-"""A scorer that knows which rows belong to one query, and raises if nobody told it."""
+"""A scorer that groups rows by query, and raises if query ids are missing."""
 
 from __future__ import annotations
 
@@ -36,45 +36,45 @@ def ndcg_scorer(
     qid: ArrayLike | None = None,
     keep_queries: bool = False,
 ) -> NDCGScorer:
-    """A scikit-learn scorer that reports NDCG by query.
+    """Return a scikit-learn scorer that reports NDCG by query.
 
-    Use it wherever scikit-learn takes ``scoring=``. With metadata routing enabled, the per-row query ids reach it as
-    ``groups``, the same array that a group splitter takes, or as ``qid`` if the split is not by query; no
+    Use it wherever scikit-learn takes ``scoring=``. With metadata routing enabled, it receives the query id of each row
+    as ``groups``, the same array that a group splitter takes, or as ``qid`` if the split is not by query; no
     ``set_score_request`` call is needed. Without routing, it reads them from the column `qid_column` of X.
 
     Parameters
     ----------
     flavor : Flavor or str
-        Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"lightgbm@10"``.
+        Definition of NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"lightgbm@10"``.
     k : int, None or sequence of them, optional
         Cut-off in ranks, None for no cut-off. Default: the flavor's own. With a sequence the scorer returns a dict,
         ``{"ndcg_at_1": ..., "ndcg_at_10": ...}``, from one prediction, for searches with several metrics: pass
-        ``refit="ndcg_at_10"``. The name of no cut-off is ``"ndcg"``. Tools that take one number, such as ``RFECV``,
+        ``refit="ndcg_at_10"``. Without a cut-off the name is ``"ndcg"``. Tools that take one number, such as ``RFECV``,
         need one cut-off.
     qid_column : str or int, optional
         The column of X that holds the query ids: a name for a DataFrame, a position for an array. The estimator gets X
-        with that column; ``QueryRanker(..., qid_column=...)`` takes it out again. Routed ``groups`` are then only the
-        splitter's.
+        with that column; ``QueryRanker(..., qid_column=...)`` removes it. Routed ``groups`` are then only for the
+        splitter.
     qid : array-like of shape (n_rows_in_all,), optional
         The ids of all rows that will be split, in any order: the scorer then refuses cut queries in every tool, by
         counting rows. Pass it if the tool is not scikit-learn's, or if folds leave out rows that cannot be used (then
-        pass the ids of the others). With ``folds = QueryKFold(5, qid=ids)`` it is ``qid=folds.qid``. The ids of the
-        rows that are scored must still reach the scorer in one of the ways above.
+        pass the ids of the others). With ``folds = QueryKFold(5, qid=ids)``, pass ``qid=folds.qid``. The scorer still
+        needs the ids of the rows that it scores, in one of the ways above.
     keep_queries : bool, default False
-        Keep the NDCG of every query of a search, for ``paired_search``, whatever its
-        ``n_jobs``. Memory: 8 bytes per candidate, query and cut-off, and the ids once per split.
+        Keep the NDCG of every query of a search, for ``paired_search``, with any ``n_jobs``. Memory: 8 bytes per
+        candidate, query and cut-off, and the ids once per split.
 
     Returns
     -------
     NDCGScorer
-        Call it as ``scorer(estimator, X, y, qid=qid)``. It pickles and may be sent to worker processes.
+        Call it as ``scorer(estimator, X, y, qid=qid)``. It can be pickled.
 
     Raises
     ------
     TypeError, ValueError
         The flavor or the cut-off is not valid, or the flavor has a switch that a scorer does not support:
         ``ties="docid"`` (scikit-learn passes no document ids), ``empty=nan`` (a search cannot rank nan),
-        ``aggregate="micro"`` with `keep_queries` (it is no mean over queries).
+        ``aggregate="micro"`` with `keep_queries` (it is not a mean over queries).
 
     Notes
     -----
@@ -83,8 +83,8 @@ def ndcg_scorer(
     ``query_weight`` does. A search averages its folds unweighted.
 
     If ids are missing or their number is wrong, if a fold has nothing to average, or if a split cuts queries, a search
-    stops with an error. scikit-learn 1.9.1 would turn an exception into nan and choose ``best_params_`` all the same,
-    so the scorer returns an object that is not a number there; called directly, it raises.
+    stops with an error. scikit-learn 1.9.1 turns an exception of a scorer into nan and still chooses ``best_params_``,
+    so within a search the scorer returns an object that is not a number. If you call it directly, it raises.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class NDCGScorer:
     names : tuple of str or None
         The keys of the dict that is returned for several cut-offs; None if one number is returned.
     kept : KeptQueries or None
-        The queries of the last search; None unless they are kept. It is not pickled or copied along.
+        The queries of the last search, or None with ``keep_queries=False``. They are not pickled or copied.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class NDCGScorer:
                 "aggregate='micro'. Use flavor.replace(aggregate='macro'), or leave keep_queries=False."
             )
         self.kept: KeptQueries | None = KeptQueries() if keep_queries else None
-        self._cache: Cache[Prepared[Any]] = Cache(_SLOTS)  # every candidate of a search is scored on the same folds
+        self._cache: Cache[Prepared[Any]] = Cache(_SLOTS)  # all candidates of a search share folds
 
     def __repr__(self) -> str:
         column = "" if self.qid_column is None else f", qid_column={self.qid_column!r}"
@@ -225,8 +225,8 @@ class NDCGScorer:
         Parameters
         ----------
         estimator : estimator
-            A ranker or regressor is asked for ``predict``. A classifier of grades is asked for the expected grade,
-            ``predict_proba(X) @ classes_``, because its hard labels would tie most documents.
+            The scores are ``predict(X)``. For a classifier of grades they are the expected grade,
+            ``predict_proba(X) @ classes_``, because its predicted classes would tie most documents.
         X : array-like of shape (n_rows, n_features)
         y_true : array-like of shape (n_rows,) or (n_queries, n_documents)
             Graded labels. If two-dimensional, each row is one query, as for ``sklearn.metrics.ndcg_score``, and there
@@ -234,13 +234,13 @@ class NDCGScorer:
         qid : array-like of shape (n_rows,)
             The query of each row. Default: the column `qid_column`.
         groups : array-like of shape (n_rows,), optional
-            What a group splitter takes. They are the ids if there is neither `qid` nor `qid_column`.
+            The groups of a group splitter. They are the ids if there is neither `qid` nor `qid_column`.
         sample_weight : array-like of shape (n_rows,), optional
             Weight of the row's query, equal in all of its rows: the ``query_weight`` of ``ndcg_ml.evaluate``.
 
         Returns
         -------
-        float, or dict of float by name if several cut-offs were asked for
+        float, or dict of float by name for several cut-offs
 
         Raises
         ------
@@ -248,14 +248,14 @@ class NDCGScorer:
             No ids, the wrong number of ids, ids with two-dimensional labels, a split that cuts queries, nothing to
             average, predictions that are not scores; weights that differ within a query, or weights with
             ``keep_queries=True``; pandas objects (X, labels, ids, weights, predictions) whose indexes differ; or as for
-            ``ndcg_ml.ndcg_score``. It stops a search. If the estimator fails (it raises, or predicts NaN), an
-            `error_score` that is a number is used instead.
+            ``ndcg_ml.ndcg_score``. A search stops, unless the estimator has failed (it raises, or predicts NaN) and
+            `error_score` is a number.
 
         Warns
         -----
         CutQueryWarning
-            Outside scikit-learn's splits, a fitted ``QueryRanker`` is scored on queries that had another number of rows
-            in training.
+            Outside scikit-learn's splits, a fitted ``QueryRanker`` is scored on queries that had more or fewer rows in
+            training.
         """
         try:
             axes = same_rows({"X": X, "y_true": y_true, "qid": qid, "groups": groups, "sample_weight": sample_weight})
@@ -263,7 +263,7 @@ class NDCGScorer:
             scores = _expected_grades(estimator, X, labels.shape, axes)
         except _EstimatorFailedError as failed:
             return self._failed(failed.error)
-        except Exception as error:  # including warnings that are errors
+        except Exception as error:  # also warnings as errors
             return refuse(error)
         try:
             totals = prepared.totals(scores)
@@ -282,7 +282,7 @@ class NDCGScorer:
         return values[0] if self.names is None else dict(zip(self.names, values, strict=True))
 
     def _failed(self, error: Exception) -> NotAScore:
-        # With several cut-offs scikit-learn would put one number in place of the dict, and then look for its keys.
+        # With several cut-offs scikit-learn would replace the dict by one number, and then read its keys.
         return refuse(error, of_the_estimator=self.names is None)
 
     def _k(self) -> KSpec:
@@ -332,14 +332,14 @@ class NDCGScorer:
 
 
 class _EstimatorFailedError(Exception):
-    """An estimator raised an error when it was asked for predictions."""
+    """An estimator's prediction method raised an error."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
         self.error = error
 
 
-def _asked(method: Any, X: Any) -> Any:  # noqa: N803
+def _predictions(method: Any, X: Any) -> Any:  # noqa: N803
     try:
         return method(X)
     except Exception as error:
@@ -354,7 +354,7 @@ def _warn_of_cut_queries(estimator: Any, ids: NDArray[Any]) -> None:
 
 
 def _final(estimator: Any) -> Any:
-    """The estimator inside searches and pipelines that predicts."""
+    """Return the estimator inside searches and pipelines that predicts."""
     while True:
         inner = getattr(estimator, "best_estimator_", None)
         if inner is None and isinstance(getattr(estimator, "steps", None), list):
@@ -368,7 +368,7 @@ def _expected_grades(estimator: Any, X: Any, shape: tuple[int, ...], axes: Axes 
     if is_classifier(estimator):
         scores = _expected_class(estimator, X)
     else:
-        predicted = _asked(estimator.predict, X)
+        predicted = _predictions(estimator.predict, X)
         same_rows({"predictions": predicted}, axes)
         scores = plain_array(predicted, "predictions")
     if len(shape) == 1 and scores.shape == (*shape, 1):
@@ -385,19 +385,16 @@ def _expected_class(estimator: Any, X: Any) -> NDArray[Any]:  # noqa: N803
     name = type(estimator).__name__
     if not hasattr(estimator, "predict_proba"):
         decide = getattr(estimator, "decision_function", None)
-        scores = None if decide is None else np.asarray(_asked(decide, X))
+        scores = None if decide is None else np.asarray(_predictions(decide, X))
         if scores is not None and scores.ndim == 1:  # two classes: one score, higher for the second
             return scores
         raise TypeError(
-            f"a classifier must have predict_proba, from which the expected grade is made; {name} has none. "
+            f"a classifier must have predict_proba, for the expected grade; {name} does not. "
             "Use a regressor, or wrap it in CalibratedClassifierCV."
         )
-    probabilities = _asked(estimator.predict_proba, X)
-    if isinstance(probabilities, list):  # one output per document, 2-D y
-        grades = [_grades(classes, name) for classes in estimator.classes_]
-        return np.stack([p @ g for p, g in zip(probabilities, grades, strict=True)], axis=1)
-    if isinstance(estimator.classes_, list) or np.ndim(estimator.classes_) != 1:
-        raise TypeError(f"a classifier must list its classes_ in one dimension; {name} does not.")
+    probabilities = _predictions(estimator.predict_proba, X)
+    if isinstance(probabilities, list) or np.ndim(estimator.classes_) != 1:
+        raise TypeError(f"a classifier must have one output; {name} has several. Use a regressor.")
     expected: NDArray[Any] = np.asarray(probabilities) @ _grades(estimator.classes_, name)
     return expected
 

@@ -100,7 +100,7 @@ def test_a_split_by_rows_is_refused_by_every_tool(problem, routing, tool, scorer
         with pytest.raises(ValueError, match=r"the split cuts \d+ of the \d+ queries that it scores.*GroupKFold"):
             TOOLS[tool](X, y, qid, KFold(3), scorer)
     one_cut = one_fold(np.flatnonzero(np.isin(qid, [0, 1, 2]))[:-1], len(qid))
-    with pytest.raises(ValueError, match=r"the split cuts 1 of the 3 queries that it scores: of query"):
+    with pytest.raises(ValueError, match=r"the split cuts 1 of the 3 queries that it scores: \d+ of the"):
         TOOLS[tool](X, y, qid, one_cut, scorer)
 
 
@@ -122,7 +122,7 @@ def test_the_same_rows_may_be_scored_whole_and_cut_by_one_scorer(problem, routin
     cross_validate(Ridge(), X[half], y[half], scoring=scorer, cv=cv, params={"groups": qid[half]})
     tested[first[1:]] = False  # the scored rows stay the same
     cv = one_fold(np.flatnonzero(tested), len(qid))
-    with pytest.raises(ValueError, match=r"the split cuts 1 of the 2 queries.*1 of \d+ rows"):
+    with pytest.raises(ValueError, match=r"the split cuts 1 of the 2 queries.*1 of the \d+ rows"):
         cross_validate(Ridge(), X, y, scoring=scorer, cv=cv, params={"groups": qid})
 
 
@@ -214,7 +214,6 @@ def test_query_k_fold_is_group_k_fold_without_groups(problem):
     ):
         assert [test.tolist() for _, test in splitter.split(table)] == expected
         assert splitter.get_n_splits() == 4
-    assert [test.tolist() for _, test in QueryKFold(4).split(X, y, qid)] == expected
     assert [test.tolist() for _, test in QueryKFold(4, qid=qid).split(X, y, qid.tolist())] == expected
     shuffled = QueryKFold(4, qid=qid, shuffle=True, random_state=1)
     assert [t.tolist() for _, t in shuffled.split(X)] != expected
@@ -227,8 +226,8 @@ def test_query_k_fold_is_group_k_fold_without_groups(problem):
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda q: QueryKFold(3, qid=q, qid_column="qid"), ValueError, "pass one of them; got both"),
-        (lambda q: QueryKFold(3), ValueError, "QueryKFold has no query ids"),
+        (lambda q: QueryKFold(3, qid=q, qid_column="qid"), ValueError, "either qid or qid_column; got both"),
+        (lambda q: QueryKFold(3), ValueError, "got neither.*use GroupKFold"),
         (lambda q: QueryKFold(3, qid=q[:-1]), ValueError, "one per row of X.*splits only the data set of those ids"),
         (lambda q: QueryKFold(3, qid_column="qid"), ValueError, "in its column qid_column='qid'"),
     ],
@@ -276,7 +275,7 @@ def test_folds_that_leave_out_unusable_rows_are_taken_where_the_scorer_is_told_o
     in_use = np.random.default_rng(0).random(len(y)) < 0.8
     rows = np.flatnonzero(in_use)
     folds = [(rows[train], rows[test]) for train, test in GroupKFold(3).split(rows, groups=qid[rows])]
-    with pytest.raises(ValueError, match=r"the split cuts.*which are in use: ndcg_scorer\(.*qid=qid\[in_use\]"):
+    with pytest.raises(ValueError, match=r"the split cuts.*the ids of the others: ndcg_scorer\(.*qid=qid\[in_use\]"):
         GridSearchCV(Ridge(), GRID, scoring=SCORER, cv=folds).fit(X, y, groups=qid)
     told = ndcg_scorer("lightgbm", k=10, qid=qid[in_use])
     search = GridSearchCV(Ridge(), GRID, scoring=told, cv=folds).fit(X, y, groups=qid)
@@ -301,7 +300,7 @@ def test_a_scorer_that_knows_all_ids_refuses_cut_queries_anywhere(problem, conve
     for cv, cut in ((KFold(3), True), (GroupKFold(3), False)):
         for _, test in cv.split(X, y, None if cut else qid):
             if cut:
-                with pytest.raises(ValueError, match=r"the split cuts \d+ of the \d+ queries.*of \d+ rows are here"):
+                with pytest.raises(ValueError, match=r"the split cuts \d+ of the \d+ queries.*of the \d+ rows of"):
                     told(model, X[test], y[test], qid=qid[test])
             else:
                 assert told(model, X[test], y[test], qid=qid[test]) == SCORER(model, X[test], y[test], qid=qid[test])
@@ -457,7 +456,7 @@ def test_query_k_fold_with_two_sets_of_ids_is_an_error(problem, routing):
     user = qid // 3
     frame = pd.DataFrame(X, columns=list("abc")).assign(user=user)
     for splitter in (QueryKFold(3, qid=user), QueryKFold(3, qid_column="user")):
-        with pytest.raises(ValueError, match=r"groups must be equal to the ids that QueryKFold was made with.*qid=qid"):
+        with pytest.raises(ValueError, match=r"groups must be equal to the ids of QueryKFold.*qid=qid"):
             list(splitter.split(frame, y, qid))
         with pytest.raises(ValueError, match="they differ"):
             GridSearchCV(Ridge(), GRID, scoring=SCORER, cv=splitter).fit(frame, y, groups=qid)
@@ -477,5 +476,7 @@ def test_ids_of_mixed_types_stay_apart_in_a_list(routing):
     expected = ndcg_score(y, model.predict(X), qid=np.repeat(range(4), 2))
     assert ndcg_scorer("sklearn")(model, X, y, qid=qid) == expected
     cut = [([4, 5, 6, 7], [0, 1, 2])]
-    with pytest.raises(ValueError, match="the split cuts 1 of the 2 queries that it scores: of query '1', 1 of 2 rows"):
+    with pytest.raises(
+        ValueError, match="the split cuts 1 of the 2 queries that it scores: 1 of the 2 rows of query '1'"
+    ):
         cross_validate(Ridge(), X, y, scoring=ndcg_scorer("sklearn"), cv=cut, params={"groups": qid})

@@ -265,7 +265,7 @@ def test_options_are_checked_when_it_is_made(options, error, message):
     [
         ([], ValueError, "needs a validation set to stop on; got none"),
         ([[1, 2, 3]], TypeError, r"must be a tuple \(X, y, group\).*number 0 is of type list"),
-        ([(1, 2)], ValueError, "number 0 has 2 parts"),
+        ([(1, 2)], TypeError, "number 0 has 2 parts"),
         ([([[1], [2]], [0], [2])], ValueError, "y of validation set 0 must have one entry per row of X, 2; got 1"),
         ([([[1], [2]], [0, 1], [2], [1.0])], ValueError, "sample_weight of validation set 0 .* 2; got 1"),
         ([([[1], [2]], [0, 1], [3])], ValueError, "In validation set 0, group must sum to the number of rows, 2"),

@@ -173,7 +173,7 @@ def test_any_flavor_is_refused_by_its_switch_or_printed(library, flavor, seed):
 
 REFUSED = [
     ("lightgbm", {"ties": "average"}, "ties='average': it leaves tied rows in the order of the data.*ties='first'"),
-    ("lightgbm", {"empty": 0}, "empty=0.0: it counts a query without a relevant document as 1.*empty=1.0"),
+    ("lightgbm", {"empty": 0}, "empty=0.0: it gives a query without a relevant document the score 1.*empty=1.0"),
     ("lightgbm", {"aggregate": "micro"}, "aggregate='micro': it takes the mean.*aggregate='macro'"),
     ("lightgbm", {"ideal": "local"}, "ideal='local': it divides by the best order of all rows.*ideal='recall'"),
     ("lightgbm", {"recall_depth": 5}, "recall_depth=5: it.*recall_depth=None"),
@@ -184,21 +184,25 @@ REFUSED = [
     ("lightgbm", {"discount": "jarvelin"}, r"discount='jarvelin': it discounts by 1/log2\(rank \+ 1\).*'log2'"),
     ("lightgbm", {"negative": "allow"}, "negative='allow': it refuses negative labels.*negative='raise'"),
     ("lightgbm", {"unjudged": "zero"}, "unjudged='zero': it reads a NaN label as grade 0"),
-    ("lightgbm", {"gain": (0, 3, 1)}, r"gain=\(0.0, 3.0, 1.0\): .* grade 2 gains 1.0, less than 3.0 of grade 1"),
+    (
+        "lightgbm",
+        {"gain": (0, 3, 1)},
+        r"gain=\(0.0, 3.0, 1.0\): .* the gain 1.0 of grade 2 is below the gain 3.0 of grade 1",
+    ),
     ("lightgbm", {"gain": math.log}, r"gain\(0.0\) failed: .*max_grade=\.\.\."),
     ("lightgbm", {"gain": {1: 1, 2: 3}.__getitem__}, r"LightGBM's table, 0 to 30; .*KeyError: 0\.0\. Use"),
     ("lightgbm", {"gain": lambda grade: math.nan}, r"must return a finite number; gain\(0.0\) is nan\. Use"),
     ("lightgbm", {"max_grade": -1}, "max_grade must be from 0 to 9999 for LightGBM.*got -1.0"),
     ("lightgbm", {"max_grade": 2000}, "gain='exponential' up to grade 2000, whose gain is beyond 1e"),
-    ("xgboost", {"empty": "skip"}, "empty='skip': it counts .* as 1, or as 0 under 'ndcg@k-'"),
-    ("xgboost", {"gain": "binary"}, "gain='binary': it knows the gains.*gain='exponential'"),
+    ("xgboost", {"empty": "skip"}, "empty='skip': it gives .* the score 1, or 0 under 'ndcg@k-'"),
+    ("xgboost", {"gain": "binary"}, "gain='binary': it has the gains.*gain='exponential'"),
     ("xgboost", {"gain": (0, 1), "off_table": "zero"}, r"replace\(gain='exponential', off_table='raise'\)"),
     ("xgboost", {"negative": "zero"}, "negative='zero': it passes negative labels through the linear gain"),
     ("xgboost", {"negative": "allow"}, "negative='allow' with gain='exponential': under that gain it refuses"),
     ("xgboost", {"unjudged": "condense"}, "unjudged='condense': it refuses a NaN label"),
     ("xgboost", {"ideal_depth": "all"}, "ideal_depth='all': it"),  # the preset has a cut-off
     ("catboost", {"ties": "first"}, "ties='first': it puts tied rows lowest gain first.*ties='worst'"),
-    ("catboost", {"gain": "binary"}, "gain='binary': it knows the gains y and 2.y - 1.*gain='linear'"),
+    ("catboost", {"gain": "binary"}, "gain='binary': it has the gains y and 2.y - 1.*gain='linear'"),
     ("catboost", {"discount": "none"}, r"discount='none': it discounts by 1/log2\(rank \+ 1\) or by 1/rank"),
     ("catboost", {"negative": "drop"}, "negative='drop': it passes"),
 ]

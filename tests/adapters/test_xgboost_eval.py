@@ -483,7 +483,7 @@ def cases_of_refusals():
         ("sklearn", [5], [good, [[1, 0], [1, 2], [2], [1.0, 2.0]]], ("rows of worker 1", "one entry per query")),
         ("sklearn", [5], [no_scores, no_scores], ("must not hold NaN", "must not hold NaN")),
         ("ndcg[empty=skip]", [5], [[[0, 0], [1, 2], [2], []], NOTHING], ("nothing to average",) * 2),
-        ("sklearn", [5], [NOTHING, NOTHING], ("no worker has a query",) * 2),
+        ("sklearn", [5], [NOTHING, NOTHING], ("at least one worker must have a query",) * 2),
         ("sklearn", [5], [zero, zero], ("they are 0 on every worker",) * 2),
         ("ndcg[aggregate=micro]", [5], [zero, NOTHING], ("they are 0 on every worker",) * 2),
     ]

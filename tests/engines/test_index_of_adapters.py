@@ -83,9 +83,8 @@ REFUSED = {
     "QueryRanker, features": lambda: QueryRanker(Ridge()).fit(X[::-1], Y, QID.to_numpy()),
     "QueryRanker, weights": lambda: QueryRanker(Ridge()).fit(X, Y, QID, pd.Series(1.0, index=INDEX[::-1])),
     "QueryRanker.score": lambda: QueryRanker(Ridge()).fit(X, Y, QID).score(X, Y, SORTED),
-    "QueryKFold, groups": lambda: next(QueryKFold(4).split(X, Y, SORTED)),
     "QueryKFold, own": lambda: next(QueryKFold(4, qid=SORTED).split(X)),
-    "QueryKFold, labels": lambda: next(QueryKFold(4).split(X, Y[::-1], QID)),
+    "QueryKFold, labels": lambda: next(QueryKFold(4, qid=QID).split(X, Y[::-1])),
     "NDCGCallback, ids": lambda: callback(qid=SORTED),
     "NDCGCallback, labels": lambda: callback(y=Y[::-1], qid=QID.to_numpy()),
     "StopEarly, labels": lambda: validation(y=Y[::-1]),
@@ -109,7 +108,7 @@ def test_equal_indexes_and_none_are_one():
     at_position = SCORER(MODEL, X, Y, qid=QID.to_numpy())
     assert SCORER(MODEL, X, Y, qid=QID) == SCORER(MODEL, X, Y.to_numpy(), qid=QID) == at_position
     assert np.array_equal(routed(groups=QID), routed(groups=QID.to_numpy()))
-    left, right = (list(QueryKFold(4).split(X, Y, ids)) for ids in (QID, QID.to_numpy()))
+    left, right = (list(QueryKFold(4, qid=ids).split(X, Y)) for ids in (QID, QID.to_numpy()))
     assert all(
         np.array_equal(a, b) for one, other in zip(left, right, strict=True) for a, b in zip(one, other, strict=True)
     )

@@ -76,7 +76,7 @@ COLUMNS = {
     "ids of a scorer": lambda v: ndcg_scorer("sklearn")(Ridge().fit(X, Y), X, Y, qid=v),
     "labels of QueryRanker": lambda v: QueryRanker(Ridge()).fit(X, v, Q),
     "ids of QueryRanker": lambda v: QueryRanker(Ridge()).fit(X, Y, v),
-    "ids of QueryKFold": lambda v: next(QueryKFold(2).split(X, Y, v)),
+    "ids of QueryKFold": lambda v: next(QueryKFold(2, qid=v).split(X, Y)),
     "own ids of QueryKFold": lambda v: next(QueryKFold(2, qid=v).split(X)),
 }
 FRAMES = {

@@ -782,7 +782,7 @@ def test_s19_lightgbm_weighs_a_query_by_the_mean_of_its_rows_not_by_their_sum():
     assert abs(theirs - by_sum) > 0.005, FIXED
 
     assert NDCGEval("lightgbm", k=10)(y, s, weight, sizes)[0][1] == pytest.approx(by_mean, abs=1e-6)
-    assert "the mean of the query's rows" in inspect.getdoc(NDCGEval)
+    assert "the mean weight of its rows" in inspect.getdoc(NDCGEval)
     ours = ndcg_score(y, s, group=sizes, flavor="lightgbm", k=10, query_weight=total / sizes)
     assert ours == pytest.approx(by_mean, abs=1e-6)
     with pytest.raises(ValueError, match="sample_weight must be equal in all rows of a query"):
@@ -817,7 +817,7 @@ def test_s20_a_qid_column_is_lost_or_scaled_by_an_earlier_step():
             (StandardScaler().set_output(transform="pandas"), "qid"),
             (MinMaxScaler(), -1),
         ):
-            with pytest.raises(ValueError, match=r"numbers with fractions.*keep them out.*remainder='passthrough'"):
+            with pytest.raises(ValueError, match=r"got fractions.*Exclude them.*remainder='passthrough'"):
                 make_pipeline(step, QueryRanker(make(), qid_column=column)).fit(frame, y)
 
     scale = ColumnTransformer([("scale", StandardScaler(), list("abcd"))], remainder="passthrough")
