@@ -36,6 +36,20 @@ def test_the_code_of_a_page_runs(capsys, name, n_blocks, needs, printed):
     assert printed in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("block", "needs"),
+    list(enumerate(["sklearn lightgbm", "torch torchmetrics", "lightgbm", "sklearn xgboost", "", "", ""])),
+    ids=["search", "torch", "lightgbm", "xgboost", "runs", "catalogue", "explain"],
+)
+def test_each_block_of_the_first_page_runs_alone(tmp_path, monkeypatch, block, needs):
+    for library in needs.split():
+        pytest.importorskip(library)
+    monkeypatch.chdir(tmp_path)
+    found = blocks("start")
+    assert len(found) == 7
+    exec(compile(found[block], "start", "exec"), {})
+
+
 def test_every_public_loss_is_in_the_table_of_costs():
     torch_losses = pytest.importorskip("ndcg_ml.torch")
     [page] = [path.read_text(encoding="utf-8") for path in DOCS if path.stem == "losses"]
