@@ -1,4 +1,4 @@
-"""What the tests of scikit-learn's tools share."""
+"""Fixtures for the tests of scikit-learn's tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluation functions and scorers in many threads and in fresh processes: the same bits as alone."""
+"""Evaluation functions and scorers in many threads and in fresh processes: results are bitwise identical."""
 
 from __future__ import annotations
 
@@ -92,5 +92,5 @@ def test_a_fork_while_another_thread_holds_the_lock_of_a_cache():
         assert process.communicate(timeout=60)[0] == "1\n"
     finally:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # the child too, where it waits for ever
+            os.killpg(process.pid, signal.SIGKILL)  # also a child that waits forever
         process.wait()

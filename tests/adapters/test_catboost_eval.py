@@ -106,11 +106,11 @@ def test_the_name_says_the_flavor():
 def test_data_sets_are_told_apart_by_their_labels():
     X, y, q = make(0)
     other = (X, np.clip(y[::-1].copy(), 0, 2), q)  # the same number of rows, the same queries
-    unlike = make(4, 20)
-    train, one, two = pool(X, y, q), pool(*other), pool(*unlike)
-    metric = NDCGEval("sklearn@5", learn=(y, q), pools=[unlike[1:], (other[1].tolist(), [str(i) for i in q])])
+    smaller = make(4, 20)
+    train, one, two = pool(X, y, q), pool(*other), pool(*smaller)
+    metric = NDCGEval("sklearn@5", learn=(y, q), pools=[smaller[1:], (other[1].tolist(), [str(i) for i in q])])
     ranker = fit(metric, train, [one, two])
-    for part, data, (_, labels, qid) in [("validation_0", one, other), ("validation_1", two, unlike)]:
+    for part, data, (_, labels, qid) in [("validation_0", one, other), ("validation_1", two, smaller)]:
         expected = [ndcg_score(labels, s, qid=qid, k=5) for s in ranker.staged_predict(data)]
         assert history(ranker, metric.name, part) == pytest.approx(expected, abs=1e-9)
 
@@ -125,7 +125,7 @@ def test_labels_that_float32_rounds_are_known_again():
     assert metric.evaluate((X[:, 0],), y, None)[0] == ndcg_score(y.astype(np.float32), X[:, 0], qid=q, k=5)
 
 
-def with_categories(seed):
+def categorical_pool(seed):
     X, y, q = make(seed)
     frame = pd.DataFrame(X, columns=list("abcd"))
     frame["e"] = np.random.default_rng(seed).choice(list("pqrs"), len(y))
@@ -138,7 +138,7 @@ REORDERING = [("categories", {}), ("numbers", {"boosting_type": "Ordered"})]
 @pytest.mark.parametrize(("features", "options"), REORDERING)
 def test_a_learn_set_that_catboost_reorders_is_minus_one_and_the_rest_exact(features, options):
     (train, y, q), (valid, yv, qv) = (
-        with_categories(seed) if features == "categories" else (pool(*make(seed)), *make(seed)[1:]) for seed in (0, 1)
+        categorical_pool(seed) if features == "categories" else (pool(*make(seed)), *make(seed)[1:]) for seed in (0, 1)
     )
     metric = NDCGEval("sklearn@5", learn=train, pools=[valid])
     ranker = fit(metric, train, valid, **options)

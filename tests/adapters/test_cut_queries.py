@@ -10,20 +10,16 @@ pytest.importorskip("pandas")
 pytest.importorskip("polars")
 
 import pickle
-import tracemalloc
 import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import scipy.sparse
 import sklearn
 from lanes import quick
 from lightgbm import LGBMRanker
-from sklearn.base import BaseEstimator
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_selection import RFECV, SequentialFeatureSelector
-from sklearn.linear_model import Ridge, SGDRegressor
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -91,8 +87,7 @@ ONE_NUMBER_ONLY = {"RFECV", "SequentialFeatureSelector", "permutation_test_score
 REFUSED = [(tool, SCORER) for tool in TOOLS] + [(tool, SEVERAL) for tool in TOOLS if tool not in ONE_NUMBER_ONLY]
 
 
-# joblib ends its processes where one raises, so that each search in two of them starts them anew: by default for one
-# scorer and one split, because the number of cut-offs and of cut queries does not change how an error leaves a process.
+# joblib restarts its processes after an error, which is slow: by default one scorer and one split use them.
 @pytest.mark.parametrize(("tool", "scorer"), quick([each for each in REFUSED if each != (IN_TWO, SEVERAL)], REFUSED))
 def test_a_split_by_rows_is_refused_by_every_tool(problem, routing, tool, scorer):
     X, y, qid = problem
@@ -238,9 +233,6 @@ def test_query_k_fold_refuses(problem, make, error, message):
         list(make(qid).split(X))
 
 
-# -- several cut-offs ------------------------------------------------------------------------------------------------
-
-
 # -- rows that are repeated or left out ------------------------------------------------------------------------------
 
 
@@ -260,16 +252,6 @@ def test_half_of_each_query_with_each_row_twice_is_not_a_whole_query(problem, ro
             cross_validate(Ridge(), X, y, scoring=scorer, cv=[(train, test)], params={"groups": qid})
 
 
-def test_a_query_scored_with_one_of_its_rows_twice_is_refused_too(problem, routing):
-    X, y, qid = problem
-    first = rows_of(qid)[0]
-    train = np.setdiff1d(np.arange(len(y)), first)
-    for test, message in (([*first, first[-1]], "appears 2 times"), ([*first[:-1], first[0]], "appears 2 times")):
-        with pytest.raises(ValueError, match=message):
-            cross_validate(Ridge(), X, y, scoring=SCORER, cv=[(train, test)], params={"groups": qid})
-    cross_validate(Ridge(), X, y, scoring=SCORER, cv=[(train, first - len(y))], params={"groups": qid})
-
-
 def test_folds_that_leave_out_unusable_rows_are_taken_where_the_scorer_is_told_of_the_others(problem, routing):
     X, y, qid = problem
     in_use = np.random.default_rng(0).random(len(y)) < 0.8
@@ -277,16 +259,16 @@ def test_folds_that_leave_out_unusable_rows_are_taken_where_the_scorer_is_told_o
     folds = [(rows[train], rows[test]) for train, test in GroupKFold(3).split(rows, groups=qid[rows])]
     with pytest.raises(ValueError, match=r"the split cuts.*the ids of the others: ndcg_scorer\(.*qid=qid\[in_use\]"):
         GridSearchCV(Ridge(), GRID, scoring=SCORER, cv=folds).fit(X, y, groups=qid)
-    told = ndcg_scorer("lightgbm", k=10, qid=qid[in_use])
-    search = GridSearchCV(Ridge(), GRID, scoring=told, cv=folds).fit(X, y, groups=qid)
+    with_ids = ndcg_scorer("lightgbm", k=10, qid=qid[in_use])
+    search = GridSearchCV(Ridge(), GRID, scoring=with_ids, cv=folds).fit(X, y, groups=qid)
     expected = [
-        ndcg_score(y[test], Ridge().fit(X[train], y[train]).predict(X[test]), qid=qid[test], flavor=told.flavor)
+        ndcg_score(y[test], Ridge().fit(X[train], y[train]).predict(X[test]), qid=qid[test], flavor=with_ids.flavor)
         for train, test in folds
     ]
     assert search.cv_results_["mean_test_score"][0] == pytest.approx(np.mean(expected), abs=1e-12)
     by_rows = [(rows[train], rows[test]) for train, test in KFold(3).split(rows)]
     with pytest.raises(ValueError, match="the split cuts"):
-        GridSearchCV(Ridge(), GRID, scoring=told, cv=by_rows).fit(X, y, groups=qid)
+        GridSearchCV(Ridge(), GRID, scoring=with_ids, cv=by_rows).fit(X, y, groups=qid)
 
 
 # -- a scorer that knows all ids -------------------------------------------------------------------------------------
@@ -295,23 +277,25 @@ def test_folds_that_leave_out_unusable_rows_are_taken_where_the_scorer_is_told_o
 @pytest.mark.parametrize("convert", [np.asarray, list, pd.Series, lambda q: pd.Series(q).astype("category")])
 def test_a_scorer_that_knows_all_ids_refuses_cut_queries_anywhere(problem, convert):
     X, y, qid = problem
-    told = ndcg_scorer("lightgbm", k=10, qid=convert(qid[::-1]))  # the order of the ids must not matter
+    with_ids = ndcg_scorer("lightgbm", k=10, qid=convert(qid[::-1]))  # the order of the ids must not matter
     model = Ridge().fit(X, y)
     for cv, cut in ((KFold(3), True), (GroupKFold(3), False)):
         for _, test in cv.split(X, y, None if cut else qid):
             if cut:
                 with pytest.raises(ValueError, match=r"the split cuts \d+ of the \d+ queries.*of the \d+ rows of"):
-                    told(model, X[test], y[test], qid=qid[test])
+                    with_ids(model, X[test], y[test], qid=qid[test])
             else:
-                assert told(model, X[test], y[test], qid=qid[test]) == SCORER(model, X[test], y[test], qid=qid[test])
-    twice = np.tile(np.arange(len(y)), 2)
+                assert with_ids(model, X[test], y[test], qid=qid[test]) == SCORER(
+                    model, X[test], y[test], qid=qid[test]
+                )
+    doubled = np.tile(np.arange(len(y)), 2)
     with pytest.raises(ValueError, match="the split cuts 30 of the 30 queries"):
-        told(model, X[twice], y[twice], qid=qid[twice])
+        with_ids(model, X[doubled], y[doubled], qid=qid[doubled])
     with pytest.raises(ValueError, match=r"among those of ndcg_scorer\(.*; 30 of 30 are not, the first is 1"):
-        told(model, X, y, qid=qid + 100)
+        with_ids(model, X, y, qid=qid + 100)
     with pytest.raises(ValueError, match="no query ids arrived"):
-        told(model, X, y)
-    again = pickle.loads(pickle.dumps(told))
+        with_ids(model, X, y)
+    again = pickle.loads(pickle.dumps(with_ids))
     assert again(model, X, y, qid=qid) == SCORER(model, X, y, qid=qid)
     assert repr(again).endswith(f", qid=<{len(y)} rows of 30 queries>)")
 
@@ -320,12 +304,12 @@ def test_a_scorer_that_knows_all_ids_refuses_cut_queries_anywhere(problem, conve
 def test_a_scorer_that_is_told_the_ids_of_a_query_k_fold_needs_no_call_stack(problem, routing, monkeypatch, tool):
     X, y, qid = problem
     folds = QueryKFold(3, qid=qid)
-    told = ndcg_scorer("lightgbm", k=10, qid=folds.qid)
+    with_ids = ndcg_scorer("lightgbm", k=10, qid=folds.qid)
     monkeypatch.setattr("ndcg_ml.sklearn.scorer.current_split", lambda *_: None)
     if tool != "learning_curve":  # learning_curve scores parts of the training queries as well
-        TOOLS[tool](X, y, qid, folds, told)
+        TOOLS[tool](X, y, qid, folds, with_ids)
     with pytest.raises(ValueError, match=r"the split cuts \d+ of the \d+ queries that it scores"):
-        TOOLS[tool](X, y, qid, KFold(3), told)
+        TOOLS[tool](X, y, qid, KFold(3), with_ids)
 
 
 FOREIGN_SEARCH = """
@@ -352,100 +336,13 @@ def search(estimator, X, y, folds, scorer, error_score):
 def test_a_search_like_that_of_dask_cannot_turn_a_refusal_into_a_number(problem, error_score):
     X, y, qid = problem
     wide = np.column_stack([X, qid])
-    told = ndcg_scorer("lightgbm", k=10, qid_column=-1, qid=qid)
+    with_ids = ndcg_scorer("lightgbm", k=10, qid_column=-1, qid=qid)
     dask = {"__name__": "dask_ml.model_selection.methods"}
     exec(FOREIGN_SEARCH, dask)
     with pytest.raises(ValueError, match="the split cuts"):
-        dask["search"](Ridge(), wide, y, KFold(3).split(X), told, error_score)
-    whole = dask["search"](Ridge(), wide, y, GroupKFold(3).split(X, y, qid), told, error_score)
+        dask["search"](Ridge(), wide, y, KFold(3).split(X), with_ids, error_score)
+    whole = dask["search"](Ridge(), wide, y, GroupKFold(3).split(X, y, qid), with_ids, error_score)
     assert np.isfinite(whole).all()
-
-
-def told_and_folds(problem, whole):
-    X, y, qid = problem
-    frame = pd.DataFrame(X, columns=list("abc")).assign(qid=qid)
-    cv = QueryKFold(3, qid_column="qid") if whole else KFold(3)
-    return frame, y, {"scoring": ndcg_scorer("lightgbm", k=10, qid_column="qid", qid=qid), "cv": cv}
-
-
-@pytest.mark.needs("dask_ml")
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("error_score", ["raise", np.nan])
-def test_dask_ml(problem, error_score):
-    searches = pytest.importorskip("dask_ml.model_selection", reason="needs dask-ml")
-    frame, y, cut = told_and_folds(problem, whole=False)
-    how = {"error_score": error_score, "scheduler": "sync", "iid": False}
-    with pytest.raises(ValueError, match="the split cuts"):
-        searches.GridSearchCV(Ridge(), GRID, **cut, **how).fit(frame, y)
-    frame, y, whole = told_and_folds(problem, whole=True)
-    theirs = searches.GridSearchCV(Ridge(), GRID, **whole, **how).fit(frame, y)
-    ours = GridSearchCV(Ridge(), GRID, **whole).fit(frame, y)
-    assert theirs.cv_results_["mean_test_score"] == pytest.approx(ours.cv_results_["mean_test_score"], abs=1e-12)
-
-
-@pytest.mark.needs("optuna", "optuna_integration")
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("pruning", [True, False])
-def test_optuna(problem, pruning):
-    searches = pytest.importorskip("optuna_integration", reason="needs optuna and optuna-integration")
-    distributions = pytest.importorskip("optuna.distributions", reason="needs optuna")
-    settings = {"enable_pruning": pruning, "n_trials": 2, "max_iter": 3, "random_state": 0}
-    grid = {"alpha": distributions.FloatDistribution(0.01, 1.0)}
-
-    def search(whole):
-        frame, y, how = told_and_folds(problem, whole)
-        return searches.OptunaSearchCV(SGDRegressor(random_state=0), grid, **how, **settings).fit(frame, y)
-
-    assert 0 < search(whole=True).best_score_ < 1
-    if pruning:
-        with pytest.raises(ValueError, match="the split cuts"):
-            search(whole=False)
-    else:  # OptunaSearchCV drops the error and finds no trial
-        with pytest.raises(ValueError, match="No trials"):
-            search(whole=False).best_score_  # noqa: B018
-
-
-# -- one column, and no more -----------------------------------------------------------------------------------------
-
-
-class Constant(BaseEstimator):
-    """Touches no features."""
-
-    def fit(self, X, y):
-        return self
-
-    def predict(self, X):
-        return np.zeros(X.shape[0])
-
-
-def wide_tables(n_rows):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n_rows, 200))
-    X[:, 7] = np.arange(n_rows) // 10
-    frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(200)])
-    return {
-        "array": (X, 7),
-        "pandas, by name": (frame, "f7"),
-        "pandas, by position": (frame, 7),
-        "polars": (pl.DataFrame(X, schema=list(frame.columns)), "f7"),
-        "sparse": (scipy.sparse.csr_matrix(X), 7),
-    }
-
-
-@pytest.mark.parametrize("kind", wide_tables(10))
-def test_scores_and_splits_read_the_column_of_ids_and_copy_no_features(kind):
-    X, column = wide_tables(5000)[kind]
-    y = np.arange(5000) % 3
-    scorer = ndcg_scorer("sklearn", qid_column=column)
-    expected = scorer(Constant(), X, y)
-    tracemalloc.start()
-    try:
-        assert scorer(Constant(), X, y) == expected
-        next(QueryKFold(3, qid_column=column).split(X))
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 0.2 * 5000 * 200 * 8
 
 
 # -- two sets of ids -------------------------------------------------------------------------------------------------

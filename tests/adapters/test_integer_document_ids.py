@@ -20,7 +20,7 @@ from ndcg_ml.torch._host import torch_kernel
 LARGEST = 2**63 - 1
 
 
-def on_torch(grades, scores, ids, flavor):
+def torch_route(grades, scores, ids, flavor):
     tensors = (torch.tensor(scores), torch.tensor(grades))
     return ndcg(*(tensor[None] for tensor in tensors), doc_id=torch.tensor(ids)[None], flavor=flavor).item()
 
@@ -36,7 +36,7 @@ def flat_on_torch(grades, scores, ids, flavor):
 
 def padded_on_torch(grades, scores, ids, flavor):
     with torch_kernel():
-        return on_torch(grades, scores, ids, flavor)
+        return torch_route(grades, scores, ids, flavor)
 
 
 def file_route(grades, scores, ids, flavor, tmp_path_factory):
@@ -70,7 +70,7 @@ ROUTES = {
     "dicts": lambda y, s, ids, flavor: evaluate_run(*dicts(y, s, ids), flavor=flavor).value,
     "run frames": lambda y, s, ids, flavor: evaluate_run(frame(y, s, ids), frame(y, s, ids), flavor=flavor).value,
     "align": lambda y, s, ids, flavor: ndcg_score(**align(*dicts(y, s, ids)).arguments(), flavor=flavor),
-    "torch": on_torch,
+    "torch": torch_route,
     "torch kernel, flat": flat_on_torch,
     "torch kernel, padded": padded_on_torch,
 }

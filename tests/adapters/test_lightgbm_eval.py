@@ -14,7 +14,7 @@ import lightgbm as lgb
 import numpy as np
 
 from ndcg_ml import Flavor, ndcg_score
-from ndcg_ml.lightgbm import NDCGEval, StopEarly
+from ndcg_ml.lightgbm import NDCGEval
 
 PARAMS = {"objective": "lambdarank", "verbosity": -1, "num_leaves": 7, "min_data_in_leaf": 5, "num_threads": 1}
 
@@ -140,21 +140,3 @@ def test_what_cannot_be_evaluated_is_refused(arguments, message):
     y, s, weight, group = (None if a is None else np.asarray(a) for a in arguments)
     with pytest.raises(ValueError, match=message):
         NDCGEval("sklearn")(y, s, weight, group)
-
-
-@pytest.mark.parametrize("sizes", [[1, 8, 1], [3, 3, 4]])
-@pytest.mark.parametrize("cut_at", range(1, 10))
-def test_a_query_cut_anywhere_is_refused_by_lgb_cv(sizes, cut_at):
-    """Also so that each side has one row of it, and where whole queries surround it."""
-    X, y = np.random.default_rng(0).normal(size=(10, 3)), np.arange(10) % 4
-    data = lgb.Dataset(X, y, group=sizes, free_raw_data=False)
-    folds = [(np.arange(cut_at), np.arange(cut_at, 10))]
-    params = {**PARAMS, "objective": "regression", "metric": "None", "min_data_in_leaf": 1}
-    evaluated = lambda: lgb.cv(params, data, 1, folds=folds, feval=NDCGEval("lightgbm@5"), eval_train_metric=True)  # noqa: E731
-    if cut_at in np.cumsum(sizes):
-        evaluated()
-        return
-    with pytest.raises(ValueError, match=f"needs whole queries, and the folds cut 1 of the {len(sizes)} queries"):
-        evaluated()
-    with pytest.raises(ValueError, match="needs whole queries"):
-        lgb.cv(params, lgb.Dataset(X, y, group=sizes), 1, folds=folds, **StopEarly("lightgbm@5").train())

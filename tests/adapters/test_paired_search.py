@@ -58,7 +58,7 @@ def fitted(problem, scorer, kind=GridSearchCV, grid=None, **options):
     return search.fit(X, y, groups=qid)
 
 
-def by_hand(problem, params, flavor=FLAVOR, cv=None):
+def expected_ndcg(problem, params, flavor=FLAVOR, cv=None):
     """NDCG of each query, out of fold, in the order of the sorted ids."""
     X, y, qid = problem
     found = {}
@@ -70,8 +70,8 @@ def by_hand(problem, params, flavor=FLAVOR, cv=None):
     return np.array([np.mean(found[query]) for query in sorted(found)])
 
 
-def assert_as_by_hand(result, problem, **options):
-    values = [by_hand(problem, each.params, **options) for each in result.candidates]
+def assert_expected(result, problem, **options):
+    values = [expected_ndcg(problem, each.params, **options) for each in result.candidates]
     assert result.n_queries == len(values[0])
     assert [each.value for each in result.candidates] == sorted(
         (each.value for each in result.candidates), reverse=True
@@ -92,7 +92,7 @@ def test_a_grid_is_compared_as_by_hand(problem, n_jobs):
     search = fitted(problem, scorer, n_jobs=n_jobs, return_train_score=True)
     assert len(scorer.kept) == 4 * len(DEPTHS)
     result = paired_search(search, seed=0)
-    assert_as_by_hand(result, problem)
+    assert_expected(result, problem)
     assert {each.row for each in result.candidates} == set(range(len(DEPTHS)))
     assert all(search.cv_results_["params"][each.row] == each.params for each in result.candidates)
     best = result.candidates[0]
@@ -110,22 +110,22 @@ def test_other_backends_bring_the_queries_too(problem, backend):
     joblib = pytest.importorskip("joblib")
     with joblib.parallel_backend(backend, n_jobs=2):
         search = fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True))
-    assert_as_by_hand(paired_search(search), problem)
+    assert_expected(paired_search(search), problem)
 
 
 def test_a_random_search_several_cutoffs_and_their_refit(problem):
     scorer = ndcg_scorer(FLAVOR, k=(1, 5), keep_queries=True)
     grid = {"max_depth": DEPTHS, "min_samples_leaf": [1, 5, 20]}
     search = fitted(problem, scorer, RandomizedSearchCV, grid, n_iter=6, random_state=0, n_jobs=2, refit="ndcg_at_5")
-    assert_as_by_hand(paired_search(search), problem)
-    assert_as_by_hand(paired_search(search, metric="ndcg_at_1"), problem, flavor=FLAVOR.replace(k=1))
+    assert_expected(paired_search(search), problem)
+    assert_expected(paired_search(search, metric="ndcg_at_1"), problem, flavor=FLAVOR.replace(k=1))
 
 
 def test_a_dict_of_scorers_keeps_the_queries_of_each(problem):
     scoring = {"five": ndcg_scorer(FLAVOR, keep_queries=True), "one": ndcg_scorer("sklearn@1", keep_queries=True)}
     search = fitted(problem, scoring, n_jobs=2, refit="five")
-    assert_as_by_hand(paired_search(search), problem)
-    assert_as_by_hand(paired_search(search, metric="one"), problem, flavor="sklearn@1")
+    assert_expected(paired_search(search), problem)
+    assert_expected(paired_search(search, metric="one"), problem, flavor="sklearn@1")
     with pytest.raises(ValueError, match="metric must be one of the search's scores, 'five', 'one'; got 'two'"):
         paired_search(search, metric="two")
 
@@ -146,20 +146,20 @@ def test_of_a_halving_search_the_last_iteration_is_compared(problem):
     last = search.cv_results_["iter"] == max(search.cv_results_["iter"])
     assert {each.row for each in result.candidates} == set(np.flatnonzero(last).tolist())
     assert len(result.candidates) > 1
-    assert_as_by_hand(result, problem)
+    assert_expected(result, problem)
 
 
 def test_a_query_that_several_splits_test_counts_once(problem):
     cv = GroupShuffleSplit(6, test_size=0.4, random_state=0)
     result = paired_search(fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True), cv=cv, n_jobs=2))
-    assert_as_by_hand(result, problem, cv=cv)
+    assert_expected(result, problem, cv=cv)
     assert result.n_queries < 51
 
 
 def test_queries_that_the_flavor_skips_are_left_out(problem):
     scorer = ndcg_scorer(FLAVOR.replace(empty="skip"), keep_queries=True)
     result = paired_search(fitted(problem, scorer))
-    expected = by_hand(problem, result.candidates[0].params, FLAVOR.replace(empty="skip"))
+    expected = expected_ndcg(problem, result.candidates[0].params, FLAVOR.replace(empty="skip"))
     assert result.n_queries == np.isfinite(expected).sum() < 50
     assert result.candidates[0].value == pytest.approx(np.nanmean(expected), abs=1e-12)
 

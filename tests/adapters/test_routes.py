@@ -1,8 +1,8 @@
 """One number on every route: the promise of the package, for any flavor, any data and any way in.
 
-What a route cannot be given is left out of its draws, and said at the route: a boosting library holds labels and
-weights in float32, and XGBoost's scores are float32, so that every label, weight and score here is a float32; none
-holds a label that is NaN. Streams, torch's metric and scikit-learn's scorers take no query weights.
+Inputs that a route does not support are not drawn for it. Boosting libraries hold labels and weights in float32, and
+XGBoost's scores are float32, so every label, weight and score here is a float32; none of them holds a NaN label.
+Streams and torch's metric take no query weights.
 """
 
 from __future__ import annotations
@@ -246,15 +246,15 @@ def lightgbm_feval(case: Case) -> float:
         weight=case.row_weight,
         params={"verbosity": -1, "feature_pre_filter": False},
     ).construct()
-    return of_cut(feval(case.scores, data), case)
+    return single_value(feval(case.scores, data), case)
 
 
 def lightgbm_eval_metric(case: Case) -> float:
     feval = ndcg_ml.lightgbm.NDCGEval(case.flavor, case.k)
-    return of_cut(feval(case.labels, case.scores, case.row_weight, case.group), case)
+    return single_value(feval(case.labels, case.scores, case.row_weight, case.group), case)
 
 
-def of_cut(found: Any, case: Case) -> float:
+def single_value(found: Any, case: Case) -> float:
     [[name, value, *_]] = found
     assert name == case.flavor.metric_name + ("" if case.cut is None else f"@{case.cut}")
     return value
@@ -267,7 +267,9 @@ def matrix(case: Case) -> xgb.DMatrix:
 
 
 def xgboost_eval(case: Case) -> float:
-    return of_cut(ndcg_ml.xgboost.NDCGEval(case.flavor, case.k)(case.scores.astype(np.float32), matrix(case)), case)
+    return single_value(
+        ndcg_ml.xgboost.NDCGEval(case.flavor, case.k)(case.scores.astype(np.float32), matrix(case)), case
+    )
 
 
 def xgboost_callback(case: Case) -> float:
@@ -282,20 +284,21 @@ def xgboost_callback(case: Case) -> float:
     )
     data, log = xgb.DMatrix(np.zeros((1, 1)), [0.0], base_margin=[0.0], nthread=1), {}
     xgb.train({"eta": 0, "nthread": 1}, data, 1, evals_result=log, callbacks=[callback])
-    return of_cut([(name, *values) for name, values in log["validation"].items()], case)
+    return single_value([(name, *values) for name, values in log["validation"].items()], case)
 
 
 def catboost_eval(case: Case) -> float:
     metric = ndcg_ml.catboost.NDCGEval(case.flavor, case.k, pools=[(case.labels, case.qid)])
     value, weight = metric.evaluate((case.scores,), case.labels.astype(np.float32), case.row_weight)
-    return of_cut([(metric.name, metric.get_final_error(value, weight))], case)
+    return single_value([(metric.name, metric.get_final_error(value, weight))], case)
 
 
 # -- scikit-learn ------------------------------------------------------------------------------------------------------
 
 
 def scorer(case: Case) -> float:
-    return ndcg_scorer(case.flavor, case.k)(Scored(), case.scores[:, None], case.labels, qid=case.qid)
+    rows = {"qid": case.qid, "sample_weight": case.row_weight}
+    return ndcg_scorer(case.flavor, case.k)(Scored(), case.scores[:, None], case.labels, **rows)
 
 
 def scorer_routed(case: Case) -> float:
@@ -329,7 +332,7 @@ def query_ranker(case: Case) -> float:
 
 WEIGHED = {
     dense, group, mask, qid, prepared, table, parts, frame, lightgbm_feval, lightgbm_eval_metric, xgboost_eval,
-    xgboost_callback, catboost_eval,
+    xgboost_callback, catboost_eval, scorer,
 }  # fmt: skip
 OF_JUDGED = {lightgbm_feval, xgboost_eval, catboost_eval, query_ranker}
 OF_FINITE_SCORES = {xgboost_callback, scorer, scorer_routed, scorer_of_column, query_ranker}
@@ -344,7 +347,7 @@ ROUTES: list[Callable[[Case], float]] = [
 ]  # fmt: skip
 
 
-def in_float32(value: float) -> float:
+def as_float32(value: float) -> float:
     with np.errstate(over="ignore"):
         return float(np.float32(value))
 
@@ -357,7 +360,7 @@ def longer(query: tuple[Document, ...]) -> list[Document]:
 
 @st.composite
 def cases(draw: st.DrawFn, route: Callable[[Case], float]) -> Case:
-    """What this route, and every other one, can be given."""
+    """Draw a case that this route supports."""
     fixed = {"unjudged": "raise"} if route in OF_JUDGED else {}
     flavor = draw(
         flavors(
@@ -373,12 +376,12 @@ def cases(draw: st.DrawFn, route: Callable[[Case], float]) -> Case:
     kept = [at for at, query in enumerate(problem.queries) if query]
     assume(kept)
     width = min(len(problem.queries[at]) for at in kept) if route is dense else None
-    largest = in_float32(1e38)  # LightGBM stores a larger label or score as 1e38
+    largest = as_float32(1e38)  # LightGBM stores a larger label or score as 1e38
     queries = tuple(
         tuple(
             Document(
-                grade=min(in_float32(d.grade), largest) if d.judged else d.grade,
-                score=min(max(in_float32(d.score), -largest), largest) if math.isfinite(d.score) else d.score,
+                grade=min(as_float32(d.grade), largest) if d.judged else d.grade,
+                score=min(max(as_float32(d.score), -largest), largest) if math.isfinite(d.score) else d.score,
             )
             for d in problem.queries[at][:width]
         )
@@ -388,7 +391,7 @@ def cases(draw: st.DrawFn, route: Callable[[Case], float]) -> Case:
         queries = tuple((*query, *longer(query)) for query in queries)
     weights = None
     if problem.weights is not None and route in WEIGHED:
-        weights = tuple(in_float32(problem.weights[at]) for at in kept)
+        weights = tuple(as_float32(problem.weights[at]) for at in kept)
         assume(sum(weights) > 0)
     if flavor.aggregate == "micro" and route in OF_ORDINARY_SUMS:
         assume(max(flavor.max_grade or 0, *(d.grade for query in queries for d in query if d.judged), 0) < 500)
@@ -415,13 +418,13 @@ def test_every_route_gives_one_number(route: Callable[[Case], float], data: st.D
 # Boosting libraries, scikit-learn's scorers and torch's metric score every row that they have.
 
 
-class Asked(NamedTuple):
+class UnansweredRun(NamedTuple):
     """Queries as qrels, a run as lists of documents with scores, and the same as arrays."""
 
     flavor: Flavor
     problem: Problem
     how: tuple[Any, ...]
-    """What stands in a run for each query that is not answered: an empty list, an empty dict, or nothing at all."""
+    """The entry of each query without documents in a run: an empty list, an empty dict, or None for no entry."""
 
     @property
     def qrels(self) -> dict[str, dict[str, float]]:
@@ -442,32 +445,32 @@ class Asked(NamedTuple):
         return sum(not query[0].retrieved for query in self.problem.queries)
 
 
-def counted(result: Any, asked: Asked) -> float:
-    assert result.n_unanswered == asked.n_unanswered
-    assert (result.per_query.n_retrieved == 0).sum() == asked.n_unanswered
+def counted(result: Any, case: UnansweredRun) -> float:
+    assert result.n_unanswered == case.n_unanswered
+    assert (result.per_query.n_retrieved == 0).sum() == case.n_unanswered
     return result.value
 
 
-def run_of_dicts(asked: Asked) -> float:
-    return counted(ndcg_ml.evaluate_run(asked.qrels, asked.run, flavor=asked.flavor), asked)
+def run_of_dicts(case: UnansweredRun) -> float:
+    return counted(ndcg_ml.evaluate_run(case.qrels, case.run, flavor=case.flavor), case)
 
 
-def run_of_files(asked: Asked) -> float:
+def run_of_files(case: UnansweredRun) -> float:
     lines = [
-        f"{topic} Q0 {doc} 1 {score!r} t\n" for topic, docs in asked.run.items() if docs for doc, score in docs.items()
+        f"{topic} Q0 {doc} 1 {score!r} t\n" for topic, docs in case.run.items() if docs for doc, score in docs.items()
     ]
     with TemporaryDirectory() as folder:
         (run := Path(folder, "run")).write_text("".join(lines))
-        return counted(ndcg_ml.evaluate_run(asked.qrels, run, flavor=asked.flavor), asked)
+        return counted(ndcg_ml.evaluate_run(case.qrels, run, flavor=case.flavor), case)
 
 
-def aligned(asked: Asked) -> float:
-    rows = ndcg_ml.align(asked.qrels, asked.run).arguments()
-    return ndcg_score(**rows, flavor=asked.flavor)
+def aligned(case: UnansweredRun) -> float:
+    rows = ndcg_ml.align(case.qrels, case.run).arguments()
+    return ndcg_score(**rows, flavor=case.flavor)
 
 
 @st.composite
-def asked(draw: st.DrawFn) -> Asked:
+def unanswered_runs(draw: st.DrawFn) -> UnansweredRun:
     flavor = draw(
         flavors(
             gains=("linear", "exponential", "binary", "judged"),
@@ -485,18 +488,20 @@ def asked(draw: st.DrawFn) -> Asked:
     answered = [draw(st.booleans()) for _ in queries]
     assume(any(answered) and not all(answered))
     queries = [
-        query if there else tuple(replace(d, retrieved=False) for d in query)
-        for query, there in zip(queries, answered, strict=True)
+        query if has_run else tuple(replace(d, retrieved=False) for d in query)
+        for query, has_run in zip(queries, answered, strict=True)
     ]
     how = tuple(draw(st.sampled_from([[], {}, None])) for _ in queries)
-    return Asked(flavor, Problem(tuple(queries)), how)
+    return UnansweredRun(flavor, Problem(tuple(queries)), how)
 
 
 @pytest.mark.parametrize("route", [run_of_dicts, run_of_files, aligned], ids=lambda route: route.__name__)
 @examples(20)
-@given(asked())
+@given(unanswered_runs())
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_queries_without_an_answer_count_on_every_route(route: Callable[[Asked], float], case: Asked) -> None:
+def test_queries_without_an_answer_count_on_every_route(
+    route: Callable[[UnansweredRun], float], case: UnansweredRun
+) -> None:
     try:
         answers = [oracle(case.flavor, query, ...) for query in case.problem.queries]
         expected = oracle_overall(case.flavor, answers, None)
@@ -534,7 +539,7 @@ def test_the_cutoff_is_the_flavors_own_or_the_one_given(route: Callable[[Case], 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.__name__)
 @pytest.mark.parametrize("ideal", ["global", "max"])
 def test_the_top_of_the_scale_in_float32_is_no_grade_above_it(route: Callable[[Case], float], ideal: str) -> None:
-    top, half = in_float32(0.8), in_float32(0.4)
+    top, half = as_float32(0.8), as_float32(0.4)
     assert top > 0.8
     documents = [(top, 3.0), (half, 1.0), (top, 2.0)]
     problem = Problem((tuple(Document(grade=grade, score=score) for grade, score in documents),))
@@ -544,17 +549,17 @@ def test_the_top_of_the_scale_in_float32_is_no_grade_above_it(route: Callable[[C
     best = Case(case.flavor.replace(k=2), ..., problem)
     assert route(best) == 1.0  # under "max" it would be 1.00000001 without care
     for grade in (np.nextafter(np.float32(0.8), np.float32(1)), 0.9):
-        above = replace(problem.queries[0][0], grade=in_float32(grade))
+        above = replace(problem.queries[0][0], grade=as_float32(grade))
         with pytest.raises(ValueError, match=r"must not exceed Flavor\.max_grade=0\.8"):
             route(Case(case.flavor, ..., Problem(((above, *problem.queries[0][1:]),))))
 
 
 def test_only_that_one_number_is_admitted_above_the_top_of_the_scale() -> None:
     flavor = Flavor(max_grade=0.8)
-    between = (0.8 + in_float32(0.8)) / 2
+    between = (0.8 + as_float32(0.8)) / 2
     with pytest.raises(ValueError, match=rf"max_grade=0\.8; got {between}"):
         ndcg_score([between, 0], [1, 0], group=[2], flavor=flavor)
     with pytest.raises(ValueError, match=r"max_grade=0\.8; got 1 that do"):
         ndcg_ml.torch.NDCG(flavor).update(torch.tensor([[1.0, 0]]), torch.tensor([[between, 0]], dtype=torch.float64))
     with pytest.raises(ValueError, match="must not exceed"):  # one label is admitted, the other is not
-        ndcg_score([between, in_float32(0.8)], [1, 0], group=[2], flavor=flavor)
+        ndcg_score([between, as_float32(0.8)], [1, 0], group=[2], flavor=flavor)

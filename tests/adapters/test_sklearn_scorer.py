@@ -22,7 +22,6 @@ import pandas as pd
 import polars as pl
 import sklearn
 from lanes import quick
-from lightgbm import LGBMRanker
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
@@ -30,7 +29,6 @@ from sklearn.metrics import ndcg_score as sklearn_ndcg_score
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
-    cross_val_score,
     cross_validate,
 )
 from sklearn.neighbors import KNeighborsClassifier
@@ -54,7 +52,7 @@ def problem():
     return X[shuffled], y[shuffled], qid[shuffled]
 
 
-def by_hand(estimator, X, y, qid, flavor, cv):
+def manual(estimator, X, y, qid, flavor, cv):
     scores = []
     for train, test in cv.split(X, y, qid):
         fitted = sklearn.clone(estimator).fit(X[train], y[train])
@@ -70,7 +68,7 @@ def test_grid_search_equals_the_folds_by_hand(problem, routing, n_jobs):
     search = GridSearchCV(model, grid, scoring=ndcg_scorer(LIGHTGBM), cv=GroupKFold(4), n_jobs=n_jobs)
     search.fit(X, y, groups=qid)
     for params, score in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True):
-        by_fold = by_hand(model.set_params(**params), X, y, qid, LIGHTGBM, GroupKFold(4))
+        by_fold = manual(model.set_params(**params), X, y, qid, LIGHTGBM, GroupKFold(4))
         assert score == pytest.approx(np.mean(by_fold), abs=1e-12)
     assert search.best_score_ == max(search.cv_results_["mean_test_score"])
     assert search.score(X, y, groups=qid) == ndcg_score(y, search.predict(X), qid=qid, flavor=LIGHTGBM)
@@ -231,7 +229,7 @@ def test_two_dimensional_labels_take_no_ids(problem, routing):
 
 
 class Predicts(Ridge):
-    """What it predicts is wrong for one candidate."""
+    """A regressor with invalid predictions for one candidate."""
 
     def __init__(self, alpha=1.0, what="nan"):
         super().__init__(alpha)
@@ -378,7 +376,7 @@ def users(problem):
     return np.char.add("u", (np.unique(qid, return_inverse=True)[1] // 2).astype(str))
 
 
-def by_user(X, y, qid, users, alpha=1.0):
+def manual_by_user(X, y, qid, users, alpha=1.0):
     scores = []
     for train, test in GroupKFold(4).split(X, y, users):
         scores.append(
@@ -401,7 +399,7 @@ def test_split_by_user_and_score_by_query(problem, routing, users, how):
     search = GridSearchCV(Ridge(), {"alpha": [1.0, 100.0]}, scoring=scorer, cv=GroupKFold(4))
     search.fit(X, y, groups=users, **{name: qid})
     for row, alpha in enumerate([1.0, 100.0]):
-        expected = np.mean(by_user(X, y, qid, users, alpha))
+        expected = np.mean(manual_by_user(X, y, qid, users, alpha))
         assert search.cv_results_["mean_test_score"][row] == pytest.approx(expected, abs=1e-12)
     wrong = GridSearchCV(Ridge(), {"alpha": [1.0]}, scoring=scorer, cv=GroupKFold(4))
     if how == "by default":  # without anything called ids, groups are the ids, and here these would be users
@@ -410,20 +408,6 @@ def test_split_by_user_and_score_by_query(problem, routing, users, how):
     else:
         with pytest.raises(ValueError, match="no query ids arrived"):
             wrong.fit(X, y, groups=users)
-
-
-def test_split_by_user_and_score_by_query_with_a_ranker(problem, routing, users):
-    X, y, qid = problem
-    expected = []
-    for train, test in GroupKFold(4).split(X, y, users):
-        fitted = QueryRanker(LGBMRanker(n_estimators=3, verbosity=-1, n_jobs=1)).fit(X[train], y[train], qid[train])
-        expected.append(fitted.score(X[test], y[test], qid[test]))
-    model = QueryRanker(LGBMRanker(n_estimators=3, verbosity=-1, n_jobs=1))
-    for scoring in (None, ndcg_scorer("sklearn")):
-        got = cross_val_score(
-            model, X, y, scoring=scoring, cv=GroupKFold(4), params={"groups": users, "qid": qid}, error_score="raise"
-        )
-        assert got == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_search_weighs_each_query_by_the_weight_of_its_rows(problem, routing):
@@ -479,11 +463,3 @@ def test_ids_in_floats_are_below_what_the_dtype_tells_apart(dtype, exact):
         next(folds.split(np.array([[0], [sign * (exact - 1)]], dtype=dtype)))
         with pytest.raises(ValueError, match=rf"got {exact} in {dtype.__name__}, which is exact only below {exact}\. "):
             next(folds.split(np.array([[0], [sign * exact]], dtype=dtype)))
-
-
-def test_groups_that_cut_queries_are_refused_by_the_ids(problem, routing, users):
-    X, y, qid = problem
-    how = {"scoring": ndcg_scorer(LIGHTGBM), "cv": GroupKFold(4)}
-    cross_validate(Ridge(), X, y, params={"groups": users, "qid": qid}, **how)
-    with pytest.raises(ValueError, match="the split cuts"):
-        cross_validate(Ridge(), X, y, params={"groups": np.arange(len(y)) % 7, "qid": qid}, **how)
