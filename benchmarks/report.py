@@ -24,8 +24,8 @@ def markdown(report: dict[str, Any]) -> str:
     for name, results in report["results"].items():
         lines += ["", f"## {name}"]
         for result in results:
-            lines += ["", f"**{result['title']}**{_verdict(result)}", ""]
-            lines += ["| | median ms | min ms | ratio | value | |", "|---|--:|--:|--:|--:|---|"]
+            title = result["title"] + _verdict(result)
+            lines += ["", f"| {title} | median ms | min ms | ratio | value | |", "|---|--:|--:|--:|--:|---|"]
             lines += [_row(timing) for timing in result["timings"]]
     return "\n".join(lines) + "\n"
 
