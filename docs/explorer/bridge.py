@@ -1,6 +1,7 @@
-"""What the explorer page asks ndcg_ml: JSON in, JSON out. Pyodide runs this file in the browser; the tests run it here.
+"""Requests of the explorer page to ndcg_ml: JSON in, JSON out.
 
-Cells are the text that the reader typed. Text that is no number is passed on as it is, so that the error is ndcg_ml's.
+Pyodide runs this file in the browser; the tests run it here. Cells are the text that the reader typed. Text that is
+not a number is passed on unchanged, so that the error is ndcg_ml's.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ SHOWN = 6
 
 def answer(request: str) -> str:
     """The answer to one request: what to do (``numbers`` or ``identify``), the rows, the cut-off and more."""
-    asked = json.loads(request)
-    do = {"numbers": numbers, "identify": identified}[asked["do"]]
+    requested = json.loads(request)
+    do = {"numbers": numbers, "identify": identified}[requested["do"]]
     try:
-        return json.dumps(do(asked))
+        return json.dumps(do(requested))
     except (TypeError, ValueError) as error:
         return json.dumps({"error": str(error)})
 
 
 def about() -> dict[str, Any]:
-    """What the page must know before Python is there: the presets, and the words of every switch."""
+    """Data that the page needs before Python is loaded: the presets, and the words of every switch."""
     words = {name: _words(hint) for name, hint in get_type_hints(Flavor).items()}
     words["empty"] = ["0", "1", "nan", *words["empty"]]
     return {
@@ -46,9 +47,9 @@ def about() -> dict[str, Any]:
 # -- the two questions ------------------------------------------------------------------------------------------------
 
 
-def numbers(asked: dict[str, Any]) -> dict[str, Any]:
+def numbers(requested: dict[str, Any]) -> dict[str, Any]:
     """The value of the reader's flavor, and of every preset: those of one value together, the highest first."""
-    data, k = _data(asked["rows"]), _cutoff(asked["k"])
+    data, k = _data(requested["rows"]), _cutoff(requested["k"])
     found: list[tuple[float, str]] = []
     refused: dict[str, list[str]] = {}
     for name, flavor in PRESETS.items():
@@ -67,7 +68,7 @@ def numbers(asked: dict[str, Any]) -> dict[str, Any]:
     return {
         "groups": groups,
         "refused": [{"error": error, "presets": names} for error, names in refused.items()],
-        "flavor": _reader_flavor(asked["flavor"], k, data),
+        "flavor": _reader_flavor(requested["flavor"], k, data),
     }
 
 
@@ -78,21 +79,21 @@ def _reader_flavor(text: str, k: Any, data: dict[str, Any]) -> dict[str, Any]:
     value, error = _try(lambda: ndcg_score(flavor=flavor, k=k, **data))
     shown = flavor if k is ... else _try(lambda: flavor.replace(k=k))[0] or flavor
     start = Flavor.parse(f"{text.partition('[')[0].partition('@')[0]}")
-    said = {
+    answer = {
         "text": shown.short_text,
         "words": shown.describe(),
         "switches": {name: _switch(flavor, name) for name in Flavor.__dataclass_fields__},
         "changed": [name for name in Flavor.__dataclass_fields__ if _switch(flavor, name) != _switch(start, name)],
     }
-    return said | ({"value": _plain(value)} if error is None else {"error": error})
+    return answer | ({"value": _plain(value)} if error is None else {"error": error})
 
 
-def identified(asked: dict[str, Any]) -> dict[str, Any]:
+def identified(requested: dict[str, Any]) -> dict[str, Any]:
     """Which flavors reproduce the number that the reader has."""
-    text = asked["value"].strip()
-    data = _data(asked["rows"])
+    text = requested["value"].strip()
+    data = _data(requested["rows"])
     decimals = len(text.partition(".")[2]) if re.fullmatch(r"-?[0-9]*\.?[0-9]*", text) else 4
-    k = _cutoff(asked["k"])
+    k = _cutoff(requested["k"])
     found = identify(_number(text), k=k, decimals=decimals, **data)
     lines = str(found).splitlines()
     listed = [match for match in found.matches if match.presets] or found.matches or found.nearest
@@ -185,6 +186,6 @@ _FIRST_OF = {_plain_library(name): name for name in reversed(PRESETS)}
 
 
 def _library(name: str) -> str:
-    """What a preset is called on the page: its library, with the preset where that has others."""
+    """The name of a preset on the page: its library, with the preset where that has others."""
     library = _plain_library(name)
     return library if _FIRST_OF[library] == name else f"{library} ({name})"
