@@ -50,11 +50,6 @@ class Mirror:
     def __post_init__(self) -> None:
         object.__setattr__(self, "switches", MappingProxyType(dict(self.switches)))
 
-    @property
-    def page(self) -> str:
-        """Path of its page in the repository; on the site it is ``flavors/NAME/``."""
-        return f"docs/flavors/{self.name}.md"
-
 
 # The switches that the variants of one library share.
 _XGBOOST = {
@@ -71,7 +66,8 @@ _CATBOOST = {
     "empty": 1.0,
     "negative": "allow",
 }
-_TORCHMETRICS = {
+# Lists of float32 scores; the ideal is made of the list that was passed.
+_FLOAT32_LIST = {
     "ideal": "recall",
     "score_dtype": "float32",
     "negative": "allow",
@@ -126,7 +122,8 @@ _GRADED_LIST = {
     "negative": "allow",
     "unjudged": "zero",
 }
-_RANK_METRICS = {
+# The ideal is made of the list that was passed.
+_PASSED_LIST = {
     "ideal": "recall",
     "ties": "first",
     "negative": "allow",
@@ -141,9 +138,7 @@ _ENTRIES = (
             "The gain is linear, not 2^y - 1, and tied scores are averaged; a query with a single document "
             "raises there and is scored by the formula here."
         ),
-        switches={
-            "ideal": "recall",
-        },
+        switches={"ideal": "recall"},
     ),
     Mirror(
         name="lightgbm",
@@ -185,7 +180,7 @@ _ENTRIES = (
             "Everything is cast to float32, which invents ties; a query counts as empty when its labels sum to "
             "zero, even [-1, 0, 1]."
         ),
-        switches=_TORCHMETRICS,
+        switches=_FLOAT32_LIST,
     ),
     Mirror(
         name="trec_eval",
@@ -296,7 +291,7 @@ _ENTRIES = (
         library="torchmetrics 1.9.0, RetrievalNormalizedDCG(empty_target_action='pos')",
         verified="run; 70 recorded values, and live to 1e-5",
         unusual="Queries whose labels sum to zero score 1, so that queries without a relevant document raise the mean.",
-        switches={**_TORCHMETRICS, "empty": 1.0},
+        switches={**_FLOAT32_LIST, "empty": 1.0},
     ),
     Mirror(
         name="torchmetrics_skip",
@@ -306,14 +301,14 @@ _ENTRIES = (
             "Queries whose labels sum to zero are left out of the mean, and the mean of none is 0 there; it is "
             "an error here."
         ),
-        switches={**_TORCHMETRICS, "empty": "skip"},
+        switches={**_FLOAT32_LIST, "empty": "skip"},
     ),
     Mirror(
         name="torchmetrics_error",
         library="torchmetrics 1.9.0, RetrievalNormalizedDCG(empty_target_action='error')",
         verified="run live: raises where the labels of a query sum to zero, else equal to 1e-5",
         unusual="One query whose labels sum to zero stops the evaluation.",
-        switches={**_TORCHMETRICS, "empty": "raise"},
+        switches={**_FLOAT32_LIST, "empty": "raise"},
     ),
     # -- neural ranking
     Mirror(
@@ -324,12 +319,7 @@ _ENTRIES = (
             "Tied scores keep the input order unless a random key is given, and a score of -inf means that the "
             "document was not retrieved: pass retrieved=scores > -inf here."
         ),
-        switches={
-            "gain": "exponential",
-            "ties": "first",
-            "score_dtype": "float32",
-            "negative": "allow",
-        },
+        switches={**_FLOAT32_LIST, "gain": "exponential", "ideal": "global", "ties": "first"},
     ),
     Mirror(
         name="tensorflow_ranking",
@@ -339,12 +329,7 @@ _ENTRIES = (
             "Tied scores are shuffled in every call; the preset averages over all orders. Negative labels are padding "
             "and dropped."
         ),
-        switches={
-            "gain": "exponential",
-            "ideal": "recall",
-            "score_dtype": "float32",
-            "negative": "drop",
-        },
+        switches={**_FLOAT32_LIST, "gain": "exponential", "negative": "drop"},
     ),
     Mirror(
         name="allrank",
@@ -504,25 +489,14 @@ _ENTRIES = (
         library="RecBole 1.2.1, NDCG",
         verified="run; 74 recorded values",
         unusual="Every relevant item has gain 1, whatever its rating, and the values are rounded to four decimals.",
-        switches={
-            "gain": "binary",
-            "ties": "first",
-            "negative": "zero",
-            "unjudged": "zero",
-            "k": 10,
-        },
+        switches={**_SET, "k": 10},
     ),
     Mirror(
         name="spark",
         library="Spark MLlib 4.3.0, RankingMetrics.ndcgAt without grades",
         verified="run; 74 recorded values",
         unusual="It is binary, and an item that the prediction holds twice counts twice.",
-        switches={
-            "gain": "binary",
-            "ties": "first",
-            "negative": "zero",
-            "unjudged": "zero",
-        },
+        switches=_SET,
     ),
     Mirror(
         name="spark_graded",
@@ -532,13 +506,7 @@ _ENTRIES = (
             "The ideal is the judgements in the order given, not sorted: unless they are listed best first, "
             "NDCG may exceed 1."
         ),
-        switches={
-            "gain": "exponential",
-            "ideal": "given",
-            "ties": "first",
-            "negative": "allow",
-            "unjudged": "zero",
-        },
+        switches={**_GRADED_LIST, "gain": "exponential", "ideal": "given"},
     ),
     Mirror(
         name="pyspark_graded",
@@ -547,12 +515,7 @@ _ENTRIES = (
         unusual=(
             "Python silently drops the grades on the way to Spark: every judged item has gain 1, even one of grade 0."
         ),
-        switches={
-            "gain": "judged",
-            "ties": "first",
-            "negative": "allow",
-            "unjudged": "zero",
-        },
+        switches={**_GRADED_LIST, "gain": "judged"},
     ),
     # -- search quality tools
     Mirror(
@@ -639,7 +602,7 @@ _ENTRIES = (
             "It sees what was retrieved and nothing else, so that a single relevant document on top scores 1 however "
             "many were missed; one label that is NaN makes the value NaN there and is an error here."
         ),
-        switches={"gain": "linear", "ideal": "recall", "ties": "first", "empty": 0.0},
+        switches={"ideal": "recall", "ties": "first"},
     ),
     Mirror(
         name="vespa",
@@ -744,12 +707,7 @@ _ENTRIES = (
             "exponential_gain=True; a session's value is multiplied by its largest weight and divided by the number of "
             "sessions; sessions do not reach beyond a batch; tied scores are in the order of an unstable sort."
         ),
-        switches={
-            "ideal": "recall",
-            "ties": "first",
-            "score_dtype": "float32",
-            "negative": "allow",
-        },
+        switches={**_FLOAT32_LIST, "ties": "first"},
     ),
     Mirror(
         name="ignite",
@@ -776,12 +734,7 @@ _ENTRIES = (
             "Queries without a gain above 0 have weight 0, and if there is no other the value is NaN, an error here; "
             "tied scores are in the reverse order of an unstable sort."
         ),
-        switches={
-            "ideal": "recall",
-            "ties": "last",
-            "empty": "skip",
-            "negative": "allow",
-        },
+        switches={**_PASSED_LIST, "ties": "last", "empty": "skip"},
     ),
     Mirror(
         name="evidently",
@@ -792,12 +745,7 @@ _ENTRIES = (
             "for the first place have NDCG@1 = 2 there; users without a relevant item are left out "
             "(no_feedback_users=False)."
         ),
-        switches={
-            "ideal": "recall",
-            "ties": "first",
-            "empty": "skip",
-            "negative": "allow",
-        },
+        switches={**_PASSED_LIST, "empty": "skip"},
     ),
     Mirror(
         name="implicit",
@@ -856,14 +804,7 @@ _ENTRIES = (
             "missed, and the value at 10 depends on whether 20 is in top_ks. Tied scores are in the order of "
             "torch.topk, which is not defined."
         ),
-        switches={
-            "ideal": "recall",
-            "recall_depth": 20,
-            "ties": "first",
-            "score_dtype": "float32",
-            "negative": "allow",
-            "k": 20,
-        },
+        switches={**_FLOAT32_LIST, "recall_depth": 20, "ties": "first", "k": 20},
     ),
     Mirror(
         name="librecommender",
@@ -883,13 +824,7 @@ _ENTRIES = (
             "The gain is 2^(y - t + 1) - 1 from the relevance_threshold t on, which is 0 by default, so that a rating "
             "of 0 gains 1; t = 1 is gain='exponential' for whole ratings, t = 2 gain=(0, 0, 1, 3, 7, 15)."
         ),
-        switches={
-            "gain": (1, 3, 7, 15, 31, 63),
-            "ties": "first",
-            "empty": "skip",
-            "negative": "zero",
-            "unjudged": "zero",
-        },
+        switches={**_SET_OF_SOME, "gain": (1, 3, 7, 15, 31, 63)},
     ),
     Mirror(
         name="cornac",
@@ -904,13 +839,7 @@ _ENTRIES = (
         library="FastRank 0.8.0, 'ndcg' and 'ndcg@k'",
         verified="run; 88 recorded values, and 80 random problems with ties, to 1e-15",
         unusual="Tied scores are put in the worst order; with a separate file of judgements the ideal is global.",
-        switches={
-            "gain": "exponential",
-            "ideal": "recall",
-            "ties": "worst",
-            "score_dtype": "float32",
-            "negative": "allow",
-        },
+        switches={**_FLOAT32_LIST, "gain": "exponential", "ties": "worst"},
     ),
     Mirror(
         name="pyltr",
@@ -920,13 +849,7 @@ _ENTRIES = (
             "Tied scores are put in the worst order; the ideal of a query id is kept for as long as the metric lives, "
             "so that an id which means another query in the next data set has a wrong value."
         ),
-        switches={
-            "gain": "exponential",
-            "ideal": "recall",
-            "ties": "worst",
-            "negative": "allow",
-            "k": 10,
-        },
+        switches={**_PASSED_LIST, "gain": "exponential", "ties": "worst", "k": 10},
     ),
     Mirror(
         name="rank_metrics",
@@ -936,14 +859,14 @@ _ENTRIES = (
             "Ranks 1 and 2 weigh the same by default, and the ideal is the list that was passed, sorted: with the "
             "first k grades alone it is ideal='local', and what was missed does not count."
         ),
-        switches={**_RANK_METRICS, "discount": "jarvelin"},
+        switches={**_PASSED_LIST, "discount": "jarvelin"},
     ),
     Mirror(
         name="rank_metrics_log2",
         library="rank_metrics.py (gist bwhite/3726239, copied into many projects), ndcg_at_k(method=1)",
         verified="run; 136 recorded values; the formula was also compared on 1200 random problems",
         unusual="The discount 1 / log2(r + 1) is an option; the ideal is the list that was passed, sorted.",
-        switches=_RANK_METRICS,
+        switches=_PASSED_LIST,
     ),
     Mirror(
         name="mlnet",
@@ -971,12 +894,7 @@ _ENTRIES = (
             "shuffle_ties=False; the preset averages over all orders. Negative labels are dropped. A query without a "
             "relevant document has the mean weight of the others, which is not reproduced."
         ),
-        switches={
-            "gain": "exponential",
-            "ideal": "recall",
-            "score_dtype": "float32",
-            "negative": "drop",
-        },
+        switches={**_FLOAT32_LIST, "gain": "exponential", "negative": "drop"},
     ),
     Mirror(
         name="flaml",
@@ -993,12 +911,7 @@ _ENTRIES = (
             "Tied scores are shuffled in every call; the preset averages over all orders. exp=False is gain='linear' "
             "here. It returns the value of each query, and the caller takes the mean."
         ),
-        switches={
-            "gain": "exponential",
-            "ideal": "recall",
-            "score_dtype": "float32",
-            "negative": "allow",
-        },
+        switches={**_FLOAT32_LIST, "gain": "exponential"},
     ),
     Mirror(
         name="rankeval",
@@ -1008,13 +921,7 @@ _ENTRIES = (
             "A query without a relevant document scores 1 (no_relevant_results); implementation='flat' is "
             "gain='linear' here; tied scores are in the reverse order of an unstable sort."
         ),
-        switches={
-            "gain": "exponential",
-            "ideal": "recall",
-            "ties": "last",
-            "empty": 1.0,
-            "negative": "allow",
-        },
+        switches={**_PASSED_LIST, "gain": "exponential", "ties": "last", "empty": 1.0},
     ),
     Mirror(
         name="ptranking",
@@ -1044,12 +951,7 @@ _ENTRIES = (
             "are in the order of an unstable sort; lists of names instead of scores are binary, which is "
             "gain='binary', ideal='global' here."
         ),
-        switches={
-            "ideal": "recall",
-            "ties": "first",
-            "empty": 1.0,
-            "negative": "allow",
-        },
+        switches={**_PASSED_LIST, "empty": 1.0},
     ),
     Mirror(
         name="rankereval",
@@ -1080,13 +982,7 @@ _ENTRIES = (
             "The cut-off is 5 unless ndcg_truncation is given; scores are compared in float32, and tied ones are "
             "averaged; a data set of one query is refused; the weight of a query is that of its last row."
         ),
-        switches={
-            "gain": "exponential",
-            "ideal": "recall",
-            "negative": "allow",
-            "score_dtype": "float32",
-            "k": 5,
-        },
+        switches={**_FLOAT32_LIST, "gain": "exponential", "k": 5},
     ),
     Mirror(
         name="river",

@@ -192,14 +192,8 @@ class NDCGScorer:
         NDCGScorer
             Itself.
         """
-        for name, request in {"qid": qid, "sample_weight": sample_weight}.items():
-            if not (
-                request is None or isinstance(request, bool) or (isinstance(request, str) and request.isidentifier())
-            ):
-                raise ValueError(
-                    f"{name} must be True, False, None or the name of a keyword argument; got {request!r}."
-                )
         self._request, self._weight_request = qid, sample_weight
+        self.get_metadata_routing()  # refuses other values
         return self
 
     def get_metadata_routing(self) -> MetadataRequest:

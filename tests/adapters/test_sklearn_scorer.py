@@ -442,9 +442,9 @@ def test_a_search_weighs_each_query_by_the_weight_of_its_rows(problem, routing):
     assert rows(fitted, X, Y, sample_weight=weight[query]) == expected
 
 
-@pytest.mark.parametrize("request_", [1, "two words", "", b"qid"])
+@pytest.mark.parametrize("request_", ["two words", "", b"qid"])
 def test_a_request_is_a_name(request_):
-    with pytest.raises(ValueError, match="qid must be True, False, None or the name of a keyword argument"):
+    with pytest.raises(ValueError, match="either a valid identifier or one of"):
         ndcg_scorer("sklearn").set_score_request(qid=request_)
 
 

@@ -14,7 +14,6 @@ import pytest
 
 import ndcg_ml
 from ndcg_ml import PRESETS
-from ndcg_ml.presets import MIRRORS
 
 ROOT = Path(__file__).parents[2]
 API = ROOT / "docs" / "api"
@@ -42,9 +41,8 @@ def test_every_public_name_of_an_adapter_is_in_the_reference(module):
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_names_its_page(name: str) -> None:
-    page = MIRRORS[name].page
-    assert (ROOT / page).read_text(encoding="utf-8").startswith(f"# {name}\n")
+def test_a_preset_has_a_page(name: str) -> None:
+    assert (ROOT / f"docs/flavors/{name}.md").read_text(encoding="utf-8").startswith(f"# {name}\n")
 
 
 def test_the_change_log_has_this_version() -> None:
