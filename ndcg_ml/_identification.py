@@ -17,8 +17,6 @@ from ndcg_ml._data.queries import Queries, Weights
 from ndcg_ml._flavor.text import switch_text
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._one_line import shown
-from ndcg_ml._text.escaping import block, paragraph
-from ndcg_ml._text.table import Table
 from ndcg_ml.flavor import PRESETS, Flavor, NamedDiscount, Ties
 from ndcg_ml.prepared import Prepared
 
@@ -71,7 +69,7 @@ class Match:
     n_others: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Identification:
     """The flavors that reproduce a reported number. ``print`` shows them.
 
@@ -140,26 +138,18 @@ class Identification:
         }
 
     def __str__(self) -> str:
-        printed, more = self._printed()
+        listed = [match for match in self.matches if match.presets] or self.matches or self.nearest
+        printed, n_all = listed[:_PRINTED], len(self.matches or self.nearest)
         lines = [self._headline()]
         width = max((len(match.name) for match in printed), default=0)
         for match in printed:
             lines.append(f"  {match.name:<{width}}  {match.value:.6f}")
             lines += [f"    {line}" for line in _same_text(match)]
-        return "\n".join([*lines, *[f"  {line}" for line in more], *self._below()])
+        if n_all > len(printed):
+            lines.append(f"  and {n_all - len(printed)} more, in .{'matches' if self.matches else 'nearest'}")
+        return "\n".join([*lines, *self._below()])
 
-    def _repr_html_(self) -> str:
-        printed, more = self._printed()
-        rows = [[match.name, f"{match.value:.6f}", "; ".join(_same_text(match))] for match in printed]
-        table = Table(["flavor", "value", "what these data leave open"], rows, "lll", caption=self._headline())
-        return block(*[table.html()] * bool(rows), *map(paragraph, [*more, *self._below()]))
-
-    def _printed(self) -> tuple[list[Match], list[str]]:
-        """The matches that are shown, and a line that counts the others."""
-        listed = [match for match in self.matches if match.presets] or self.matches or self.nearest
-        printed = list(listed[:_PRINTED])
-        more = len(self.matches or self.nearest) - len(printed)
-        return printed, [f"and {more} more, in .{'matches' if self.matches else 'nearest'}"] if more else []
+    __repr__ = __str__
 
     def _headline(self) -> str:
         """Say the number of matches, and of those with a preset."""

@@ -15,7 +15,6 @@ from ndcg_ml._checks import optional_whole_number, whole_number
 from ndcg_ml._data.queries import Queries, Weights
 from ndcg_ml._flavor.text import switch_text
 from ndcg_ml._kernel.totals import Totals
-from ndcg_ml._text.escaping import block, paragraph
 from ndcg_ml._text.plain import plain, plain_id
 from ndcg_ml._text.table import Table
 from ndcg_ml.flavor import Flavor, as_flavor
@@ -96,7 +95,7 @@ class QueryDifference:
         return {(True, True): "both", (True, False): "a", (False, True): "b"}.get((self.empty_a, self.empty_b), "-")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Explanation:
     """The difference between two flavors on the same data, in parts that sum to it. ``print`` shows a table.
 
@@ -155,49 +154,33 @@ class Explanation:
             "queries": [plain({**asdict(query), "qid": plain_id(query.qid)}) for query in self.queries],
         }
 
-    def _repr_html_(self) -> str:
-        flavors = [[name, f"{value:.6f}", _titled(flavor)] for name, value, flavor in self._ends()]
-        parts = [Table(["", "value", "flavor"], flavors, "lll").html(), self._switch_table().html()]
-        parts += map(paragraph, self._below())
-        return block(*parts, *[self._query_table().html()] * bool(self.queries))
-
-    def _ends(self) -> tuple[tuple[str, float, Flavor], ...]:
-        return ("a", self.value_a, self.flavor_a), ("b", self.value_b, self.flavor_b)
-
-    def _switch_table(self, digits: int = 6) -> Table:
-        """The steps from a to b, one per switch with an effect."""
-        rows = [
-            (part.name, *part.values_text(), f"{part.contribution:+.{digits}f}")
-            for part in split_by_effect(self.parts)[0]
-        ]
-        rows.append(("b - a", "", "", f"{self.difference:+.{digits}f}"))
-        return Table(("switch", "a", "b", "contribution"), rows, "lll")
-
-    def _below(self) -> list[str]:
-        idle = split_by_effect(self.parts)[1]
-        lines = [f"no effect on these data: {', '.join(idle)}"] if idle else []
-        return lines + ([f"method: {METHODS[self.method]}"] if self.parts else [])
-
-    def _query_table(self, digits: int = 6) -> Table:
-        """The queries that contribute most."""
-        rows = [
-            (
-                str(query.qid),
-                f"{query.contribution:+.{digits}f}",
-                *("-" if math.isnan(value) else f"{value:.{digits}f}" for value in (query.value_a, query.value_b)),
-                str(query.n_docs),
-                str(query.tied),
-                query.empty_text(),
-            )
-            for query in self.queries
-        ]
-        head = ("query", "contribution", "a", "b", "documents", "tied", "empty")
-        return Table(head, rows, "lrrrrrl", caption=f"the largest {len(rows)} of {self.n_queries} queries")
-
     def __str__(self) -> str:
-        lines = [f"{name}  {value:.6f}  {_titled(flavor)}" for name, value, flavor in self._ends()]
-        lines += ["", self._switch_table().text(), *self._below()]
-        return "\n".join([*lines, *["", self._query_table().text()] * bool(self.queries)])
+        ends = (("a", self.value_a, self.flavor_a), ("b", self.value_b, self.flavor_b))
+        effective, idle = split_by_effect(self.parts)
+        switches = [(part.name, *part.values_text(), f"{part.contribution:+.6f}") for part in effective]
+        switches.append(("b - a", "", "", f"{self.difference:+.6f}"))
+        lines = [f"{name}  {value:.6f}  {_titled(flavor)}" for name, value, flavor in ends]
+        lines += ["", Table(("switch", "a", "b", "contribution"), switches, "lll").text()]
+        lines += [f"no effect on these data: {', '.join(idle)}"] * bool(idle)
+        lines += [f"method: {METHODS[self.method]}"] * bool(self.parts)
+        if self.queries:
+            rows = [
+                (
+                    str(query.qid),
+                    f"{query.contribution:+.6f}",
+                    *("-" if math.isnan(value) else f"{value:.6f}" for value in (query.value_a, query.value_b)),
+                    str(query.n_docs),
+                    str(query.tied),
+                    query.empty_text(),
+                )
+                for query in self.queries
+            ]
+            head = ("query", "contribution", "a", "b", "documents", "tied", "empty")
+            caption = f"the largest {len(rows)} of {self.n_queries} queries"
+            lines += ["", Table(head, rows, "lrrrrrl", caption=caption).text()]
+        return "\n".join(lines)
+
+    __repr__ = __str__
 
 
 METHODS: Mapping[str, str] = {

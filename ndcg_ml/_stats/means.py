@@ -15,8 +15,6 @@ from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._one_line import percent, shown
 from ndcg_ml._stats.quantiles import normal_cdf, normal_quantile, t_quantile
-from ndcg_ml._text.escaping import block
-from ndcg_ml._text.table import Table
 from ndcg_ml.flavor import Flavor
 
 Seed: TypeAlias = "int | np.random.Generator | None"
@@ -79,11 +77,6 @@ class Interval:
         worth = "" if self.effective_queries is None else f", worth {self.effective_queries:.0f} equal ones"
         limits = f"{self.low:.6f} to {self.high:.6f}"
         return f"{self.value:.6f} ({limits}; {self.how_text()}; {self.n_queries} queries{worth})"
-
-    def _repr_html_(self) -> str:
-        row = [f"{number:.6f}" for number in (self.value, self.low, self.high)]
-        head = ["value", "low", "high", "queries"]
-        return block(Table(head, [[*row, str(self.n_queries)]], "r", caption=self.how_text()).html())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, for JSON.

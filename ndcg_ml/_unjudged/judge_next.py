@@ -37,7 +37,7 @@ class Task(NamedTuple):
     change: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ToJudge:
     """The documents to label next, those that can change most first; none if the sign of the difference is certain.
 
@@ -124,12 +124,7 @@ class ToJudge:
         rows = [[str(task.qid), str(task.document), f"{task.change:.6f}"] for task in self.tasks]
         return Table(["qid", "docno", "can change"], rows, "llr", caption=self.closing_line()).text()
 
-    def _repr_html_(self) -> str:
-        from ndcg_ml._text.escaping import block, paragraph
-        from ndcg_ml._text.table import Table
-
-        rows = [[str(task.qid), str(task.document), f"{task.change:.6f}"] for task in self.tasks]
-        return block(Table(["qid", "docno", "can change"], rows, "llr").html(), paragraph(self.closing_line()))
+    __repr__ = __str__
 
 
 def _ids(ids: list[Any]) -> NDArray[Any]:

@@ -11,7 +11,7 @@ import pytest
 from comparing import by_scores
 from html_pages import Page
 
-from ndcg_ml import Flavor, evaluate, evaluate_run, explain_difference, identify
+from ndcg_ml import Flavor, evaluate, evaluate_run
 
 HOSTILE = "<script>alert(\"1\")</script> & 'two' \ud800"
 LABELS, SCORES = [[3, 0, 1], [0, 1, 0], [1, 0, 2], [0, 0, 0]], [[3, 2, 1], [3, 1, 2], [3, 2, 2], [1, 3, 2]]
@@ -34,17 +34,9 @@ CASES: dict[str, Callable[[], Any]] = {
     "evaluation": lambda: evaluated(k=(1, None)),
     "evaluation at one cut-off": lambda: evaluated(k=2, flavor="ndcg[empty=skip]"),
     "run": lambda: evaluate_run({"q1": {"d1": 1}, "q2": {"d2": 1}}, {"q1": ["d1", "x"]}, k=(1, 5)),
-    "interval": lambda: evaluated().interval(method="t"),
     "slices": lambda: evaluated(k=(1, 2), by={HOSTILE: [HOSTILE, "x", "x", "x"]}).slices,
-    "explanation": lambda: explain_difference("sklearn", "lightgbm", LABELS, SCORES),
-    "explanation of nothing": lambda: explain_difference("sklearn", "sklearn", LABELS, SCORES),
-    "explanation with hostile ids": lambda: explain_difference(
-        "sklearn", "lightgbm", [0, 0, 3], [2, 1, 1], qid=[HOSTILE, HOSTILE, "y"]
-    ),
     "comparison": compared,
     "comparison of two": lambda: by_scores(SCORES, SCORES, y_true=LABELS),
-    "identification": lambda: identify(round(evaluated(k=2).value, 4), LABELS, SCORES, k=2),
-    "identification without a match": lambda: identify(0.1111, LABELS, SCORES, k=2),
 }
 
 
@@ -86,16 +78,6 @@ def test_a_flavor_marks_what_differs_from_scikit_learn():
     same = Page(Flavor.preset("sklearn", k=3)._repr_html_())
     assert not any(same.marked)
     assert "no switch differs" in same.text
-
-
-def test_an_explanation_shows_the_parts_and_the_queries():
-    result = explain_difference("sklearn", "lightgbm", LABELS, SCORES)
-    page = Page(result._repr_html_())
-    _, parts, queries = page.tables
-    effective = [part for part in result.parts if abs(part.contribution) > 1e-15]
-    assert [row[0] for row in parts[1:]] == [*(part.name for part in effective), "b - a"]
-    assert parts[-1][3] == f"{result.difference:+.6f}"
-    assert [row[0] for row in queries[1:]] == [str(query.qid) for query in result.queries]
 
 
 def test_a_comparison_marks_clear_differences():
