@@ -16,17 +16,13 @@ from ndcg_ml._baseline.saved import read
 from ndcg_ml._one_line import shown
 from ndcg_ml.cli.inputs import (
     Inputs,
-    cut_off,
     data_options,
-    flavor_option,
     json_option,
     label_name,
     refusals,
 )
 from ndcg_ml.cli.output import command_line, html_option, print_json, show
 from ndcg_ml.cli.written import OUTPUT, refuse_overwriting
-from ndcg_ml.flavor import Flavor
-from ndcg_ml.result import Evaluation
 
 _CODES = {"pass": 0, "unchanged": 0, "worse": 3, "undecided": 4}
 
@@ -45,15 +41,6 @@ Exit codes: 0 not worse than the margin or unchanged, 3 worse, 4 cannot tell wit
 @click.command(epilog=_EPILOG)
 @click.argument("baseline", type=click.Path(exists=True, dir_okay=False, readable=True))
 @data_options
-@flavor_option("that of the baseline; another is refused")
-@click.option(
-    "-k",
-    "ks",
-    metavar="K",
-    type=cut_off,
-    multiple=True,
-    help="Those of the baseline, which is the default, or refused.",
-)
 @click.option(
     "--margin",
     type=click.FloatRange(0, min_open=True),
@@ -98,8 +85,6 @@ def gate(
     context: click.Context,
     /,
     baseline: str,
-    flavor: Flavor | None,
-    ks: Sequence[tuple[int | None]],
     margin: float,
     confidence: float,
     by: Sequence[str],
@@ -128,7 +113,6 @@ def gate(
         # The new run is evaluated as the baseline was: its flavor, cut-offs and choice of topics.
         data = Inputs(**{field.name: files[field.name] for field in fields(Inputs)})
         refuse_overwriting(data.qrels)
-        _refuse_other(base, flavor, tuple(k for (k,) in ks))
         queries = getattr(base, "queries", None)
         if data.queries is None and data.qrels is not None and queries is not None:
             data = Inputs(**{**files, "queries": queries})
@@ -189,13 +173,3 @@ def _judgements(baseline: str, place: str | None) -> str:
             f"--run needs --qrels as well, because the judgements of the baseline, {shown(path)}, are gone."
         )
     return path
-
-
-def _refuse_other(base: Evaluation[Any], flavor: Flavor | None, ks: tuple[int | None, ...]) -> None:
-    """Refuse a flavor or cut-offs that are not those of the baseline."""
-    if flavor is not None and flavor.replace(k=None) != base.flavor.replace(k=None):
-        raise GateError(f"the flavor of the baseline is {base.flavor.replace(k=None)}; got {flavor.replace(k=None)}.")
-    if ks and set(ks) != set(base._totals.ks):
-        raise GateError(
-            f"the cut-offs of the baseline are {', '.join(map(str, base._totals.ks))}; got {', '.join(map(str, ks))}."
-        )

@@ -218,8 +218,7 @@ def test_labels_that_are_not_known_are_refused():
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        ("--run alike.json --margin .01 --flavor lightgbm", 1, "the flavor of the baseline is ndcg["),
-        ("--run alike.json --margin .01 -k 5", 1, "the cut-offs of the baseline are 10; got 5"),
+        ("--run alike.json --margin .01 -k 5", 2, "No such option"),
         ("--run alike.json --margin .01 --queries both", 1, "queries= qrels in the baseline and both now"),
         ("--run alike.json --margin .01 --exclude identical", 1, "exclude= none in the baseline and given now"),
         ("--table table.csv --margin .01", 1, "must have one definition"),
