@@ -695,15 +695,18 @@ def test_a_loss_of_the_margin_in_few_queries_seldom_passes(share, n):
     assert rate(passes, 300) <= 0.05  # .03 and three standard errors
 
 
-@pytest.mark.parametrize("n", [60, 600])
-def test_a_quiet_baseline_is_no_better_than_its_equals(n):
+@pytest.mark.parametrize(("n", "n_draws"), [(60, 400), (500, 200)])
+def test_the_error_rate_against_a_noisy_baseline_is_the_level(n, n_draws):
+    """Its differences correlate by .9, for which permutations of systems would be far too wide (1.5 %)."""
+
     def told_apart(rng):
-        base = rng.beta(2, 2, n)
-        systems = {"base": base, **{f"s{i}": base + rng.normal(0, 0.1, n) for i in range(30)}}
+        common = rng.beta(2, 2, n)
+        systems = {f"s{i}": common + rng.normal(0, 0.1, n) for i in range(30)}
+        systems["base"] = common + rng.normal(0, 0.3, n)
         found = compare_values(systems, qid=range(n), measure="m", baseline="base", n_resamples=199, seed=rng)
         return any(pair.verdict != "undecided" for pair in found.pairs)
 
-    assert rate(told_apart, 200) <= 0.1
+    assert 0.025 <= rate(told_apart, n_draws) <= 0.08
 
 
 def test_signs_of_queries_by_hand():
