@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.frames import made
-from ndcg_ml._flavor.text import at_cutoff
+from ndcg_ml._flavor.text import at_cutoff, metric_key
 from ndcg_ml._one_line import shown
 from ndcg_ml._text.escaping import block, paragraph
 from ndcg_ml._text.plain import plain, plain_ids
@@ -520,6 +520,22 @@ class Evaluation(Generic[V]):
         """Queries with an empty ranking."""
         nothing: NDArray[np.bool_] = self.per_query.n_docs == 0
         return nothing
+
+    def metrics(self) -> dict[str, float]:
+        """Return the values under names that experiment trackers accept: ``ndcg_at_10``, or ``ndcg`` without a cut-off.
+
+        Returns
+        -------
+        dict of float by name
+            What ``mlflow.log_metrics``, ``wandb.log`` and ``LightningModule.log_dict`` take.
+
+        Examples
+        --------
+        >>> from ndcg_ml import evaluate
+        >>> evaluate([[1, 0]], [[0.2, 0.9]], k=[1, 2]).metrics()
+        {'ndcg_at_1': 0.0, 'ndcg_at_2': 0.6309297535714575}
+        """
+        return {metric_key(k): value for k, value in self._as_dict(self.value).items()}
 
     def to_dict(self, per_query: bool = False) -> dict[str, Any]:
         """Plain numbers and text, for JSON: flavors as text, None in place of nan and infinity.

@@ -340,6 +340,26 @@ class Comparison:
             )
         return self._missing
 
+    def metrics(self) -> dict[str, float]:
+        """Return the difference of two systems under names that experiment trackers accept.
+
+        Returns
+        -------
+        dict of float by name
+            Such as ``ndcg_at_10_difference``, ``ndcg_at_10_low``, ``ndcg_at_10_high``.
+
+        Raises
+        ------
+        AttributeError
+            There are several pairs.
+        """
+        name, pair = self.measure.lower().replace("@", "_at_"), self._only_pair()
+        return {
+            f"{name}_difference": pair.difference,
+            f"{name}_low": pair.interval.low,
+            f"{name}_high": pair.interval.high,
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """Everything but the table of queries, as plain values that JSON can hold; None stands for infinity and nan."""
         document = {

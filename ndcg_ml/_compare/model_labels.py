@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ndcg_ml._data.arrays import FloatArray, IntArray
+from ndcg_ml._flavor.text import metric_key
 from ndcg_ml._one_line import shown
 from ndcg_ml._stats.differences import Settings
 from ndcg_ml._stats.means import SAME, Interval, as_confidence
@@ -84,6 +85,16 @@ class CorrectedEvaluation:
             n_resamples=None,
             effective_queries=self.effective_queries,
         )
+
+    def metrics(self) -> dict[str, float]:
+        """Return the value and its 95 % interval under names that trackers accept: ``ndcg_at_10``, ``ndcg_at_10_low``, ...
+
+        Returns
+        -------
+        dict of float by name
+        """
+        name, interval = metric_key(self.flavor.k), self.interval()
+        return {name: self.value, f"{name}_low": interval.low, f"{name}_high": interval.high}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, for JSON.

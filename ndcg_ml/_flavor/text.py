@@ -83,6 +83,11 @@ def at_cutoff(k: int | None) -> str:
     return "" if k is None else f"@{k}"
 
 
+def metric_key(k: int | None) -> str:
+    """Return the name of NDCG that every tracker accepts: ``ndcg``, or ``ndcg_at_10`` for a cut-off of 10."""
+    return "ndcg" if k is None else f"ndcg_at_{k}"
+
+
 def write(values: Mapping[str, object], defaults: Mapping[str, object]) -> str:
     """Return the text of a flavor with these fields."""
     rest = [name for name in values if name not in (*_ALWAYS, "k") and values[name] != defaults[name]]

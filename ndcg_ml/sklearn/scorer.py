@@ -13,6 +13,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, true_or_false
 from ndcg_ml._data.pandas_index import Axes, same_rows
 from ndcg_ml._data.queries import by_ids, plain_array
+from ndcg_ml._flavor.text import metric_key
 from ndcg_ml._kernel.cache import Cache
 from ndcg_ml._kernel.totals import EmptyQueryError
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
@@ -149,9 +150,7 @@ class NDCGScorer:
                 "Choose empty='skip' to leave empty queries out, or 0 or 1."
             )
         self.flavor = flavor
-        self.names: tuple[str, ...] | None = (
-            tuple("ndcg" if k is None else f"ndcg_at_{k}" for k in self.ks) if several else None
-        )
+        self.names: tuple[str, ...] | None = tuple(map(metric_key, self.ks)) if several else None
         self.qid_column: str | int | None = check_column(qid_column)
         self._known = None if qid is None else WholeQueries(qid)
         self._request: bool | str | None = None

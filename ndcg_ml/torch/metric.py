@@ -26,6 +26,7 @@ except ImportError as _error:
     ) from _error
 
 from ndcg_ml._checks import KSpec, cutoffs, one_of, refuse_docid, true_or_false
+from ndcg_ml._flavor.text import metric_key
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.torch._faults import fault_message
 from ndcg_ml.torch._gains import working_dtype
@@ -405,7 +406,7 @@ compute_with_cache
             self._closed = "compute"
         if self._column is not None:
             return values[self._column]
-        return ByCutoff(zip(map(_name, self.ks), values, strict=True))
+        return ByCutoff(zip(map(metric_key, self.ks), values, strict=True))
 
     def _values(self) -> Tensor:
         sums = self._sums()
@@ -644,7 +645,7 @@ def ndcg_collection(
     ks, _ = cutoffs(k, flavor)
     metrics = {}
     for column, cutoff in enumerate(ks):
-        metrics[_name(cutoff)] = metric = NDCG(flavor, k=ks, query_ids=query_ids, split_queries=split_queries)
+        metrics[metric_key(cutoff)] = metric = NDCG(flavor, k=ks, query_ids=query_ids, split_queries=split_queries)
         metric.flavor, metric._column = flavor.replace(k=cutoff), column
     return MetricCollection(metrics, compute_groups=[list(metrics)])
 
@@ -654,14 +655,10 @@ class ByCutoff(dict[Any, Tensor]):
 
     def __missing__(self, key: object) -> Tensor:
         if key is None or (isinstance(key, int) and not isinstance(key, bool)):
-            name = _name(key)
+            name = metric_key(key)
             if name in self:
                 return self[name]
         raise KeyError(key)
-
-
-def _name(k: int | None) -> str:
-    return "ndcg" if k is None else f"ndcg_at_{k}"
 
 
 def _shape_of(value: object) -> tuple[int, ...]:
