@@ -87,7 +87,7 @@ class CorrectedEvaluation:
         )
 
     def metrics(self) -> dict[str, float]:
-        """Return the value and its 95 % interval under names that trackers accept: ``ndcg_at_10``, ``ndcg_at_10_low``, ...
+        """Return the value and its 95 % interval as ``ndcg_at_10``, ``ndcg_at_10_low`` and ``ndcg_at_10_high``.
 
         Returns
         -------
