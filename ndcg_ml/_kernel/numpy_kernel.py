@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from ndcg_ml._checks import TIES_BY_ID, without_doc_ids
 from ndcg_ml._data.arrays import IntArray
-from ndcg_ml._data.groups import Block, Groups, starts_of
-from ndcg_ml._kernel.gains import Graded, top_gain
+from ndcg_ml._data.groups import Block, Groups, ranges, starts_of
+from ndcg_ml._kernel.gains import Graded, all_whole, top_gain
 from ndcg_ml._kernel.grade_codes import Coded, Gains, full, taken
 from ndcg_ml.flavor import Flavor
 
@@ -192,17 +192,14 @@ def _sort(scores: Scores, gains: Gains, depth: int, average: bool) -> FloatArray
     order, ordered = _stable_order(-scores)
     # Ranks beyond the depth count only for tie groups that cross it.
     if depth < ordered.shape[1]:
-        last = ordered[:, depth - 1, None]
-        crossing = (ordered[:, depth:] == last) & (last < np.inf) if average else np.zeros((1, 1))
-        stop = depth + int(np.count_nonzero(crossing, axis=1).max(initial=0))
+        stop, last = depth, ordered[:, depth - 1]
+        rows = np.flatnonzero((ordered[:, depth] == last) & (last < np.inf)) if average else ()
+        if len(rows):
+            stop += int(np.count_nonzero(ordered[rows, depth:] == last[rows, None], axis=1).max())
         order, ordered = order[:, :stop], ordered[:, :stop]
     at_rank = taken(gains, order)
-    # Most rows have no tie, and means are computed only for those that do.
     if average:
-        tied = _tied(ordered)
-        if tied.any():
-            rows = np.flatnonzero(tied.any(axis=1))
-            at_rank[rows] = _run_means(ordered[rows], at_rank[rows])
+        _average_ties(ordered, at_rank)
     return at_rank[:, :depth]
 
 
@@ -252,14 +249,19 @@ def _runs(ordered: Scores) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return starts, np.diff(np.append(starts, ordered.size))
 
 
-def _run_means(ordered: Scores, at_rank: FloatArray) -> FloatArray:
-    """The mean of each tie group, added in order; for equal values it is that value, without rounding."""
+def _average_ties(ordered: Scores, at_rank: FloatArray) -> None:
+    """Replace gains of tie groups by their mean, added in order. The mean of equal values is that value, unrounded."""
+    if not _tied(ordered).any():
+        return
     starts, lengths = _runs(ordered)
-    values = at_rank.reshape(-1)
-    sums = np.bincount(np.repeat(np.arange(starts.size), lengths), weights=values)
-    means = np.maximum(sums / lengths, np.minimum.reduceat(values, starts))
-    np.minimum(means, np.maximum.reduceat(values, starts), out=means)
-    return np.repeat(means, lengths).reshape(ordered.shape)
+    shared = (lengths > 1) & (ordered.reshape(-1)[starts] < np.inf)
+    starts, lengths = starts[shared], lengths[shared]
+    slots, first = ranges(starts, lengths), starts_of(lengths)
+    values = at_rank.reshape(-1)[slots]
+    means = np.bincount(np.repeat(np.arange(starts.size), lengths), weights=values) / lengths
+    if not all_whole(values):  # sums of integers are exact
+        means = np.clip(means, np.minimum.reduceat(values, first), np.maximum.reduceat(values, first))
+    at_rank.reshape(-1)[slots] = np.repeat(means, lengths)
 
 
 def tied_documents(blocks: Sequence[Filled], scores: Scores, n_queries: int) -> IntArray:
