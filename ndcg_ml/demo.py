@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import torch
     from matplotlib.axes import Axes
 
-__all__ = ["Problem", "Split", "digits_problem"]
+__all__ = ["Problem", "TrainTest", "digits_problem"]
 
 # -- the data ---------------------------------------------------------------------------------------------------------
 
@@ -48,7 +48,7 @@ _LONGEST = 40
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class TrainTest:
     """One part of a ranking problem. The rows of each query are contiguous.
 
     Attributes
@@ -90,9 +90,9 @@ class Split:
 class Problem(NamedTuple):
     """Train, validation and test part of a ranking problem."""
 
-    train: Split
-    valid: Split
-    test: Split
+    train: TrainTest
+    valid: TrainTest
+    test: TrainTest
 
 
 def digits_problem(seed: int = 0, queries: int = _MOST_QUERIES) -> Problem:
@@ -139,7 +139,7 @@ def digits_problem(seed: int = 0, queries: int = _MOST_QUERIES) -> Problem:
     )
 
 
-def _split(images: NDArray[Any], shown: NDArray[Any], n_queries: int, rng: np.random.Generator) -> Split:
+def _split(images: NDArray[Any], shown: NDArray[Any], n_queries: int, rng: np.random.Generator) -> TrainTest:
     drawn = rng.permutation(len(images))
     queries, pool = drawn[:n_queries], np.sort(drawn[round(_MOST_QUERIES / 900 * len(images)) :])
     ink = images.reshape(-1, 8, 2, 4).mean(axis=(1, 3))
@@ -154,7 +154,7 @@ def _split(images: NDArray[Any], shown: NDArray[Any], n_queries: int, rng: np.ra
         same_family = _FAMILY[shown[similar]] == _FAMILY[shown[query]]
         labels.append(same_family.astype(np.int64) + (shown[similar] == shown[query]))
         sizes.append(similar.size)
-    return Split(np.concatenate(features), np.concatenate(labels), np.array(sizes))
+    return TrainTest(np.concatenate(features), np.concatenate(labels), np.array(sizes))
 
 
 def _compare(query: NDArray[Any], found: NDArray[Any]) -> NDArray[np.float64]:
@@ -267,7 +267,7 @@ def _train_network(problem: Problem, flavor: Flavor) -> _Trained:
     # Only the training part may set the scale: the others stand for data that are not known yet.
     scale = StandardScaler().fit(problem.train.features)
 
-    def tensors(split: Split) -> tuple[torch.Tensor, ...]:
+    def tensors(split: TrainTest) -> tuple[torch.Tensor, ...]:
         features = scale.transform(split.features).astype(np.float32)
         arrays = split.padded(features), split.padded(split.labels), split.mask
         return tuple(map(torch.from_numpy, arrays))
@@ -407,7 +407,7 @@ def _curve(panel: Axes, model: _Trained, metric: str) -> None:
 _PRESETS = ("sklearn", "lightgbm", "xgboost", "catboost", "torchmetrics", "trec_eval", "burges2005", "jarvelin2002")
 
 
-def _table(flavor: Flavor, test: Split, scores: dict[str, NDArray[np.float64]]) -> Table:
+def _table(flavor: Flavor, test: TrainTest, scores: dict[str, NDArray[np.float64]]) -> Table:
     """NDCG of each model under the flavor that chose it and under well-known presets, all at one cut-off."""
     definitions = {"this flavor": flavor} | {name: PRESETS[name].replace(k=flavor.k) for name in _PRESETS}
     data: dict[str, Any] = {"y_true": test.labels, "group": test.sizes, "doc_id": test.doc_id}

@@ -15,7 +15,7 @@ from ndcg_ml._data.queries import Queries, Weights
 from ndcg_ml._data.scored_documents import Scored
 from ndcg_ml._kernel import numpy_kernel
 from ndcg_ml._kernel.choice import chosen_kernel, compiled_rank
-from ndcg_ml._kernel.compiled_call import Ranking
+from ndcg_ml._kernel.compiled_call import CompiledQueries
 from ndcg_ml._kernel.gains import discounts, grade
 from ndcg_ml._kernel.grade_codes import Coded
 from ndcg_ml._kernel.repeats import CreditedOnce, credited, refuse_repeats
@@ -206,7 +206,7 @@ class Prepared(Generic[V]):
             return numpy_kernel.ideal(flavor, self.ks, graded, self._discounts, lambda: self._blocks)
         source = graded.ranked if flavor.ideal == "recall" else graded.judged
         ks = numpy_kernel.ideal_cutoffs(flavor, self.ks)
-        best = Ranking(source, graded.gains, self._discounts, ks, False).totals(rank, graded.gains, threads)
+        best = CompiledQueries(source, graded.gains, self._discounts, ks, False).totals(rank, graded.gains, threads)
         assert best is not None  # no gain is NaN
         return best[0]
 
@@ -215,10 +215,10 @@ class Prepared(Generic[V]):
         return numpy_kernel.fill(self._layout, self._graded.row_gains)
 
     @cached_property
-    def _ranking(self) -> Ranking:
+    def _ranking(self) -> CompiledQueries:
         flavor = self.flavor
         backwards = flavor.ties == "last"  # the kernel reads the rows backwards
-        return Ranking(
+        return CompiledQueries(
             self._graded.ranked if backwards else self._layout,
             self._graded.row_gains,
             self._discounts,

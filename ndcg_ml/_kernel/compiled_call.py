@@ -25,7 +25,7 @@ _PART_ROWS = 1 << 16
 _NO_ORDER = np.empty(0, dtype=np.int64)
 
 
-class Ranking:
+class CompiledQueries:
     """Queries as the compiled kernel takes them.
 
     Parameters

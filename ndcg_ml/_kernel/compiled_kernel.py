@@ -475,7 +475,7 @@ def rank(
 
     The arguments are three things, which stay apart because Numba unpacks a tuple of arrays at every call: the lists
     (`scores` to `sizes`), the rule (`discounts` to `recall_depth`), and where the result goes. They are made by
-    ``compiled_call.Ranking``.
+    ``compiled_call.CompiledQueries``.
 
     Parameters
     ----------

@@ -14,10 +14,10 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Carrier", "KeptQueries", "Scored"]
+__all__ = ["Carrier", "KeptQueries", "KeptScores"]
 
 
-class Scored(NamedTuple):
+class KeptScores(NamedTuple):
     """The score of one fit of a search.
 
     Attributes
@@ -43,7 +43,7 @@ class KeptQueries:
 
     def __init__(self, token: str | None = None) -> None:
         self.token: str = uuid.uuid4().hex if token is None else token
-        self._scored: dict[tuple[int, int], Scored] = {}
+        self._scored: dict[tuple[int, int], KeptScores] = {}
         self._ids: dict[int, NDArray[Any]] = {}
         _HERE[self.token] = self
 
@@ -53,14 +53,14 @@ class KeptQueries:
     def __reduce__(self) -> tuple[Any, ...]:
         return _shared, (self.token,)
 
-    def put(self, candidate: int, split: int, scored: Scored) -> None:
+    def put(self, candidate: int, split: int, scored: KeptScores) -> None:
         """Keep the queries of one fit, and the ids of a split once."""
         ids = self._ids.get(split)
         if ids is None or ids.dtype != scored.ids.dtype or not np.array_equal(ids, scored.ids):
             ids = self._ids[split] = scored.ids
         self._scored[candidate, split] = scored._replace(ids=ids)
 
-    def get(self, candidate: int, split: int, column: int, value: float) -> Scored | None:
+    def get(self, candidate: int, split: int, column: int, value: float) -> KeptScores | None:
         """Return the queries of the fit if its score at this cut-off was `value`, otherwise None."""
         scored = self._scored.get((candidate, split))
         return None if scored is None or scored.values[column] != value else scored
@@ -72,7 +72,7 @@ class Carrier(float):
     def __new__(cls, value: float, *_: Any) -> Carrier:  # noqa: D102
         return super().__new__(cls, value)
 
-    def __init__(self, _: float, token: str, candidate: int, split: int, scored: Scored) -> None:
+    def __init__(self, _: float, token: str, candidate: int, split: int, scored: KeptScores) -> None:
         self._load = (token, candidate, split, scored)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -87,7 +87,7 @@ def _shared(token: str) -> KeptQueries:
     return KeptQueries(token) if stored is None else stored
 
 
-def _unloaded(value: float, token: str, candidate: int, split: int, scored: Scored) -> float:
+def _unloaded(value: float, token: str, candidate: int, split: int, scored: KeptScores) -> float:
     stored = _HERE.get(token)
     if stored is not None:
         stored.put(candidate, split, scored)

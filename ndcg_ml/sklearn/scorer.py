@@ -22,7 +22,7 @@ from ndcg_ml.sklearn.call_stack import current_fit, current_split
 from ndcg_ml.sklearn.columns import check_column, column_of, ids_of_rows, weight_of_queries
 from ndcg_ml.sklearn.cut_queries import CutQueryWarning, WholeQueries, refuse_cut_queries
 from ndcg_ml.sklearn.not_a_score import NotAScore, refuse
-from ndcg_ml.sklearn.query_store import Carrier, KeptQueries, Scored
+from ndcg_ml.sklearn.query_store import Carrier, KeptQueries, KeptScores
 
 __all__ = ["NDCGScorer", "ndcg_scorer"]
 
@@ -269,7 +269,7 @@ class NDCGScorer:
         if self.kept is not None and fit is not None:
             # Two-dimensional labels have no ids: a query is a row.
             ids = totals.ids if labels.ndim == 1 else fit.test
-            scored = Scored(ids, totals.ndcg(self.flavor)[0], tuple(values))
+            scored = KeptScores(ids, totals.ndcg(self.flavor)[0], tuple(values))
             self.kept.put(fit.candidate, fit.split, scored)
             values[0] = Carrier(values[0], self.kept.token, fit.candidate, fit.split, scored)
         return values[0] if self.names is None else dict(zip(self.names, values, strict=True))
