@@ -133,7 +133,7 @@ def _briefly(number: int) -> str:
 
 
 def as_float(value: object) -> float | None:
-    """A real number as a float, infinite where it is beyond float64; None for anything else."""
+    """A real number as a float, infinite if it is beyond float64; None for anything else."""
     imaginary = isinstance(value, Complex) and not isinstance(value, Real)  # NumPy's would lose that part
     masked = hasattr(value, "mask")  # an element of a NumPy masked array would be nan, with a warning
     if isinstance(value, (bool, str, bytes)) or imaginary or masked or not hasattr(value, "__float__"):

@@ -109,7 +109,7 @@ def digits_problem(seed: int = 0, queries: int = _MOST_QUERIES) -> Problem:
     documents. Queries for which the first stage finds nothing are left out.
 
     The grade is 2 for the same digit, 1 for another digit of its family by shape (0 and 6 round; 1, 4, 7 straight
-    strokes; 3, 5, 8, 9 bows to the right; 2 alone), else 0. The 70 features compare the two images: the absolute
+    strokes; 3, 5, 8, 9 bows to the right; 2 alone), otherwise 0. The 70 features compare the two images: the absolute
     difference of each pixel, the Manhattan and Euclidean distance, the correlation, the Euclidean distance of row sums
     and of column sums, and the smallest Euclidean distance over shifts by one pixel. Which digit an image shows is in
     no feature.

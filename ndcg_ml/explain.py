@@ -68,11 +68,11 @@ class QueryDifference:
     Attributes
     ----------
     qid : object
-        The query's id; its position, where the caller gave no ids.
+        The query's id; its position, if the caller gave no ids.
     contribution : float
         The share of ``value_b - value_a``.
     value_a, value_b : float
-        Its NDCG in the two flavors; nan where it is empty and left out of the mean.
+        Its NDCG in the two flavors; nan if it is empty and left out of the mean.
     n_docs : int
         Documents that were ranked, under the flavor that ranks more of them.
     tied : int

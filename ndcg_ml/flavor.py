@@ -401,7 +401,7 @@ class Flavor:
         return nearest
 
     def describe(self) -> str:
-        """Return the formula and every switch in words and, for a preset, how it was verified and where it differs.
+        """Return the formula and every switch in words and, for a preset, how it was verified and how it differs.
 
         Returns
         -------

@@ -41,7 +41,7 @@ class PartialEvaluation:
     Attributes
     ----------
     flavor : Flavor
-        The flavor it was computed under, with the cut-off in it where there is one.
+        The flavor, with the cut-off if there is a single one.
     k : int, None, or tuple of them
         The cut-off, or the cut-offs.
     n_queries : int

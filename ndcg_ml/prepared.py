@@ -195,7 +195,7 @@ class Prepared(Generic[V]):
         }
 
     def _best(self) -> NDArray[np.float64] | None:
-        """The ideal DCG, where it does not depend on the ranking."""
+        """The ideal DCG, if it does not depend on the ranking."""
         flavor, graded = self.flavor, self._graded
         n_slots = graded.ranked.n_rows
         threads = thread_count(self._threads, n_slots)

@@ -91,8 +91,8 @@ def read_letor(labels: AnyPath, scores: AnyPath) -> ScoredRows:
     Raises
     ------
     DataFileError
-        A line has another form, some lines have a ``qid:`` and others not, the grade is not finite, a score is
-        NaN, the numbers of lines differ, or query sizes do not sum to them.
+        A line is malformed, only some lines have a ``qid:``, a grade is not finite, a score is NaN, the numbers of
+        lines differ, or query sizes do not sum to them.
     OSError
         A file cannot be read.
 
@@ -198,7 +198,7 @@ def read_columns(
     score, qid, label : str, default "score", "qid", "label"
         The names of the columns that hold the scores, the ids of the queries and the labels.
     docno : str, optional
-        The name of the column that holds the ids of the documents. Default: "docno", where there is such a column.
+        The name of the column that holds the ids of the documents. Default: "docno", if there is such a column.
 
     Returns
     -------

@@ -43,7 +43,7 @@ class PerQuery:
     Attributes
     ----------
     qid : ndarray
-        The query's id; its position, where the caller gave no ids.
+        The query's id; its position, if the caller gave no ids.
     ndcg, dcg, idcg : ndarray of float64
         NDCG (nan for an empty query that the mean skips), DCG and ideal DCG; with several cut-offs one column each.
     empty : ndarray of bool
@@ -158,7 +158,7 @@ class Evaluation(Generic[V]):
     def interval(
         self, confidence: float = 0.95, method: Method | None = None, n_resamples: int = 9999, seed: Seed = None
     ) -> Interval | dict[int | None, Interval]:
-        """The confidence interval of the value: where it would lie on all queries of the kind, of which these are some.
+        """Return a confidence interval of the value over the population that these queries are drawn from.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class Evaluation(Generic[V]):
             The bootstrap over queries, bias-corrected and accelerated, or its plain percentiles; or Student's t
             interval, which draws nothing, is symmetric about the value and may reach beyond 0 and 1; or the interval of
             values between 0 and 1 that pile up at a bound, which never has the width 0. Default: "bca"; "bounded", and
-            the result says so, where all queries score the same, or most score 0, or most score 1, and fewer than 20
+            the result says so, if all queries score the same, or most score 0, or most score 1, and fewer than 20
             something else. There a bootstrap covers the truth in half of the cases.
         n_resamples : int, default 9999
             Number of resamples of the bootstrap. Each draws as many queries as there are, with replacement.
@@ -270,7 +270,7 @@ class Evaluation(Generic[V]):
             The file, which is replaced.
         qrels : path, optional
             The file of the judgements. If it is below the folder of the saved file, its place there is kept, and
-            ``ndcg-ml gate`` reads it where it is given none.
+            ``ndcg-ml gate`` reads it if it is given none.
 
         Raises
         ------
@@ -309,7 +309,7 @@ class Evaluation(Generic[V]):
         Returns
         -------
         Evaluation
-            A ``RunEvaluation`` where one was saved.
+            A ``RunEvaluation`` if one was saved.
 
         Raises
         ------
@@ -332,8 +332,8 @@ class Evaluation(Generic[V]):
     def range(self, max_grade: float | None = None) -> Range | dict[int | None, Range]:
         """Return the smallest and largest value over all ways to grade the unjudged documents.
 
-        The range is exact: some grades give either end, and none give more or less. It covers the documents that the
-        evaluation lists, retrieved or not, and have no label (NaN; in a run, retrieved documents that the qrels lack).
+        The range is exact: its ends are reached by some grades and exceeded by none. It covers the listed documents
+        without a label, retrieved or not (NaN; in a run, retrieved documents that the qrels lack).
 
         Parameters
         ----------

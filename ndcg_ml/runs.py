@@ -63,7 +63,7 @@ class RunPerQuery(PerQuery):
         Documents that the run retrieves, less those that `exclude` leaves out; 0 if no documents were returned. (The
         column ``n_docs`` counts those that are ranked, which under ``unjudged="condense"`` are fewer.)
     judged : ndarray of float64
-        The fraction of the first k retrieved documents (all of them, if there are fewer) that are judged; nan where
+        The fraction of the first k retrieved documents (all of them, if there are fewer) that are judged; nan if
         none is retrieved; with several cut-offs, one column each.
     """
 
@@ -78,7 +78,7 @@ class RunEvaluation(Evaluation[V]):
     Attributes
     ----------
     value, flavor, k, n_queries, n_empty
-        As of ``Evaluation``.
+        As in ``Evaluation``.
     per_query : RunPerQuery
         The table of topics, in order of first appearance in the qrels, then in the run. ``qid`` holds strings or
         integers, as you passed topic ids; strings if they come from files.
@@ -137,7 +137,7 @@ class RunEvaluation(Evaluation[V]):
         return "\n".join(lines)
 
     def to_dict(self, per_query: bool = False) -> dict[str, Any]:
-        """Plain numbers and text, for JSON, as of ``Evaluation``; with the topics on one side alone.
+        """Plain numbers and text, for JSON, as in ``Evaluation``; with the topics on one side alone.
 
         Parameters
         ----------
@@ -158,7 +158,8 @@ class RunEvaluation(Evaluation[V]):
         }
 
     def one_sided(self) -> list[tuple[str, str, NDArray[Any], str]]:
-        """The topics that only the qrels, and only the run, have: where they are, where not, ids, what became of them.
+        """The topics that only the qrels, and only the run, have: the side that has them, the other side, ids,
+        treatment.
 
         Returns
         -------
@@ -238,7 +239,7 @@ def evaluate_run(
     Returns
     -------
     RunEvaluation
-        ``.value``, ``.per_query``, ``.to_frame()`` and ``str()`` as of an ``Evaluation``; and ``.judged``,
+        ``.value``, ``.per_query``, ``.to_frame()`` and ``str()`` as in an ``Evaluation``; and ``.judged``,
         ``.qrels_only``, ``.run_only``, ``.n_unanswered``; with `by`, ``.slices``. The frame is of the library of the
         run's frame, otherwise of that of the qrels. All judged documents enter a ``global`` ideal, retrieved or not; a
         ``given`` ideal has them in the order of the qrels. A topic of the qrels without a document (``{"q1": {}}``) is
@@ -809,7 +810,7 @@ def _warn_of_exchange(judged: RunRows, ranked: RunRows, stacklevel: int) -> None
 def _warn_of_no_match(
     judged: RunRows, ranked: RunRows, match: IntArray, takes_part: NDArray[np.bool_], n_topics: int, stacklevel: int
 ) -> None:
-    """Say so where no topic can gain anything, and show ids of both sides, if there are any."""
+    """Say so if no topic can gain anything, and show ids of both sides, if there are any."""
     if ((match >= 0) & takes_part).any() or not takes_part.any():  # empty answers have a warning of their own
         return
     why = "no document is judged"
@@ -827,7 +828,7 @@ def _warn_of_no_match(
 
 
 def _compact(rows: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:
-    """Row numbers in half the memory, where that holds them."""
+    """Row numbers in half the memory, if that holds them."""
     return rows.astype(np.int32) if rows.size < 2**31 else rows
 
 

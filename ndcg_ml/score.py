@@ -89,7 +89,7 @@ def ndcg_score(
         Weight of each query. With `qid`, a Series is aligned by its index and a mapping by its keys, which must hold
         the id of each query; so is a Series whose index is 0, 1, ..., which is refused where the ids are others. An
         array (a polars Series too, which has no index) is in the order of first appearance in `qid`. Without `qid`: in
-        the order of `group` or of the rows; a Series whose index is another than 0, 1, ... (or that of `y_true`, where
+        the order of `group` or of the rows; a Series whose index differs from 0, 1, ... (or that of `y_true`, where
         each row is one query) and a mapping are refused, because there is nothing to align them with. In a
         scikit-learn search: ``sample_weight``, see ``ndcg_ml.sklearn.ndcg_scorer``.
 

@@ -80,7 +80,7 @@ def evaluate_topk(
     Returns
     -------
     RunEvaluation
-        As of ``evaluate_run``, which gives the same numbers for the same data.
+        As in ``evaluate_run``, which gives the same numbers for the same data.
 
     Raises
     ------
@@ -162,7 +162,7 @@ class _Held(NamedTuple):
 
 
 def _retrieved(value: Any) -> NDArray[np.signedinteger[Any]]:
-    """The items as a matrix, -1 where there is none."""
+    """The items as a matrix, -1 if there is none."""
     if isinstance(value, (list, tuple)) and len({np.size(row) for row in value}) > 1:
         for at, row in enumerate(value):
             if np.ndim(row) != 1:
@@ -387,7 +387,7 @@ def _queries(
     labels[is_retrieved], labels[~is_retrieved] = grades, held.grades[unretrieved]
     groups = Groups(sizes=sizes, starts=starts, order=None, n_rows=labels.size)
 
-    # An item twice for one user. The ids of items are only made where there is one, because few data have any.
+    # An item twice for one user. The ids of items are only made if there is one, because few data have any.
     repeats = order_of_entries = None
     in_order = np.sort(retrieved, axis=1)
     again = (in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)
@@ -420,7 +420,7 @@ def _falling(groups: Groups) -> FloatArray:
 
 
 def _fraction(hits: NDArray[np.bool_], n_retrieved: IntArray, k: int | None) -> FloatArray:
-    """The fraction of the first k retrieved items that are held out, for each user; nan where there are none."""
+    """The fraction of the first k retrieved items that are held out, for each user; nan if there are none."""
     depth = hits.shape[1] if k is None else min(k, hits.shape[1])
     n_hits = np.count_nonzero(hits[:, :depth], axis=1)
     n_first = np.minimum(n_retrieved, depth)

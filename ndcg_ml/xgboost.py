@@ -388,7 +388,7 @@ def _training_data() -> Any:
     """Return the DMatrix that ``xgb.train`` is training on; None if another function trains.
 
     The estimators and ``xgboost.dask`` call ``xgb.train``. XGBoost does not pass the data to a callback, so they are
-    read from the frame of that function, where they are an argument.
+    read from the frame of that function, if they are an argument.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

@@ -103,7 +103,7 @@ class Gate:
     unanswered : ndarray
         Ids of queries for which the new run returns no documents.
     saved : date or None
-        When the baseline was saved, where it comes from a file.
+        When the baseline was saved, if it comes from a file.
     """
 
     margin: float
@@ -129,7 +129,7 @@ class Gate:
 
     @property
     def outcome(self) -> Outcome:
-        """Worse if any check is, pass if all do, unchanged if no query has another value, and else undecided."""
+        """Worse if any check is, pass if all do, unchanged if no query has another value, and otherwise undecided."""
         if any(check.verdict == "worse" for check in self.checks):
             return "worse"
         if all(check.verdict == "unchanged" for check in self.checks if not check.segment):

@@ -62,7 +62,7 @@ T = TypeVar("T")
 
 
 class _OfOnlyPair(Generic[T]):
-    """A value of the only difference, read from the comparison itself; refused where there are several."""
+    """A value of the only difference, read from the comparison itself; refused if there are several."""
 
     def __init__(self, read: Callable[[Difference], T]) -> None:
         self._read = read
@@ -124,7 +124,7 @@ class Comparison:
     further_notes : tuple of str
         Further notes for the reader.
     difference, interval, standard_error, p_value, p_adjusted, verdict, effect_size, wins, ties, losses
-        Values of the only ``Difference``, where two systems are compared; with more systems, ask one of `pairs`.
+        Values of the only ``Difference``, if two systems are compared; with more systems, ask one of `pairs`.
     """
 
     flavor: Flavor | None
@@ -255,7 +255,7 @@ class Comparison:
         max_grade : float, optional
             The top of the grade scale 0, 1, ..., `max_grade`. Default: as for ``Evaluation.range``.
         a, b : str, optional
-            Names of the systems; needed where there are more than two.
+            Names of the systems; needed if there are more than two.
 
         Returns
         -------

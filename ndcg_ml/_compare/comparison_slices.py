@@ -31,7 +31,7 @@ class ComparedSlice(OfLabel):
     values : tuple of float
         The value of each system over these queries.
     pairs : tuple of Difference
-        Corrected for the number of slices as well. Empty where there are fewer than two queries, or than six
+        Corrected for the number of slices as well. Empty if there are fewer than two queries, or than six
         clusters: nothing can be said.
     """
 

@@ -28,9 +28,9 @@ class Source:
     name : str
     qid : ndarray
     values : ndarray of float64, shape (n_queries,)
-        Nan where there is none.
+        Nan if there is none.
     share : ndarray of float64, shape (n_queries,)
-        Share of the mean; 0 where the query does not count.
+        Share of the mean; 0 if the query does not count.
     weight : ndarray of float64, shape (n_queries,)
         The weight of a query, as passed.
     evaluation : Evaluation or None
@@ -202,8 +202,8 @@ def matched(sources: Sequence[Source], missing: Literal["raise", "drop"]) -> Mat
     Raises
     ------
     ValueError
-        Queries without a value in some system, under ``missing="raise"``; other weights or judgements; fewer than two
-        queries are left.
+        Queries without a value in some system, under ``missing="raise"``; systems differ in weights or judgements; fewer than
+        two queries are left.
     """
     names = [source.name for source in sources]
     ids, rows = _rows_of(sources)

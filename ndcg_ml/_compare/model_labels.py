@@ -38,7 +38,7 @@ class CorrectedEvaluation:
     value : float
         The corrected mean NDCG of all queries.
     standard_error : float
-        Its t interval has 2 degrees of freedom less than the queries that people labelled.
+        Standard error. Its t interval has n - 2 degrees of freedom for n queries labelled by people.
     weight : float
         Weight of the model's labels, from 0 (the value is the mean under people's labels alone) to 1.
     bias : float

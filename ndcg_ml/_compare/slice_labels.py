@@ -43,7 +43,7 @@ def column_by_id(values: Any, name: str, ids: NDArray[Any]) -> list[Any]:
     Raises
     ------
     TypeError, ValueError
-        A query has no label, or there are as many labels as something else.
+        A query has no label, or the number of labels is wrong.
     """
     if not hasattr(values, "__len__") or isinstance(values, str):
         raise TypeError(f"{name} must hold a label per query, or be a mapping from query ids; got {shown(values)}.")

@@ -52,7 +52,7 @@ class Slice(OfLabel):
         The column of labels.
     label : object
     evaluation : Evaluation
-        Evaluation of these queries alone, with the value, the counts and the table of queries. The value is nan where
+        Evaluation of these queries alone, with the value, the counts and the table of queries. The value is nan if
         no query of the slice counts: all are empty and skipped, or weigh nothing.
     share : float
         Share of the whole mean. Over the slices of a column shares sum to 1, and share times value to the whole value;
@@ -245,7 +245,7 @@ def _slice(
     inside: NDArray[np.bool_],
     clusters: IntArray | None,
 ) -> tuple[float, Slice]:
-    """A slice, and how many standard errors it is from the other queries: -1 where this is not known."""
+    """A slice, and how many standard errors it is from the other queries: -1 if this is not known."""
     # The totals of these queries are averaged as those of any other set are, so that a slice has the value that
     # ``evaluate`` has for its rows.
     rows, flavor = np.flatnonzero(inside), evaluation.flavor
@@ -283,7 +283,7 @@ def _slice(
 
 
 class _Mean(NamedTuple):
-    """The mean of some queries; with its interval and standard error, where these are known."""
+    """The mean of some queries; with its interval and standard error, if these are known."""
 
     value: float
     interval: Interval | None = None

@@ -69,7 +69,7 @@ class Groups:
     n_rows : int
         Number of all rows. Rows that no query lists are excluded.
     ids : ndarray or None
-        The id of each query, where the caller gave ids.
+        The id of each query, if the caller gave ids.
     """
 
     sizes: IntArray

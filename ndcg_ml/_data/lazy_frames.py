@@ -25,7 +25,7 @@ def refuse_lazy(data: object, name: str) -> None:
     )
 
 
-# How a frame of each library is brought into memory, and the module of this package that evaluates it where it is.
+# How a frame of each library is brought into memory, and the module of this package that evaluates it if it is.
 _LAZY: dict[str, tuple[str, str | None]] = {
     "dask": ("compute()", "dask"),
     "dask_expr": ("compute()", "dask"),

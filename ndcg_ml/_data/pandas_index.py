@@ -76,12 +76,12 @@ def _refuse_other_axes(mine: Axes, known: Axes) -> None:
 
 
 def no_labels(value: Any, name: str, fix: str) -> None:
-    """Refuse an index that may say which queries the entries belong to, where there is nothing to align it with.
+    """Refuse an index that may name queries if nothing can be aligned with it.
 
     Raises
     ------
     ValueError
-        The index is another than 0, 1, ...
+        The index differs from 0, 1, ...
     """
     index = _index(value)
     if index is None or _counts(index):
@@ -99,7 +99,7 @@ def by_id(value: Any, name: str, ids: NDArray[Any]) -> Any:
     Parameters
     ----------
     value : array-like, pandas.Series or mapping
-        One number per query. Labels of further queries play no part.
+        One number per query. Entries of other queries are ignored.
     name : str
     ids : ndarray, shape (n_queries,)
 

@@ -166,9 +166,9 @@ class Names:
 
 
 def digests(names: Names, rows: slice, topic: NDArray[Any], values: NDArray[np.float64], n: int) -> NDArray[np.uint64]:
-    """A number of 64 bits for each of n topics, of its pairs of name and value in whatever order.
+    """Return a 64-bit digest of the pairs of name and value of each of n topics, in any order.
 
-    Saved files hold it, so it must stay what it is. It tells changes, and is no protection against a forger.
+    Saved files hold it, so it must not change. It detects accidental changes, not forgery.
     """
     from hashlib import blake2b  # few names are so long, and every import would wait for it
 

@@ -105,8 +105,8 @@ def json_predictions(path: AnyPath, file: IO[bytes] | None = None) -> dict[str, 
     Raises
     ------
     DataFileError
-        A line has no query or no results, or holds an id or a score that cannot be one; or a query or one of its
-        documents is there twice.
+        A line has no query or no results, or an id or a score is invalid; or a query or one of its
+        documents appears twice.
     """
     run: dict[str, dict[str, float]] = {}
     for number, line in objects(path, file):

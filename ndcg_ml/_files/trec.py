@@ -86,7 +86,7 @@ def trec_lines(path: AnyPath, form: Form, file: IO[bytes] | None = None) -> Iter
     form : Form
         ``QRELS`` or ``RUN``.
     file : binary file, optional
-        The file, where it is open already.
+        The file, if it is open already.
 
     Yields
     ------
@@ -155,7 +155,7 @@ _BLANK, _COMMENT, _LINE_END, _TAB = b" #\n\t"
 
 
 def _all_at_once(block: bytes, form: Form, numbers: IntArray) -> Lines | None:
-    """The lines of a block, if each has the usual columns and a number where one must be; otherwise None."""
+    """The lines of a block, if each has the usual columns and a number in its column; otherwise None."""
     text = np.frombuffer(b"".join([block, b"" if block.endswith(b"\n") else b"\n", PADDING]), dtype=np.uint8)
     bounds = _bounds(text[: -len(PADDING)], len(form.columns), numbers.size)
     if bounds is None:
@@ -309,7 +309,7 @@ def _numbers(path: AnyPath, form: Form, tokens: Sequence[bytes], numbers: IntArr
 
 
 def _floats(tokens: Sequence[bytes], *, infinite: bool) -> FloatArray | None:
-    """The numbers that the tokens are; None if one is not, or is NaN, or is infinite where that is refused."""
+    """The numbers that the tokens are; None if one is not, or is NaN, or is infinite if that is refused."""
     try:
         values = np.fromiter(map(float, tokens), np.float64, len(tokens))
     except ValueError:

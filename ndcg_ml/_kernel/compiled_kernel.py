@@ -54,7 +54,7 @@ _SIGNATURE = boolean(
 
 
 def _compiled(function: Callable[..., bool]) -> Any:
-    """Compiled now, and kept in a file where there is a folder to write to."""
+    """Compiled now, and kept in a file if there is a folder to write to."""
     try:
         return njit(_SIGNATURE, cache=True, **_OPTIONS)(function)
     except Exception:  # no such folder, or an unreadable file; other errors are raised again
@@ -178,7 +178,7 @@ def _sort(
 
 @_PART
 def _gain(codes: Codes, gains: FloatArray, row: int) -> float:
-    """The gain of a row: looked up by its code where there are codes."""
+    """The gain of a row: looked up by its code if there are codes."""
     gain: float = gains[codes[row]] if codes.size > 0 else gains[row]
     return gain
 
@@ -485,7 +485,7 @@ def rank(
     codes : ndarray of uint8
         In that order, the number of each row's gain in `gains`; or empty.
     gains : ndarray of float
-        In that order; or where there are codes, the gain of each code.
+        In that order; or if there are codes, the gain of each code.
     starts, sizes : ndarray of int, shape (n_queries,)
         First row, in that order, and number of rows of each query.
     discounts : ndarray of float

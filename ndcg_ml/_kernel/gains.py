@@ -30,7 +30,7 @@ _WIDE = 256
 class Graded:
     """Queries under a flavor's rules for labels: the documents that are included, and their gains.
 
-    The three layouts hold the same queries; where nothing is left out, they are one object.
+    The three layouts hold the same queries; if nothing is left out, they are one object.
 
     Attributes
     ----------

@@ -299,7 +299,7 @@ def ideal(
         The discounts, as many as the longest query and (for ``max``) the largest cut-off have ranks; or several tables
         of them, one per row, and the result has an axis for them before that of the cut-offs, as that of ``dcg``.
     blocks : callable, optional
-        Returns blocks of the documents that are ranked, which serve the ideal too where it is made of them and no
+        Returns blocks of the documents that are ranked, which serve the ideal too if it is made of them and no
         gain is negative: padding with gain 0 is as good as absent then.
 
     Returns
@@ -314,7 +314,7 @@ def ideal(
         return None
     source = graded.ranked if flavor.ideal == "recall" else graded.judged
     gains = graded.row_gains
-    # The blocks of the ranking were gathered already, so they are used again where they hold the same documents.
+    # The blocks of the ranking were gathered already, so they are used again if they hold the same documents.
     # Coded padding differs from documents; a float of 0 does not, which matters only if a gain is below 0.
     no_negative = isinstance(gains, Coded) or gains.min(initial=0.0) >= 0
     shared = flavor.ideal != "given" and source is graded.ranked and no_negative

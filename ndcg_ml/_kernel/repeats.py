@@ -2,7 +2,7 @@
 
 Gains and scores are changed before the kernel, which needs no rule for it. A document's copies have one
 label, so they are interchangeable: under ``duplicates="first"`` one of them has the gain and the others 0, and
-whichever scores a ranking brings, the best of theirs is given to the one with the gain.
+the one with the gain gets the best of their scores.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class CreditedOnce:
     copies : Groups
         For each repeated document its ranked rows, the one with the gain first.
     rows, query : ndarray of int
-        The ranked rows of the queries that hold a repeat, in the order in which they rank where they are tied; and
+        The ranked rows of the queries that hold a repeat, in the order in which they rank if they are tied; and
         which query each is of.
     """
 
@@ -95,7 +95,7 @@ class CreditedOnce:
     query: IntArray
 
     def exchanged(self, scores: NDArray[Any]) -> NDArray[Any]:
-        """Scores that give every document the rank it has, and the first of a document's ranks to the row that gains.
+        """Return scores that keep every rank and give a document's first rank to the row with its gain.
 
         Raises
         ------

@@ -91,7 +91,7 @@ class Totals:
         return Sums(numerator, denominator, addends.n_queries, addends.n_empty)
 
     def ratios(self, flavor: Flavor) -> FloatArray:
-        """The value at each cut-off; nan where there is nothing to average.
+        """The value at each cut-off; nan if there is nothing to average.
 
         That is so if all weights are 0, and under ``empty="skip"`` if all queries with a weight are empty.
         """
@@ -128,7 +128,7 @@ class Totals:
         return parts, empty.sum(axis=0)
 
     def values(self, flavor: Flavor) -> list[float]:
-        """The value at each cut-off; raises ``EmptyQueryError`` where there is nothing to average."""
+        """The value at each cut-off; raises ``EmptyQueryError`` if there is nothing to average."""
         return self.sums(flavor).values(flavor)
 
     def finite_values(self, flavor: Flavor) -> list[float | None]:
@@ -153,7 +153,7 @@ class Totals:
 
         Shares sum to 1, and the value is the sum of share times NDCG: for macro a share is a weight, for micro a
         weight times an ideal DCG. A query does not count, and has the share 0, if its weight is 0, if it is empty and
-        the flavor skips it, or if it is empty in a micro average of others. All shares are 0 where ``ratios`` is nan
+        the flavor skips it, or if it is empty in a micro average of others. All shares are 0 if ``ratios`` is nan
         because there is nothing to average.
         """
         one = self.at_cutoff(k)
@@ -272,7 +272,7 @@ class Sums:
         return ratios
 
     def ratios(self, flavor: Flavor) -> FloatArray:
-        """The value at each cut-off; nan under ``empty="skip"`` where there is nothing to average."""
+        """The value at each cut-off; nan under ``empty="skip"`` if there is nothing to average."""
         nothing = math.nan if isinstance(flavor.empty, str) else flavor.empty
         ratio = np.full(len(self.numerator), nothing)
         with np.errstate(over="ignore"):

@@ -256,7 +256,7 @@ def _legend(axes: Axes, place: str) -> None:
 
 
 def _titled(axes: Axes, *lines: str) -> None:
-    """Set the lines as the title, broken where they are longer than the axes are wide."""
+    """Set the lines as the title, broken if they are longer than the axes are wide."""
     inches = axes.get_position().width * axes.figure.bbox.width / axes.figure.dpi
     width = max(20, int(inches * 72 / 5))  # a letter is about 5 points wide
     wrapped = [part for line in lines for part in textwrap.wrap(line, width, break_on_hyphens=False)]

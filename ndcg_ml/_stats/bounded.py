@@ -23,7 +23,7 @@ def is_unsafe_to_resample(values: FloatArray, share: FloatArray) -> bool:
     """Whether a bootstrap of these values would be too narrow, and they are between 0 and 1.
 
     It is, where fewer than 30 queries count (under unequal weights: as good as fewer than 30 equal ones), or weights
-    are so unequal that half of the queries hardly count; where all values are the same; or where more than half of them
+    are so unequal that half of the queries hardly count; if all values are the same; or where more than half of them
     are within 0.05 of 0, or of 1, and fewer than 20 are elsewhere.
     """
     if values.min() < -SAME or values.max() > 1 + SAME:

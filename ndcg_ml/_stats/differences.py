@@ -109,7 +109,7 @@ class Difference:
     def effect_size(self) -> float:
         """Cohen's d_z: the difference over the standard deviation of the queries' differences.
 
-        Infinite, where all queries differ by the same; 0, where none differs.
+        Infinite, if all queries differ by the same; 0, if none differs.
         """
         deviation = self._deviation
         if deviation == 0:
@@ -139,7 +139,7 @@ class Difference:
         Parameters
         ----------
         difference : float
-            The true difference that matters. Not the observed one: where that is the one significant pair of a pilot,
+            The true difference that matters. Not the observed one: if that is the one significant pair of a pilot,
             it is too large, and a study planned on it finds the truth in far fewer cases than `power` says.
         power : float, default 0.8
             The chance of seeing it, at the level that decides this pair, with its correction.
@@ -198,7 +198,7 @@ class Difference:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """How differences are tested.
+    """Settings of the tests of differences.
 
     Attributes
     ----------

@@ -80,7 +80,7 @@ def intervals(
 
 
 def _method(values: FloatArray, share: FloatArray) -> Method:
-    """The default: the bootstrap, where it is needed and safe."""
+    """The default: the bootstrap, if it is needed and safe."""
     if is_unsafe_to_resample(values, share):
         return "bounded"
     # The BCa limits differ from those of t by .37 skewness / sqrt(n) of the width.

@@ -223,7 +223,7 @@ def n_equal(share: FloatArray) -> float:
 
 
 def skewness(values: FloatArray) -> float:
-    """The skewness; 0 where all values are the same."""
+    """The skewness; 0 if all values are the same."""
     centred = values - values.mean()
     deviation = float(np.sqrt((centred**2).mean()))
     return float((centred**3).mean()) / deviation**3 if deviation > SAME else 0.0
@@ -325,7 +325,7 @@ class Spread:
         return bool(np.abs(self.influence).max() * self.influence.size <= SAME)
 
     def interval(self, confidence: float, method: Method, value: float | None = None) -> Interval:
-        """The confidence interval of two or more queries; of no width where all of them are the same.
+        """The confidence interval of two or more queries; of no width if all of them are the same.
 
         `value` is the value as it was reported, where rounding may have made it another.
         """

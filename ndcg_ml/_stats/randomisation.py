@@ -156,7 +156,7 @@ class _SignedSums:
         if level is None:
             return SignFlip(p_value, exact)
         assert self.plus is not None
-        # The two parts of the queries, each with its mean; where one part is empty, every difference is possible.
+        # The two parts of the queries, each with its mean; if one part is empty, every difference is possible.
         minus = 1 - self.plus
         whole = np.minimum(self.plus, minus) <= SAME
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -177,7 +177,7 @@ class _SignedSums:
 def _bundled(rows: FloatArray, n_bundles: int = _BUNDLES) -> FloatArray:
     """Sum strided bundles if there are more than twice `n_bundles` rows.
 
-    Exchanging whole bundles changes as little as exchanging single queries does where systems are exchangeable, so the
+    Exchanging whole bundles changes as little as exchanging single queries does if systems are exchangeable, so the
     test stays exact, and thousands of bundles lose no power that could be seen.
     """
     if len(rows) <= 2 * n_bundles:

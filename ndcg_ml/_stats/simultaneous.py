@@ -38,7 +38,7 @@ class MaxT:
         return (1 + n_above) / (1 + self.largest.size)
 
     def critical(self, level: float) -> float:
-        """The |t| beyond which ``p_value`` is at most `level`; infinite where no |t| is."""
+        """The |t| beyond which ``p_value`` is at most `level`; infinite if no |t| is."""
         at = rejected(level, self.largest.size + 1) - 1
         return math.inf if at < 0 else float(self.largest[::-1][min(at, self.largest.size - 1)])
 
@@ -60,7 +60,7 @@ def max_t(means: Means, pairs: Sequence[tuple[int, int]], n_draws: int, rng: np.
     The columns are centred, so that a large difference of two systems does not widen the interval of two others. Where
     all pairs are compared, each draw permutes the centred values of every query among the systems. Against one baseline
     it gives every query a sign, which all its centred differences share: permuting would make each two differences
-    correlate by 1/2, and they do so more where the baseline varies most, and less where it varies little. A draw keeps
+    correlate by 1/2, and they do so more where the baseline varies most, and less if it varies little. A draw keeps
     the largest |t| of a pair, where t is a difference over its own standard error. From 500 queries on (200, of 30
     systems or more) the means are normal, to all that can be seen, with equal covariances under permutations and with
     those of the queries under signs; they are then drawn as such, and each t is given the tails of Student's t.
@@ -156,7 +156,7 @@ def _permuted(
 
 
 def _t(difference: FloatArray, variance: FloatArray) -> FloatArray:
-    """|t|: 0 or infinite, where nothing varies."""
+    """|t|: 0 or infinite, if nothing varies."""
     constant = variance <= SAME * SAME
     t = np.abs(difference) / np.sqrt(np.where(constant, 1.0, variance))
     t[constant] = np.where(np.abs(difference[constant]) > SAME, np.inf, 0.0)

@@ -23,7 +23,7 @@ def read_digested(text: str | bytes, name: str, version: int) -> dict[str, Any]:
     Raises
     ------
     ValueError, RecursionError
-        The text is something else; the message says what, for a sentence of the caller.
+        The text is not such an object. The message says why, without the name of the file.
     """
     stored = json.loads(text, object_pairs_hook=_unique_keys)
     if not isinstance(stored, dict) or name not in stored:

@@ -66,7 +66,7 @@ def scale_of(flavor: Flavor, labels: FloatArray, max_grade: float | None) -> Flo
     ----------
     flavor : Flavor
     labels : ndarray of float
-        All that are known; NaN where none is.
+        All that are known; NaN if none is.
     max_grade : float or None
 
     Raises
@@ -170,7 +170,7 @@ class Documents:
     gain : ndarray of float
         NaN where the document is unjudged.
     weight : ndarray of float
-        Its expected discount; 0 where it was not retrieved or is beyond the cut.
+        Its expected discount; 0 if it was not retrieved or is beyond the cut.
     pooled : ndarray of bool
         Whether its gain enters the ideal. The others have weight 0.
     cut : ndarray of int, shape (n_queries,)

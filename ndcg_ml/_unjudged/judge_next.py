@@ -27,7 +27,7 @@ class Task(NamedTuple):
     Attributes
     ----------
     qid, document
-        The ids as the caller wrote them; where documents have none, `document` is the row.
+        The ids as the caller wrote them; if documents have none, `document` is the row.
     change : float
         Largest change of the difference by this label alone, while the other unjudged documents have the lowest grade.
     """
@@ -170,7 +170,7 @@ def next_to_judge(
 
 
 def _names(pair: Pair, documents: IntArray) -> list[Any]:
-    """The ids of these documents, from the system that lists each; their rows where there are no ids."""
+    """The ids of these documents, from the system that lists each; their rows if there are no ids."""
     rows = pair.row[documents]
     in_a = rows[:, 0] >= 0
     names: list[Any] = np.where(in_a, rows[:, 0], rows[:, 1]).tolist()

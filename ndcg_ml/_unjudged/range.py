@@ -223,9 +223,9 @@ class Pair:
     query : ndarray of int, shape (n_documents,)
         The query of each document, ascending.
     row : ndarray of int, shape (n_documents, 2)
-        Its row in a and in b; -1 where it is not listed.
+        Its row in a and in b; -1 if it is not listed.
     gain : ndarray of float
-        NaN where it is unjudged.
+        NaN if it is unjudged.
     weight : ndarray of float
         Its expected discount in b less that in a.
     pooled : ndarray of bool
@@ -309,7 +309,7 @@ def pair_of(
     queries : ndarray of int, shape (n_queries, 2)
         Position of each query in a and in b.
     ndcg : ndarray of float, shape (n_queries, 2)
-        The NDCG of each, which is that under all grades where nothing is unjudged; NaN where it is empty and skipped.
+        The NDCG of each, which is that under all grades if nothing is unjudged; NaN if it is empty and skipped.
     dcg : tuple of ndarray of float
         The DCG of all queries of a and of b when they were evaluated.
 
@@ -368,7 +368,7 @@ class _Matched:
     query : ndarray of int, shape (n_documents,)
         The query of each document, ascending.
     row, at : ndarray of int, shape (n_documents, 2)
-        Its row in a and in b, and its place in `two`; -1 where it is not listed.
+        Its row in a and in b, and its place in `two`; -1 if it is not listed.
     """
 
     two: Sequence[Documents]
@@ -398,7 +398,7 @@ def _have_unjudged(two: Sequence[Documents], queries: IntArray) -> BoolArray:
 
 
 def _shared_gains(both: _Matched, flavor: Flavor) -> FloatArray:
-    """The gain of each document, NaN where it is unjudged; both systems must have the same judgements."""
+    """The gain of each document, NaN if it is unjudged; both systems must have the same judgements."""
     # One unknown label stands for a document in both systems, so that both must have the same labels. Under the
     # global ideal a relevant document that one system lacks is a different ideal.
     gains, listed = both.column("gain", np.nan), both.at >= 0

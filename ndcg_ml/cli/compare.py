@@ -126,10 +126,9 @@ def compare(
     """Compare two or more runs, query by query.
 
     Differences are those of RUN_B minus RUN_A, over the queries that have a value in all runs. The test is the
-    two-sided randomisation test, which exchanges the two values of a query at random: exactly, over every exchange,
-    where there are no more than --resamples of them, and else over as many drawn ones. The interval holds the
-    differences that the test does not reject. For more than two runs, p-values and intervals are corrected for the
-    number of pairs (max-T).
+    two-sided randomisation test, which exchanges the two values of a query at random. It enumerates all exchanges if
+    there are at most --resamples, and otherwise draws that many. The interval holds the differences that the test does
+    not reject. For more than two runs, p-values and intervals are corrected for the number of pairs (max-T).
     """
     # The runs are columns of one table, or files with one source of judgements.
     runs = (run_a, run_b, *more)

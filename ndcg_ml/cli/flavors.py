@@ -20,7 +20,7 @@ _SWITCHES = ("gain", "discount", "ideal", "ties", "empty")
 
 
 def _named(value: str) -> tuple[Flavor, Mirror | None]:
-    """A flavor with the mirror that the user named, where several presets are equal."""
+    """A flavor with the mirror that the user named, if several presets are equal."""
     flavor = flavor_text(value)
     start = value.partition("@")[0]
     same = start in PRESETS and PRESETS[start].replace(k=None) == flavor.replace(k=None)

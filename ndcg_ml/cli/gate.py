@@ -99,7 +99,7 @@ def gate(
     """Check that a new run is not worse than BASELINE, by more than a margin.
 
     BASELINE is a file that 'ndcg-ml eval --save' wrote. The new run is given as for eval and evaluated under the flavor
-    and the cut-offs of the baseline; --qrels may be left out where the file of judgements is where it was. The run
+    and the cut-offs of the baseline; --qrels may be left out if the file of judgements has not moved. The run
     passes if the interval of the difference is above minus the margin, at every cut-off and in every segment.
     """
     # Errors in file names and in the baseline are found before the run is read.

@@ -172,7 +172,7 @@ class Inputs:
 
     @property
     def flavor(self) -> Flavor:
-        """The flavor of these data where none is named, which is that of the library's functions."""
+        """The flavor of these data if none is named, which is that of the library's functions."""
         return as_flavor("sklearn" if self.qrels is None else "trec_eval")
 
     def evaluate(self, flavor: Flavor, ks: Sequence[int | None]) -> Evaluation[ByK]:

@@ -42,7 +42,7 @@ def to_ints(tensor: Tensor) -> list[int]:
 
 
 def any_of(flags: Tensor) -> bool | None:
-    """Whether a flag is set, or None under vmap, where that differs between samples."""
+    """Whether a flag is set, or None under vmap, if that differs between samples."""
     try:
         return bool(flags.any())
     except RuntimeError as error:

@@ -30,11 +30,11 @@ class Lists(NamedTuple):
     Attributes
     ----------
     scores : Tensor of float32 or float64, shape (n_lists, n_documents)
-        In the graph; 0 where `ranked` is False.
+        In the graph; 0 if `ranked` is False.
     gains : Tensor of float64 (float32 on devices without it), like `scores`
-        0 where `ranked` is False.
+        0 if `ranked` is False.
     weight : Tensor, like `scores`
-        Gain divided by the exact ideal, outside the graph; 0 where `ranked` is False and in empty lists. The gains if
+        Gain divided by the exact ideal, outside the graph; 0 if `ranked` is False and in empty lists. The gains if
         the loss does not use it (``weighed``).
     ranked : Tensor of bool, like `scores`
         Documents that are ranked.
@@ -249,7 +249,7 @@ class DirectLoss(ListLoss):
         Parameters
         ----------
         scores : Tensor of float32 or float64, shape (n_lists, n_documents)
-            In the graph and finite; 0 where `ranked` is False.
+            In the graph and finite; 0 if `ranked` is False.
         ranked : Tensor of bool, like `scores`
             Documents with a rank. The others must not change the discounts of these.
 
