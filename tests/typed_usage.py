@@ -10,10 +10,6 @@ from ndcg_ml import (
     Comparison,
     Evaluation,
     Flavor,
-    Identification,
-    Interval,
-    Prepared,
-    RunEvaluation,
     align,
     compare,
     dcg_score,
@@ -25,7 +21,10 @@ from ndcg_ml import (
     ndcg_score,
     prepare,
 )
-from ndcg_ml.runs import AlignedRun
+from ndcg_ml._identification import Identification
+from ndcg_ml._stats.means import Interval
+from ndcg_ml.prepared import Prepared
+from ndcg_ml.runs import AlignedRun, RunEvaluation
 from ndcg_ml.torch import NDCG
 
 flavor = Flavor(gain="exponential", ties="average", empty="skip", k=10)

@@ -202,8 +202,8 @@ def matched(sources: Sequence[Source], missing: Literal["raise", "drop"]) -> Mat
     Raises
     ------
     ValueError
-        Queries without a value in some system, under ``missing="raise"``; systems differ in weights or judgements; fewer than
-        two queries are left.
+        Queries without a value in some system, under ``missing="raise"``; systems that differ in weights or judgements;
+        fewer than two queries are left.
     """
     names = [source.name for source in sources]
     ids, rows = _rows_of(sources)
