@@ -13,8 +13,7 @@ from ndcg_ml._checks import (
     as_float,
     did_you_mean,
     finite_number,
-    is_bytes,
-    is_ordered_vector,
+    is_vector,
     listed,
     one_of,
     optional_whole_number,
@@ -341,7 +340,6 @@ class Flavor:
         >>> Flavor.preset("sklearn").replace(empty="skip").empty
         'skip'
         """
-        _check_names(changes)
         return Flavor(**{**self._fields(), **changes})
 
     @property
@@ -579,9 +577,8 @@ def _check_gain(value: object) -> Gain:
         names = _CHOICES["gain"]
         one_of(value, "Flavor.gain", names, "a table (gains indexed by integer grade) or a callable of one grade")
         return cast(NamedGain, value)
-    if (isinstance(value, Sequence) and not is_bytes(value)) or is_ordered_vector(value):
-        entries: Any = value
-        table = tuple(finite_number(entry, "Flavor.gain") for entry in entries)
+    if is_vector(value):
+        table = tuple(finite_number(entry, "Flavor.gain") for entry in value)
         if not table:
             raise ValueError("Flavor.gain as a table must hold a gain for grade 0 at least; got an empty table.")
         return table
