@@ -903,7 +903,13 @@ _ENTRIES = (
             "A list with fewer than k documents scores 0, even when it is ranked perfectly; one query without a "
             "relevant document makes the mean NaN, so its data loaders leave such queries out."
         ),
-        switches={**_FLOAT32_LIST, "gain": "exponential", "ties": "first", "empty": float("nan"), "short_lists": "zero"},
+        switches={
+            **_FLOAT32_LIST,
+            "gain": "exponential",
+            "ties": "first",
+            "empty": float("nan"),
+            "short_lists": "zero",
+        },
     ),
     # -- monitoring, and further recommender systems
     Mirror(
