@@ -8,7 +8,7 @@ from typing import Any
 
 from ndcg_ml._checks import KSpec, whole_number
 from ndcg_ml._data.pandas_index import same_rows
-from ndcg_ml._data.queries import by_sizes
+from ndcg_ml._data.queries import group_by_sizes
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.lightgbm.metric import NDCGEval
 
@@ -233,7 +233,7 @@ def _check_valid(entry: Any, number: int) -> None:
                 f"{name} of validation set {number} must have one entry per row of X, {n_rows}; got {len(part)}."
             )
     try:
-        by_sizes(group, n_rows)
+        group_by_sizes(group, n_rows)
     except (TypeError, ValueError) as error:
         # Remove advice about arguments of ndcg_score.
         message = str(error).partition(" It has one entry per row")[0].partition(" If these are ids")[0]
