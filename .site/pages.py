@@ -1,8 +1,8 @@
 """Pages of the site that live elsewhere in the repository, where their readers look for them first.
 
 The README is the home page; the change log, the notebooks and the recorded benchmarks keep their own places. Links are
-written for the repository, so they are rewritten here for the site. The pages of the presets are put into the
-navigation, and the wheel that the explorer runs beside it.
+written for the repository, so they are rewritten here for the site. The pages of the presets are written here, and the
+wheel that the explorer runs is built beside it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from typing import Any
 from mkdocs.exceptions import PluginError
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
+from preset_pages import preset_page
+
+from ndcg_ml import PRESETS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -30,7 +33,7 @@ SAME_PATH = ("CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/results/*.md", "note
 PAGES = {str(path.relative_to(ROOT)): str(path.relative_to(ROOT)) for glob in SAME_PATH for path in ROOT.glob(glob)}
 PAGES["README.md"] = "index.md"
 
-# The folder that mkdocs.yml names for the pages of the presets, and the first letters of the presets on each page.
+# The folder of the pages of the presets, which mkdocs.yml names, and the first letters of each group of them.
 _PRESETS = "flavors/"
 _GROUPS = ("ac", "df", "gl", "mo", "pr", "sz")
 
@@ -42,9 +45,12 @@ _LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)\s]*)?\))")
 
 def on_config(config: Any, **_: Any) -> Any:
     """Put the pages of the presets in place of their folder, by first letter."""
-    names = sorted(path.stem for path in (ROOT / "docs" / _PRESETS).glob("*.md"))
     groups = [
-        {f"{first.upper()} to {last.upper()}": [f"{_PRESETS}{name}.md" for name in names if first <= name[0] <= last]}
+        {
+            f"{first.upper()} to {last.upper()}": [
+                f"{_PRESETS}{name}.md" for name in sorted(PRESETS) if first <= name[0] <= last
+            ]
+        }
         for first, last in _GROUPS
     ]
     for section in config.nav:
@@ -74,11 +80,13 @@ def on_files(files: Files, config: Any, **_: Any) -> Files:
             files.append(File(page, str(ROOT), config.site_dir, config.use_directory_urls))
         else:
             files.append(File.generated(config, page, content=(ROOT / source).read_text(encoding="utf-8")))
+    for name in PRESETS:
+        files.append(File.generated(config, f"{_PRESETS}{name}.md", content=preset_page(name)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Rewrite the links of one page from places in the repository to places on the site."""
+    """Rewrite the links of one page from places in the repository to places on the site, and link each preset."""
     homes = {page: source for source, page in PAGES.items()}
     here = page.file.src_uri
     origin = homes.get(here, posixpath.join("docs", here))
@@ -90,6 +98,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
             return match[0]
         return f"{match[1]}{posixpath.relpath(found, posixpath.dirname(here) or '.')}{match[3]}"
 
+    if here == "flavors.md":
+        markdown = re.sub(r"^\| `(\w+)` \|", rf"| [\1]({_PRESETS}\1.md) |", markdown, flags=re.MULTILINE)
     return _LINK.sub(site, markdown)
 
 

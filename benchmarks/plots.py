@@ -1,4 +1,4 @@
-"""Pictures of the docs (performance, deciding, unjudged) from the benchmarks' JSON: ``python -m benchmarks.plots``."""
+"""Pictures of the docs from the benchmarks' JSON: ``python -m benchmarks.plots``."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ def main() -> None:
     _growth(report, ROOT / "docs" / "performance_shapes.png")
     draw_queries_needed(ROOT / "docs" / "deciding.png")
     draw_labels_needed(ROOT / "docs" / "unjudged.png")
+    draw_evidence(ROOT / "docs")
     draw_results(ROOT / "docs")
 
 
@@ -40,7 +41,8 @@ def _bars(result: dict[str, Any], question: str, path: Path) -> None:
     figure, axes = plt.subplots(figsize=(8, 0.55 * len(times) + 1), layout="constrained")
     axes.barh(names, times, color=[BLUE if name.startswith("ndcg_ml") else GREY for name in names])
     for y, milliseconds in enumerate(times):
-        axes.text(milliseconds, y, f" {milliseconds:.3g} ms", va="center")
+        digits = f"{milliseconds:.1f}" if milliseconds < 100 else f"{milliseconds:,.0f}".replace(",", " ")
+        axes.text(milliseconds, y, f" {digits} ms", va="center")
     axes.set_title(question, loc="left")
     axes.set_xlim(0, 1.15 * max(times))
     axes.set_xlabel("milliseconds")
@@ -87,7 +89,8 @@ def draw_queries_needed(path: Path) -> None:
         )
         [n_queries] = {row["queries"] for row in rows if row["data"] == data}
         axes.fill_between(differences, low, high, color=colour, alpha=0.25, linewidth=0)
-        label = f"{data}: {len(deviations)} pairs of systems, deviation {deviations[0]:.2f} to {deviations[-1]:.2f}"
+        spread = f"standard deviation {deviations[0]:.2f} to {deviations[-1]:.2f}"
+        label = f"{data}: {len(deviations)} pairs of systems, {spread}"
         axes.plot(differences, high, color=colour, label=label)
         axes.plot(differences, low, color=colour)
         axes.axhline(n_queries, color=colour, linestyle=":")
@@ -134,6 +137,53 @@ def draw_labels_needed(path: Path) -> None:
     every[0].set_ylabel("share whose winner is right for good")
     every[0].legend(frameon=False, fontsize=9)
     figure.savefig(path, dpi=110)
+
+
+def draw_evidence(folder: Path) -> None:
+    """Differences between losses, objectives and stopping rules on MQ2008, one picture per question."""
+    report = json.loads((ROOT / "benchmarks" / "results" / "letor.json").read_text())
+    parts = report["data"]["mq2008"]
+    pictures = {
+        "network": {"NDCG@10": parts["network"]["against"]},
+        "attention": {"NDCG@10": parts["attention"]["against"]},
+        "trees": {"NDCG@10": parts["trees"]["against"]},
+        "across": {"NDCG@10": parts["across"]},
+        "stopping": {f"{library}: NDCG@10": part["against"] for library, part in parts["stopping"].items()},
+        "wrong_metric": {f"NDCG@10, {gain} gain": against for gain, against in parts["trained_on"].items()},
+    }
+    for name, panels in pictures.items():
+        _differences(panels, report["margin"], folder / f"evidence_mq2008_{name}.png")
+
+
+def _differences(panels: dict[str, dict[str, Any]], margin: float, path: Path) -> None:
+    """Differences from a reference, the largest at the top; those beyond 0.05 are printed, not drawn."""
+    from matplotlib import pyplot as plt
+
+    sizes = [len(against["pairs"]) + 3 for against in panels.values()]
+    figure, every = plt.subplots(
+        len(panels), figsize=(8, 0.26 * sum(sizes)), height_ratios=sizes, layout="constrained", squeeze=False
+    )
+    for axes, (title, against) in zip(every.flat, panels.items(), strict=True):
+        pairs = sorted(against["pairs"].items(), key=lambda item: item[1]["difference"])
+        axes.axvspan(-margin, margin, color=GREY, alpha=0.15, lw=0)
+        axes.axvline(0, color=GREY, lw=1)
+        for y, (_, pair) in enumerate(pairs):
+            colour = {"better": BLUE, "worse": RED}.get(pair["verdict"], GREY)
+            if abs(pair["difference"]) > 0.05:
+                text = f"outside: {pair['difference']:+.3f} ({pair['low']:+.3f} to {pair['high']:+.3f})"
+                axes.text(0.01, y, text, color=colour, fontsize=8, va="center", transform=axes.get_yaxis_transform())
+                continue
+            axes.plot([pair["low"], pair["high"]], [y, y], color=colour, lw=2)
+            axes.plot(pair["difference"], y, "o", color=colour, ms=5)
+        axes.set_yticks(
+            range(len(pairs)), [name.replace("rows file", "rows of the file") for name, _ in pairs], fontsize=8
+        )
+        axes.set_ylim(-0.7, len(pairs) - 0.3)
+        axes.set_xlabel(f"{title}, minus {against['reference']}; grey band: within {margin:g}", fontsize=8, loc="right")
+        axes.tick_params(axis="x", labelsize=8)
+        axes.spines[["top", "right", "left"]].set_visible(False)
+    figure.savefig(path, dpi=100)
+    plt.close(figure)
 
 
 def draw_results(folder: Path) -> None:

@@ -175,9 +175,9 @@ class NDCGEval(NamedMetric):
             return _UNKNOWN, 1.0
         raise ValueError(
             "NDCGEval needs every data set in advance, in its order; got "
-            f"{labels.size} rows whose labels are not those of a bound data set. Pass every eval_set in pools=, and the "
-            "learn set as learn=, which reports -1 if CatBoost has reordered the rows (with categorical features or "
-            "boosting_type='Ordered', unless has_time=True)."
+            f"{labels.size} rows whose labels are not those of a bound data set. Pass every eval_set in pools=, and "
+            "the learn set as learn=, which reports -1 if CatBoost has reordered the rows (with categorical features "
+            "or boosting_type='Ordered', unless has_time=True)."
         )
 
     def _prepared(self, bound: _Bound, weight: NDArray[Any] | None) -> Prepared[Any]:

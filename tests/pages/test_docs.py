@@ -53,7 +53,7 @@ def test_each_block_of_the_first_page_runs_alone(tmp_path, monkeypatch, block, n
 def test_every_public_loss_is_in_the_table_of_costs():
     torch_losses = pytest.importorskip("ndcg_ml.torch")
     [page] = [path.read_text(encoding="utf-8") for path in DOCS if path.stem == "losses"]
-    costs = page[page.index("## Which, and when") : page.index("## What was measured")]
+    costs = page[page.index("## Choose a loss") : page.index("## Temperature")]
     losses = [name for name in torch_losses.__all__ if name.endswith("Loss") or name == "Stochastic"]
     assert len(losses) >= 7
     for name in losses:

@@ -40,11 +40,6 @@ def test_every_public_name_of_an_adapter_is_in_the_reference(module):
     assert names == {name for name in documented() if name.rpartition(".")[0] == f"ndcg_ml.{module}"}
 
 
-@pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_has_a_page(name: str) -> None:
-    assert (ROOT / f"docs/flavors/{name}.md").read_text(encoding="utf-8").startswith(f"# {name}\n")
-
-
 def test_the_change_log_has_this_version() -> None:
     lines = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
     headings = [line for line in lines if line.startswith("## ") and line != "## [Unreleased]"]
