@@ -96,7 +96,7 @@ def test_a_document_that_ties_with_itself_has_no_first_rank_among_averaged_ties(
     flavor = Flavor(duplicates="first")
     with pytest.raises(
         ValueError,
-        match=r"must not tie a document with its own repeat.*got 1 such.*ndcg\[ties=first,duplicates=first\]",
+        match=r"must not tie a document with its own repeat.*got 1 such.*duplicates=first",
     ):
         ndcg_score(y_score=[1, 1, 1], flavor=flavor, **arguments)
     assert ndcg_score(y_score=[1, 1, 1], flavor=flavor.replace(ties="first"), **arguments) == 1.0
