@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from numbers import Complex, Real
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from ndcg_ml._one_line import shown
 
@@ -27,37 +27,22 @@ ByK: TypeAlias = "dict[int | None, float]"
 
 # No list is longer, and 64 bits hold it.
 _LARGEST = 2**63 - 1
-# A table of discounts down to this rank takes 0.8 GB.
-_DEEPEST = 10**8
 
 # Words that other libraries use for the same thing: only ever offered as a suggestion.
 _ELSEWHERE = {
     "exp": "exponential",
     "exp2": "exponential",
-    "lin": "linear",
     "identity": "linear",
     "log": "ln",
     "mean": "average",
     "stable": "first",
-    "input": "first",
     "reverse": "last",
-    "zero": "0.0",
-    "one": "1.0",
-    "neg": "0.0",
-    "pos": "1.0",
     "error": "raise",
-    "condensed": "condense",
     "clip": "zero",
     "double": "float64",
     "single": "float32",
-    "scikit-learn": "sklearn",
     "scikit": "sklearn",
-    "lgb": "lightgbm",
-    "lgbm": "lightgbm",
-    "xgb": "xgboost",
     "trec": "trec_eval",
-    "pytrec_eval": "trec_eval",
-    "burges": "burges2005",
 }
 
 
@@ -117,19 +102,15 @@ def whole_number(value: object, name: str, least: int = 1, or_none: str = "") ->
             f"{name} must be an integer >= {least}{or_none}; got {shown(value)} of type {type(value).__name__}."
         )
     if number < least:
-        raise ValueError(f"{name} must be an integer >= {least}{or_none}; got {_briefly(number)}.")
+        raise ValueError(f"{name} must be an integer >= {least}{or_none}; got {shown(number)}.")
     if number > _LARGEST:
-        raise ValueError(f"{name} must be at most 2^63 - 1{or_none}; got {_briefly(number)}.")
+        raise ValueError(f"{name} must be at most 2^63 - 1{or_none}; got {shown(number)}.")
     return number
 
 
 def optional_whole_number(value: object, name: str, none: str, least: int = 1) -> int | None:
     """The value as an int that is at least `least`, or None, of which `none` says what it means."""
     return None if value is None else whole_number(value, name, least, f", or None {none}")
-
-
-def _briefly(number: int) -> str:
-    return str(number) if abs(number) < 10**30 else "one of more than 30 digits"  # Python writes no more than 4300
 
 
 def as_float(value: object) -> float | None:
@@ -177,25 +158,13 @@ def cutoffs(k: KSpec, flavor: Flavor) -> tuple[tuple[int | None, ...], bool]:
     Raises
     ------
     TypeError, ValueError
-        A cut-off is not an integer >= 1 or None, one is repeated, or the sequence is empty; or, under ``ideal="max"``,
-        it is beyond 10^8.
+        A cut-off is not an integer >= 1 or None, one is repeated, or the sequence is empty.
     """
-    ks, several = _as_cutoffs(k, flavor)
-    if flavor.ideal == "max" and max(entry or 0 for entry in ks) > _DEEPEST:
-        raise ValueError(
-            f"k must be at most {_DEEPEST} under ideal='max', which sums over all ranks up to k; got "
-            f"{max(filter(None, ks))}. Choose a smaller cut-off, or None for no cut-off."
-        )
-    return ks, several
-
-
-def _as_cutoffs(k: KSpec, flavor: Flavor) -> tuple[tuple[int | None, ...], bool]:
     if isinstance(k, EllipsisType):
         return (flavor.k,), False
-    if isinstance(k, str) or is_bytes(k) or not (isinstance(k, Sequence) or _is_vector(k)):
+    if not is_vector(k):
         return (_cutoff(k),), False
-    entries: Any = k
-    several = tuple(_cutoff(entry) for entry in entries)
+    several = tuple(_cutoff(entry) for entry in k)
     if not several:
         raise ValueError("k must hold at least one cut-off; got an empty sequence.")
     if len(set(several)) != len(several):
@@ -207,19 +176,10 @@ def _cutoff(k: object) -> int | None:
     return optional_whole_number(k, "k", "for no cut-off")
 
 
-def _is_vector(value: object) -> bool:
-    # NumPy arrays, pandas Index and the like; zero-dimensional ones are numbers.
-    return getattr(value, "ndim", 0) == 1 or isinstance(value, (set, frozenset, range))
-
-
-def is_ordered_vector(value: object) -> bool:
-    """Whether this is a one-dimensional array or range, whose entries have an order."""
-    return _is_vector(value) and not isinstance(value, (set, frozenset, memoryview))
-
-
-def is_bytes(value: object) -> bool:
-    """Whether this is a sequence of numbers, but not meant as one."""
-    return isinstance(value, (bytes, bytearray, memoryview))
+def is_vector(value: object) -> TypeGuard[Sequence[Any]]:
+    """Whether this is a sequence or a one-dimensional array, neither text nor bytes."""
+    several = isinstance(value, Sequence) or getattr(value, "ndim", 0) == 1
+    return several and not isinstance(value, (str, bytes, bytearray, memoryview))
 
 
 # -- ties by document id --------------------------------------------------------------------------------------------

@@ -173,7 +173,12 @@ class NDCGEval(NamedMetric):
                 return prepared.totals(np.asarray(approxes[0])).values(self.flavor)[0], 1.0
         if self._learn is not None and _reordered(self._learn, labels):
             return _UNKNOWN, 1.0
-        raise ValueError(self._not_bound(labels))
+        raise ValueError(
+            "NDCGEval needs every data set in advance, in its order; got "
+            f"{labels.size} rows whose labels are not those of a bound data set. Pass every eval_set in pools=, and "
+            "the learn set as learn=, which reports -1 if CatBoost has reordered the rows (with categorical features "
+            "or boosting_type='Ordered', unless has_time=True)."
+        )
 
     def _prepared(self, bound: _Bound, weight: NDArray[Any] | None) -> Prepared[Any]:
         def make() -> Prepared[Any]:
@@ -181,19 +186,6 @@ class NDCGEval(NamedMetric):
             return prepare(bound.labels, group=bound.sizes, flavor=self.flavor, query_weight=mean)
 
         return self._cache.prepared((bound.labels, bound.sizes, weight), make)
-
-    def _not_bound(self, labels: NDArray[Any]) -> str:
-        sizes = ", ".join(str(bound.labels.size) for bound in self._sets)
-        if any(_reordered(bound, labels) for bound in self._sets):
-            return (
-                f"NDCGEval got one of the data sets of pools= ({labels.size} rows) in another order, so its queries "
-                "are unknown. CatBoost reorders the learn set if there are categorical features or "
-                "boosting_type='Ordered'. Pass it as learn=, which reports it as -1, or fit with has_time=True."
-            )
-        return (
-            f"NDCGEval got a data set of {labels.size} rows whose labels are not those of a bound data set (of {sizes} "
-            "rows). Pass every eval_set in pools=, and as learn= the learn set, which CatBoost evaluates too."
-        )
 
 
 class _Bound(NamedTuple):

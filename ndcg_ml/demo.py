@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml import PRESETS, Flavor, _atomic, ndcg_score
 from ndcg_ml._one_line import visible
-from ndcg_ml._text.table import Table
+from ndcg_ml._text.record import Column, Record
 from ndcg_ml.cli.inputs import flavor_option
 from ndcg_ml.cli.written import OUTPUT, refuse_overwriting
 from ndcg_ml.flavor import as_flavor
@@ -407,20 +407,27 @@ def _curve(panel: Axes, model: _Trained, metric: str) -> None:
 _PRESETS = ("sklearn", "lightgbm", "xgboost", "catboost", "torchmetrics", "trec_eval", "burges2005", "jarvelin2002")
 
 
-def _table(flavor: Flavor, test: TrainTest, scores: dict[str, NDArray[np.float64]]) -> Table:
+def _table(flavor: Flavor, test: TrainTest, scores: dict[str, NDArray[np.float64]]) -> Record:
     """NDCG of each model under the flavor that chose it and under well-known presets, all at one cut-off."""
     definitions = {"this flavor": flavor} | {name: PRESETS[name].replace(k=flavor.k) for name in _PRESETS}
     data: dict[str, Any] = {"y_true": test.labels, "group": test.sizes, "doc_id": test.doc_id}
-    rows = []
-    for name, used in definitions.items():
-        switches = used.gain if isinstance(used.gain, str) else "table", used.ties, str(used.empty)
-        values = (f"{ndcg_score(y_score=each, flavor=used, **data):.4f}" for each in scores.values())
-        rows.append([name, *switches, *values])
+    rows = [
+        {
+            "definition": name,
+            "gain": used.gain if isinstance(used.gain, str) else "table",
+            "ties": used.ties,
+            "empty": used.empty,
+            **{model: ndcg_score(y_score=each, flavor=used, **data) for model, each in scores.items()},
+        }
+        for name, used in definitions.items()
+    ]
+    columns = [Column(name, f"{{{name}}}", "l") for name in ("definition", "gain", "ties", "empty")]
+    columns += [Column(model, f"{{{model}:.4f}}") for model in scores]
     caption = (
         f"NDCG{at_cutoff(flavor.k)} of {test.sizes.size} test queries. Nothing was trained again: only the definition "
         'changes. "No model" gives every document the same score, so the tie rule decides.'
     )
-    return Table(["definition", "gain", "ties", "empty", *scores], rows, "llll", caption=caption)
+    return Record(columns, rows, caption=caption)
 
 
 # -- the command ------------------------------------------------------------------------------------------------------

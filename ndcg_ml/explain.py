@@ -16,7 +16,7 @@ from ndcg_ml._data.queries import Queries, Weights
 from ndcg_ml._flavor.text import switch_text
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._text.plain import plain, plain_id
-from ndcg_ml._text.table import Table
+from ndcg_ml._text.record import Column, Record
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
 from ndcg_ml.result import PerQuery
@@ -155,29 +155,34 @@ class Explanation:
         }
 
     def __str__(self) -> str:
-        ends = (("a", self.value_a, self.flavor_a), ("b", self.value_b, self.flavor_b))
         effective, idle = split_by_effect(self.parts)
-        switches = [(part.name, *part.values_text(), f"{part.contribution:+.6f}") for part in effective]
-        switches.append(("b - a", "", "", f"{self.difference:+.6f}"))
-        lines = [f"{name}  {value:.6f}  {_titled(flavor)}" for name, value, flavor in ends]
-        lines += ["", Table(("switch", "a", "b", "contribution"), switches, "lll").text()]
+        parts = [
+            *(
+                {"switch": part.name, "a": one, "b": other, "contribution": part.contribution}
+                for part in effective
+                for one, other in [part.values_text()]
+            ),
+            {"switch": "b - a", "a": "", "b": "", "contribution": self.difference},
+        ]
+        contribution = Column("contribution", "{contribution:+.6f}")
+        switches = [Column(name, f"{{{name}}}", "l") for name in ("switch", "a", "b")]
+        lines = [
+            f"a  {self.value_a:.6f}  {_titled(self.flavor_a)}",
+            f"b  {self.value_b:.6f}  {_titled(self.flavor_b)}",
+            "",
+            Record([*switches, contribution], parts).text(),
+        ]
         lines += [f"no effect on these data: {', '.join(idle)}"] * bool(idle)
         lines += [f"method: {METHODS[self.method]}"] * bool(self.parts)
         if self.queries:
-            rows = [
-                (
-                    str(query.qid),
-                    f"{query.contribution:+.6f}",
-                    *("-" if math.isnan(value) else f"{value:.6f}" for value in (query.value_a, query.value_b)),
-                    str(query.n_docs),
-                    str(query.tied),
-                    query.empty_text(),
-                )
-                for query in self.queries
+            columns = [
+                *(Column("query", "{qid}", "l"), contribution),
+                *(Column("a", "{value_a:.6f}"), Column("b", "{value_b:.6f}")),
+                *(Column("documents", "{n_docs}"), Column("tied", "{tied}"), Column("empty", "{empty}", "l")),
             ]
-            head = ("query", "contribution", "a", "b", "documents", "tied", "empty")
+            rows = [{**asdict(query), "empty": query.empty_text()} for query in self.queries]
             caption = f"the largest {len(rows)} of {self.n_queries} queries"
-            lines += ["", Table(head, rows, "lrrrrrl", caption=caption).text()]
+            lines += ["", Record(columns, rows, caption=caption).text()]
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -13,8 +13,7 @@ from ndcg_ml._checks import (
     as_float,
     did_you_mean,
     finite_number,
-    is_bytes,
-    is_ordered_vector,
+    is_vector,
     listed,
     one_of,
     optional_whole_number,
@@ -25,7 +24,7 @@ from ndcg_ml._flavor.divergences import declared
 from ndcg_ml._flavor.text import switch_text
 from ndcg_ml._one_line import shown
 from ndcg_ml._text.escaping import block, paragraph
-from ndcg_ml._text.table import Table
+from ndcg_ml._text.record import Column, Record
 from ndcg_ml.presets import MIRRORS, Mirror
 
 __all__ = ["PRESETS", "Flavor", "as_arguments", "as_flavor"]
@@ -341,7 +340,6 @@ class Flavor:
         >>> Flavor.preset("sklearn").replace(empty="skip").empty
         'skip'
         """
-        _check_names(changes)
         return Flavor(**{**self._fields(), **changes})
 
     @property
@@ -427,7 +425,7 @@ class Flavor:
     def _repr_html_(self) -> str:
         """Return a table of the switches, compared with scikit-learn's, with the differences marked."""
         mine, theirs, words = self._fields(), PRESETS["sklearn"]._fields(), flavor_text.switches_in_words(self)
-        rows: list[list[str]] = []
+        rows: list[dict[str, str]] = []
         marked: list[int] = []
         for name, value in mine.items():
             differs = not _equal(value, theirs[name])
@@ -435,10 +433,12 @@ class Flavor:
                 if differs and name != "k":  # scikit-learn takes k as an argument
                     marked.append(len(rows))
                 other = "any" if name == "k" else switch_text(theirs[name])
-                rows.append([name, switch_text(value), other, words.get(name, "")])
+                row = {"switch": name, "value": switch_text(value), "other": other, "words": words.get(name, "")}
+                rows.append(row)
         ours = "no switch differs from scikit-learn's" if not marked else "marked: what differs from scikit-learn"
-        head = ["switch", "value", "scikit-learn", "in words"]
-        table = Table(head, rows, "llll", marked, f"{self.short_text}; {ours}")
+        headings = {"switch": "switch", "value": "value", "other": "scikit-learn", "words": "in words"}
+        columns = [Column(heading, f"{{{name}}}", "l") for name, heading in headings.items()]
+        table = Record(columns, rows, marked, f"{self.short_text}; {ours}")
         return block(paragraph(flavor_text.formula(self)), table.html(), paragraph(str(self)))
 
     # -- the parameters of other libraries ------------------------------------------------------------------------
@@ -579,9 +579,8 @@ def _check_gain(value: object) -> Gain:
         names = _CHOICES["gain"]
         one_of(value, "Flavor.gain", names, "a table (gains indexed by integer grade) or a callable of one grade")
         return cast(NamedGain, value)
-    if (isinstance(value, Sequence) and not is_bytes(value)) or is_ordered_vector(value):
-        entries: Any = value
-        table = tuple(finite_number(entry, "Flavor.gain") for entry in entries)
+    if is_vector(value):
+        table = tuple(finite_number(entry, "Flavor.gain") for entry in value)
         if not table:
             raise ValueError("Flavor.gain as a table must hold a gain for grade 0 at least; got an empty table.")
         return table

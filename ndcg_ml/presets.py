@@ -52,14 +52,13 @@ class Mirror:
 
 
 # The switches that the variants of one library share.
-_XGBOOST = {
-    "gain": "exponential",
+_LIGHTGBM_LINEAR = {
     "ideal": "recall",
     "ties": "first",
     "empty": 1.0,
-    "score_dtype": "float32",
-    "k": 32,
 }
+_LIGHTGBM = {**_LIGHTGBM_LINEAR, "gain": "exponential"}
+_XGBOOST = {**_LIGHTGBM, "score_dtype": "float32", "k": 32}
 _CATBOOST = {
     "ideal": "recall",
     "ties": "worst",
@@ -148,12 +147,7 @@ _ENTRIES = (
             "Tied scores keep the order of the rows in the file, so a constant model scores 1.0 on rows sorted "
             "best-first; a query without a relevant document scores 1, even where queries are weighted."
         ),
-        switches={
-            "gain": "exponential",
-            "ideal": "recall",
-            "ties": "first",
-            "empty": 1.0,
-        },
+        switches=_LIGHTGBM,
     ),
     Mirror(
         name="xgboost",
@@ -242,11 +236,7 @@ _ENTRIES = (
             "label_gain changes the metric and the objective together; tied scores keep the order of the rows, "
             "and a query without a relevant document scores 1."
         ),
-        switches={
-            "ideal": "recall",
-            "ties": "first",
-            "empty": 1.0,
-        },
+        switches=_LIGHTGBM_LINEAR,
     ),
     Mirror(
         name="xgboost_minus",
@@ -339,14 +329,7 @@ _ENTRIES = (
             "A list without a relevant document scores 1, and the label -1 marks padding, which is dropped; "
             "other negative labels, dropped here, go through the gain formula there."
         ),
-        switches={
-            "gain": "exponential",
-            "ideal": "recall",
-            "ties": "first",
-            "empty": 1.0,
-            "score_dtype": "float32",
-            "negative": "drop",
-        },
+        switches={**_LIGHTGBM, "score_dtype": "float32", "negative": "drop"},
     ),
     # -- benchmarks of learning to rank
     Mirror(
@@ -357,11 +340,7 @@ _ENTRIES = (
             "The gain is 2^y - 1 and not y, as is often said; labels are cut off to integers (1.7 becomes 1), "
             "and from grade 32 on the gain wraps around to 0."
         ),
-        switches={
-            "gain": "exponential",
-            "ideal": "recall",
-            "ties": "first",
-        },
+        switches={**_LIGHTGBM, "empty": 0.0},
     ),
     Mirror(
         name="letor3",
@@ -717,14 +696,7 @@ _ENTRIES = (
             "A label below relevance_threshold=1 has gain 0, even a fraction; users without a relevant item are left "
             "out (ignore_zero_hits=True)."
         ),
-        switches={
-            "gain": "exponential",
-            "ideal": "recall",
-            "ties": "first",
-            "empty": "skip",
-            "score_dtype": "float32",
-            "negative": "zero",
-        },
+        switches={**_LIGHTGBM, "empty": "skip", "score_dtype": "float32", "negative": "zero"},
     ),
     Mirror(
         name="tfma",
@@ -932,13 +904,11 @@ _ENTRIES = (
             "relevant document makes the mean NaN, so its data loaders leave such queries out."
         ),
         switches={
+            **_FLOAT32_LIST,
             "gain": "exponential",
-            "ideal": "recall",
             "ties": "first",
             "empty": float("nan"),
             "short_lists": "zero",
-            "score_dtype": "float32",
-            "negative": "allow",
         },
     ),
     # -- monitoring, and further recommender systems

@@ -14,7 +14,7 @@ from ndcg_ml._flavor.text import at_cutoff, metric_key
 from ndcg_ml._one_line import shown
 from ndcg_ml._text.escaping import block, paragraph
 from ndcg_ml._text.plain import plain, plain_ids
-from ndcg_ml._text.table import Table
+from ndcg_ml._text.record import Column, Record
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:
@@ -500,21 +500,10 @@ class Evaluation(Generic[V]):
         return plot.values(self, ax)
 
     def _repr_html_(self) -> str:
-        values = self.value if isinstance(self.value, dict) else {self.flavor.k: self.value}
-        empties = self.n_empty if isinstance(self.n_empty, dict) else {self.flavor.k: self.n_empty}
-        extra = self._extra_columns()
-        head = ["", "value", *extra, "queries", "empty"]
-        rows = [
-            [
-                f"NDCG{at_cutoff(k)}",
-                f"{value:.6f}",
-                *(f"{column[k]:.6f}" for column in extra.values()),
-                str(self.n_queries),
-                str(empties[k]),
-            ]
-            for k, value in values.items()
-        ]
-        return block(Table(head, rows).html(), *map(paragraph, self._notes()))
+        extra = [Column(name, f"{{{name}:.6f}}") for name in self._extra_columns()]
+        counts = [Column("queries", str(self.n_queries)), Column("empty", "{n_empty}")]
+        columns = [Column("", "NDCG{k:@}", "l"), Column("value", "{ndcg:.6f}"), *extra, *counts]
+        return block(Record(columns, self._rows()).html(), *map(paragraph, self._notes()))
 
     def _unanswered(self) -> NDArray[np.bool_]:
         """Queries with an empty ranking."""
@@ -549,24 +538,28 @@ class Evaluation(Generic[V]):
         -------
         dict
         """
-        empties, extra = self._as_dict(self.n_empty), self._extra_columns()
         document: dict[str, Any] = {
-            "values": [
-                {
-                    "k": k,
-                    "flavor": str(self.flavor.replace(k=k)),
-                    "ndcg": plain(value),
-                    "n_empty": empties[k],
-                    **{name: plain(column[k]) for name, column in extra.items()},
-                }
-                for k, value in self._as_dict(self.value).items()
-            ],
+            "values": plain(self._rows()),
             "n_queries": self.n_queries,
             "n_documents": int(self.per_query.n_docs.sum()),
         }
         if self.slices is not None:
             document |= self.slices.to_dict()
         return document | {"per_query": self._queries() if per_query else None}
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """The value at each cut-off, and what belongs to it."""
+        empties, extra = self._as_dict(self.n_empty), self._extra_columns()
+        return [
+            {
+                "k": k,
+                "flavor": str(self.flavor.replace(k=k)),
+                "ndcg": value,
+                "n_empty": empties[k],
+                **{name: column[k] for name, column in extra.items()},
+            }
+            for k, value in self._as_dict(self.value).items()
+        ]
 
     def _queries(self) -> list[dict[str, Any]]:
         """The table of queries, one dict per query."""
@@ -608,8 +601,8 @@ class Evaluation(Generic[V]):
         ]
 
     def __str__(self) -> str:
-        values = self.value if isinstance(self.value, dict) else {self.flavor.k: self.value}
-        return "\n".join([*(f"ndcg{at_cutoff(k)} = {value:.6f}" for k, value in values.items()), *self._notes()])
+        values = self._as_dict(self.value).items()
+        return "\n".join([*(f"ndcg{at_cutoff(k)} = {value:.6f}" for k, value in values), *self._notes()])
 
 
 def of_totals(

@@ -282,15 +282,11 @@ class NDCGCallback(NamedMetric):
     ) -> None:
         self._register()
         super().__init__(flavor, k, "XGBoost", _WHY_NO_NAN)
-        if not isinstance(name, str):
-            raise TypeError(f"name must be a str, the name of the data set in the history; got {name!r}.")
         self.name = name
         self.rounds: int | None = optional_whole_number(rounds, "rounds", "for no early stopping")
         self.X = X
         refuse_lazy(y, "y")
         same_rows({"X": X, "y": y, "qid": qid})
-        if np.ndim(y) != 1:
-            raise ValueError(f"y must have one label per row, shape (n_rows,); got shape {np.shape(y)}.")
         self._prepared = prepare(y, group=group, qid=qid, flavor=self.flavor, k=self.ks, query_weight=query_weight)
         self._n_rows = int(np.shape(y)[0])
         self._run: _Run | None = None

@@ -171,8 +171,8 @@ def run_parquet(n_rows: int) -> None:
         *("numpy", "pyarrow"),
         title="A Parquet file larger than memory",
         tried=f"evaluate_batches on {len(figures)} files of {n_rows:,} rows each, against NDCG computed from its "
-        "definition without the library and the file, to 1e-12. Peak memory is the high-water mark of the process, "
-        "growth what the evaluation added to it: a batch, and for each query the id by which a repetition is noticed.",
+        "definition without the library and the file, to 1e-12. Peak memory is that of the process. The evaluation "
+        "adds one batch and the id of each query.",
         command=f"python -m reliability.engines parquet --rows {n_rows}",
         count=n_rows * len(figures),
         unit="rows",
@@ -407,11 +407,9 @@ def run_engines(n_inputs: int, seed: int) -> None:
         "engines",
         *("pyarrow", "polars", "duckdb", "dask", "pyspark", "ray", "numpy"),
         title="Engines",
-        tried=f"{n_inputs} random data sets in Parquet files cut at any row, each through every engine (Spark and "
-        f"Ray: every {SLOW_EVERY}th) by the recipes of docs/engines.md with random batches, partitions and flavors, "
-        "against ndcg_score to 1e-12; and the files as "
-        f"parts without any care, which must be refused where a query is cut ({counts['cut']} data sets) and only "
-        f"there ({counts['whole']}).",
+        tried=f"{n_inputs} random data sets in Parquet files cut at any row are evaluated by every engine (Spark and "
+        f"Ray: every {SLOW_EVERY}th) with random batches, partitions and flavors. The values must equal ndcg_score to "
+        "1e-12, and a split query must raise.",
         command=f"python -m reliability.engines engines --inputs {n_inputs}",
         count=counts["evaluations"],
         unit="evaluations",

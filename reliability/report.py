@@ -14,8 +14,8 @@ ORDER = ("fuzz", "mutation", "mutants", "stress", "parquet", "engines", "version
 INTRODUCTION = """\
 # Reliability: how we tried to break the library
 
-Written by `python -m reliability.report` from the records in `reliability/results/`, which list what was found and
-which mutants are equivalent. These are the long runs. Shorter ones are part of the test suite: fuzzed inputs
+These are the long runs. `python -m reliability.report` writes this page from the records in `reliability/results/`,
+which list each defect and the equivalent mutants. The test suite contains shorter runs: fuzzed inputs
 (`tests/engines/test_fuzz.py`), sequences of updates, merges, resets and copies
 (`tests/pytorch/test_state_machine.py`), hostile arrays (`tests/core/test_hostile_arrays.py`), threads and forks
 (`tests/core/test_threads.py`), processes (`tests/pytorch/test_torch_distributed.py`) and engines

@@ -80,11 +80,8 @@ def main() -> None:
         save(
             "versions_of_torch",
             title="Versions of PyTorch",
-            tried="tests/pytorch, the package imported from the tree, on the CPU with the index's ordinary builds of "
-            "PyTorch, each in an environment of its own. What a version lacks is skipped where a small program of that "
-            "kind fails on it: torch 2.4 cannot compile without a graph break what is given a flavor as text, nor a "
-            "loss whose gradient has one of its own, nor ideal=max, and leaves the holes in a nested tensor made "
-            "contiguous.",
+            tried="tests/pytorch runs on the CPU with several versions of PyTorch, each in its own environment. Tests "
+            "of features that a version lacks are skipped.",
             command=f"python -m reliability.torch_versions {ran}",
             count=sum(one["passed"] + one["failed"] for one in lanes),
             unit="tests",

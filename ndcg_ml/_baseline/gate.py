@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ndcg_ml._baseline.labels import label_digests
 from ndcg_ml._checks import one_of
 from ndcg_ml._compare.comparison import Comparison, compare
+from ndcg_ml._compare.comparison_table import DIFFERENCE, INTERVAL, VERDICT
 from ndcg_ml._flavor.text import at_cutoff
 from ndcg_ml._one_line import percent, shown, visible
 from ndcg_ml._stats.differences import Difference, Settings
@@ -23,7 +24,7 @@ from ndcg_ml._stats.means import as_confidence
 from ndcg_ml._stats.verdict import FEWEST_QUERIES
 from ndcg_ml._text.escaping import in_markdown, markdown_paragraph
 from ndcg_ml._text.plain import plain
-from ndcg_ml._text.table import Table
+from ndcg_ml._text.record import Column, Record
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, of_totals
 from ndcg_ml.runs import RunEvaluation
@@ -162,29 +163,17 @@ class Gate:
         more = f", about {needed} needed" if needed is not None and needed > n else ""
         return f"cannot tell whether it is worse than the margin of {self.margin:g} ({n} queries{more}): {where}"
 
-    def table(self, digits: int = 4) -> Table:
-        """A row per check."""
-
-        def number(value: float, sign: str = "") -> str:
-            return f"{value:{sign}.{digits}f}"
-
-        rows = []
-        for check in self.checks:
-            pair = check.pair
-            rows.append(
-                [
-                    f"ndcg{at_cutoff(check.k)}",
-                    check.segment or "all",
-                    str(check.n_queries),
-                    "-" if pair is None else str(pair.n_changed),
-                    *(["-", "-"] if check.values is None else map(number, check.values)),
-                    "-" if pair is None else number(pair.difference, "+"),
-                    "-" if pair is None else f"{number(pair.interval.low, '+')} to {number(pair.interval.high, '+')}",
-                    check.verdict,
-                ]
-            )
-        head = ["metric", "queries of", "queries", "changed", BASE, NEW, "difference", "interval", "verdict"]
-        return Table(head, rows, "llrrrrrrl", caption=self.caption())
+    def record(self) -> Record:
+        """Return one row per check."""
+        columns = [
+            Column("metric", "ndcg{k:@}", "l"),
+            *(Column("queries of", "{queries}", "l"), Column("queries", "{n_queries}")),
+            Column("changed", "{n_changed:d}"),
+            *(Column(BASE, "{baseline:.{digits}f}"), Column(NEW, "{new:.{digits}f}")),
+            *(DIFFERENCE._replace(heading="difference"), INTERVAL, VERDICT._replace(heading="verdict")),
+        ]
+        rows = [{**check.row(), "queries": check.segment or "all"} for check in self.checks]
+        return Record(columns, rows, caption=self.caption())
 
     def caption(self) -> str:
         """How it was decided."""
@@ -210,14 +199,14 @@ class Gate:
             )
         return [visible(note) for note in notes]
 
-    def markdown(self, digits: int = 4) -> str:
+    def markdown(self) -> str:
         """The outcome, the table and the notes in Markdown."""
         notes = "".join(f"- {markdown_paragraph(note)}\n" for note in self.notes())
-        return f"**{in_markdown(self.sentence())}**\n\n{self.table(digits).markdown()}\n{notes}".rstrip() + "\n"
+        return f"**{in_markdown(self.sentence())}**\n\n{self.record().markdown()}\n{notes}".rstrip() + "\n"
 
     def __str__(self) -> str:
         notes = [f"Note: {note}" for note in self.notes()]
-        return "\n".join([self.sentence(), "", self.table().text(), *notes])
+        return "\n".join([self.sentence(), "", self.record().text(), *notes])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values that JSON can hold; None stands for infinity and nan."""

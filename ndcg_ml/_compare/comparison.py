@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import one_of, whole_number
 from ndcg_ml._compare.comparison_slices import ComparedSlices, compared_by
-from ndcg_ml._compare.comparison_table import closing_lines, pairs_table, systems_table
+from ndcg_ml._compare.comparison_table import closing_lines, pairs_record, systems_record
 from ndcg_ml._compare.judged_shares import Unjudged, check_unjudged, favoured, judged_fractions
 from ndcg_ml._compare.matching import (
     Matched,
@@ -36,7 +36,6 @@ from ndcg_ml._stats.differences import Difference, Settings, differences
 from ndcg_ml._stats.means import Interval, Means, Seed, as_confidence, generator
 from ndcg_ml._stats.verdict import as_margin
 from ndcg_ml._text.plain import plain
-from ndcg_ml._text.table import pandas_frame
 from ndcg_ml._unjudged.documents import RangeError
 from ndcg_ml._unjudged.judge_next import ToJudge
 from ndcg_ml._unjudged.range import Range
@@ -373,28 +372,12 @@ class Comparison:
             "baseline": self.baseline,
             "n_resamples": self.n_resamples,
             "seed": self.seed,
-            "systems": [
-                {
-                    "name": name,
-                    "value": self.values[i],
-                    "judged": None if self.judged is None else self.judged[i],
-                    "n_unanswered": self.n_unanswered[i] if self.n_unanswered else 0,
-                    "n_runs": self.n_runs[i] if self.n_runs else 1,
-                }
-                for i, name in enumerate(self.names)
-            ],
-            "pairs": self._rows(),
+            "systems": systems_record(self).rows,
+            "pairs": pairs_record(self, 4).rows,
             "slices": None if self.slices is None else self.slices.to_dict()["slices"],
             "notes": list(self.notes),
         }
         return {name: plain(value) for name, value in document.items()}
-
-    def _rows(self) -> list[dict[str, Any]]:
-        value = dict(zip(self.names, self.values, strict=True))
-        return [
-            {"a": pair.a, "b": pair.b, "value_a": value[pair.a], "value_b": value[pair.b], **pair._row()}
-            for pair in self.pairs
-        ]
 
     def to_frame(self) -> pd.DataFrame:
         """The differences as a pandas DataFrame, one row per pair.
@@ -412,7 +395,7 @@ class Comparison:
         ImportError
             pandas is not installed.
         """
-        return pandas_frame("Comparison", self._rows())
+        return pairs_record(self, 4).frame("Comparison")
 
     def to_markdown(self, digits: int = 4) -> str:
         """The differences as a table in Markdown, with the caption below.
@@ -426,7 +409,7 @@ class Comparison:
         -------
         str
         """
-        return pairs_table(self, digits).markdown()
+        return pairs_record(self, digits).markdown()
 
     def to_html(
         self,
@@ -509,21 +492,20 @@ class Comparison:
     def _repr_html_(self) -> str:
         from ndcg_ml._text import escaping
 
-        table = replace(pairs_table(self, 4), caption="")
+        table = replace(pairs_record(self, 4), caption="")
         words = ["Marked: pairs with a verdict."] if table.marked else []
-        slices = [] if self.slices is None else [self.slices._table(4).html()]
+        slices = [] if self.slices is None else [self.slices._record().html()]
         return escaping.block(
-            systems_table(self, 6).html(),
+            systems_record(self).html(),
             table.html(),
             *map(escaping.paragraph, [*words, *closing_lines(self)]),
             *slices,
         )
 
     def __str__(self) -> str:
-        systems = systems_table(self, 6).text()
         slices = [] if self.slices is None else ["", str(self.slices)]
-        table = replace(pairs_table(self, 6), caption="").text()
-        return "\n".join([systems, "", table, "", *closing_lines(self), *slices])
+        table = replace(pairs_record(self, 6), caption="").text()
+        return "\n".join([systems_record(self).text(), "", table, "", *closing_lines(self), *slices])
 
 
 # -- the public function --------------------------------------------------------------------------------------------

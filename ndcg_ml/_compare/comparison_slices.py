@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._compare.comparison_table import DIFFERENCE, INTERVAL, P_ADJUSTED, SYSTEMS, VERDICT
 from ndcg_ml._compare.slices import BySlice, OfLabel
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._stats.clusters import numbered
 from ndcg_ml._stats.differences import Difference, Pairs, Settings, differences
 from ndcg_ml._stats.means import Means
 from ndcg_ml._stats.verdict import FEWEST_QUERIES
-from ndcg_ml._text.table import Table
+from ndcg_ml._text.record import Column, Record
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,38 +50,20 @@ class ComparedSlices(BySlice[ComparedSlice]):
     entries : tuple of ComparedSlice
     """
 
-    def _table(self, digits: int = 4) -> Table:
-        """The differences within slices, with how they were corrected."""
-        head = ["slice", "queries", "a", "b", "b - a", "interval", "p adjusted", "verdict on b"]
-        rows = []
-        for part in self:
-            name = [f"{part.column}={part.label}", str(part.n_queries)]
-            rows += [
-                [
-                    *name,
-                    pair.a,
-                    pair.b,
-                    f"{pair.difference:+.{digits}f}",
-                    f"{pair.interval.low:+.{digits}f} to {pair.interval.high:+.{digits}f}",
-                    f"{pair.p_adjusted:.{digits}f}",
-                    pair.verdict,
-                ]
-                for pair in part.pairs
-            ] or [[*name, "-", "-", "-", "-", "-", "too few"]]
-        return Table(head, rows, "lrllrrrl", caption=self.caption())
-
     def caption(self) -> str:
         """How the p-values and intervals were corrected."""
         n = sum(bool(part.pairs) for part in self)
         return f"p and intervals are corrected for {n} slices (Bonferroni), and within each for its pairs"
 
-    def _records(self) -> list[dict[str, Any]]:
-        """Return one dict per slice and pair; for a slice that is too small, one without a test."""
+    def _record(self) -> Record:
+        """Return one row per slice and pair; for a slice that is too small, one without a test."""
         rows: list[dict[str, Any]] = []
         for part in self:
             head = {"column": part.column, "label": part.label, "n_queries": part.n_queries}
             rows += [{**head, **pair._row()} for pair in part.pairs] or [{**head, "verdict": "too few"}]
-        return rows
+        columns = [Column("slice", "{column}={label}", "l"), Column("queries", "{n_queries}")]
+        columns += [*SYSTEMS, DIFFERENCE, INTERVAL, P_ADJUSTED, VERDICT]
+        return Record(columns, rows, caption=self.caption())
 
 
 def compared_by(

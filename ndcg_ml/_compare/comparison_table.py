@@ -1,64 +1,64 @@
-"""The tables that a comparison prints: the systems with their values, and the pairs with their differences."""
+"""The tables of a comparison: the systems with their values, and the pairs with their differences."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ndcg_ml._checks import whole_number
 from ndcg_ml._flavor.text import at_cutoff
 from ndcg_ml._one_line import percent, visible
-from ndcg_ml._text.table import Table
+from ndcg_ml._text.record import Column, Record
 
 if TYPE_CHECKING:
     from ndcg_ml._compare.comparison import Comparison
 
+# Columns of a difference, over the values of ``Difference._row``.
+SYSTEMS = (Column("a", "{a}", "l"), Column("b", "{b}", "l"))
+DIFFERENCE = Column("b - a", "{difference:+.{digits}f}")
+INTERVAL = Column("interval", "{low:+.{digits}f} to {high:+.{digits}f}")
+P_ADJUSTED = Column("p adjusted", "{p_adjusted:.{digits}p}")
+VERDICT = Column("verdict on b", "{verdict}", "l")
+
 
 def closing_lines(comparison: Comparison) -> list[str]:
-    """The caption, and what a reader must know, each as a sentence."""
+    """Return the caption and the notes, a sentence each."""
     return [visible(line) for line in (comparison.caption(), *(f"Note: {note}." for note in comparison.notes))]
 
 
-def systems_table(comparison: Comparison, digits: int) -> Table:
-    """The value of each system, and what is known of its documents."""
-    columns: list[tuple[str, Sequence[object]]] = [("system", comparison.names)]
-    columns.append((comparison.measure, [f"{value:.{digits}f}" for value in comparison.values]))
-    if comparison.judged is not None:
-        at = "" if comparison.flavor is None else at_cutoff(comparison.flavor.k)
-        columns.append((f"judged{at}", [f"{share:.4f}" for share in comparison.judged]))
-    if any(comparison.n_unanswered):
-        columns.append(("unanswered", comparison.n_unanswered))
-    if max(comparison.n_runs, default=1) > 1:
-        columns.append(("runs", comparison.n_runs))
-    head, cells = zip(*columns, strict=True)
-    return Table(head, [list(map(str, row)) for row in zip(*cells, strict=True)])
+def systems_record(comparison: Comparison) -> Record:
+    """Return the value of each system, and what is known of its documents."""
+    rows = [
+        {
+            "name": name,
+            "value": comparison.values[i],
+            "judged": None if comparison.judged is None else comparison.judged[i],
+            "n_unanswered": comparison.n_unanswered[i] if comparison.n_unanswered else 0,
+            "n_runs": comparison.n_runs[i] if comparison.n_runs else 1,
+        }
+        for i, name in enumerate(comparison.names)
+    ]
+    at = "" if comparison.flavor is None else at_cutoff(comparison.flavor.k)
+    columns = [Column("system", "{name}", "l"), Column(comparison.measure, "{value:.{digits}f}")]
+    columns += [Column(f"judged{at}", "{judged:.4f}")] * (comparison.judged is not None)
+    columns += [Column("unanswered", "{n_unanswered}")] * any(comparison.n_unanswered)
+    columns += [Column("runs", "{n_runs}")] * (max(comparison.n_runs, default=1) > 1)
+    return Record(columns, rows, digits=6)
 
 
-def pairs_table(comparison: Comparison, digits: int) -> Table:
-    """The differences, with the caption."""
-    digits = whole_number(digits, "digits", 0)
-    first = comparison.pairs[0]
-    several = len(comparison.pairs) > 1
-    head = ["a", "b", f"b - a, {comparison.measure}", f"{percent(first.interval.confidence)} interval", "p"]
-    head += ["p adjusted"] * several + ["changed (better/worse)", "d_z", "detectable", "verdict on b"]
-    rows = []
-    for pair in comparison.pairs:
-        low, high = (f"{limit:+.{digits}f}" for limit in (pair.interval.low, pair.interval.high))
-        size = f"{pair.effect_size:+.2f}" if math.isfinite(pair.effect_size) else "-"
-        rows.append(
-            [
-                *(pair.a, pair.b, f"{pair.difference:+.{digits}f}", f"{low} to {high}"),
-                *(_probability(p, digits) for p in (pair.p_value, pair.p_adjusted)[: 1 + several]),
-                *(f"{pair.n_changed} of {pair.interval.n_queries} ({pair.wins}/{pair.losses})", size),
-                *(f"{pair.smallest_detectable():.{digits}f}", pair.verdict),
-            ]
-        )
-    marked = [at for at, pair in enumerate(comparison.pairs) if pair.verdict not in ("undecided", "unchanged")]
-    return Table(head, rows, "ll" + "r" * (len(head) - 3) + "l", marked, " ".join(closing_lines(comparison)))
-
-
-def _probability(value: float, digits: int) -> str:
-    """A probability, which is never 0."""
-    text = f"{value:.{digits}f}"
-    return text if float(text) else f"<{10.0**-digits:g}"
+def pairs_record(comparison: Comparison, digits: int) -> Record:
+    """Return the differences, with the caption."""
+    value = dict(zip(comparison.names, comparison.values, strict=True))
+    rows = [
+        {"a": pair.a, "b": pair.b, "value_a": value[pair.a], "value_b": value[pair.b], **pair._row()}
+        for pair in comparison.pairs
+    ]
+    confidence = percent(comparison.pairs[0].interval.confidence)
+    columns = [
+        *(*SYSTEMS, DIFFERENCE._replace(heading=f"b - a, {comparison.measure}")),
+        INTERVAL._replace(heading=f"{confidence} interval"),
+        *(Column("p", "{p_value:.{digits}p}"), *[P_ADJUSTED] * (len(rows) > 1)),
+        Column("changed (better/worse)", f"{{n_changed}} of {comparison.n_queries} ({{wins}}/{{losses}})"),
+        *(Column("d_z", "{effect_size:+.2f}"), Column("detectable", "{smallest_detectable:.{digits}f}"), VERDICT),
+    ]
+    marked = [at for at, row in enumerate(rows) if row["verdict"] not in ("undecided", "unchanged")]
+    return Record(columns, rows, marked, " ".join(closing_lines(comparison)), whole_number(digits, "digits", 0))

@@ -19,9 +19,9 @@ from ndcg_ml._stats.intervals import counted, over_clusters
 from ndcg_ml._stats.means import Interval, means_of, spread_of
 from ndcg_ml._text.escaping import block
 from ndcg_ml._text.plain import plain, plain_id
-from ndcg_ml._text.table import Table, pandas_frame
+from ndcg_ml._text.record import Column, Record
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.result import Evaluation, at_cutoff
+from ndcg_ml.result import Evaluation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,7 +122,7 @@ class BySlice(Sequence[Entry]):
         ImportError
             pandas is not installed.
         """
-        return pandas_frame(type(self).__name__, self._records())
+        return self._record().frame(type(self).__name__)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, for JSON: the rows of the table under ``slices``, None in place of nan.
@@ -131,21 +131,17 @@ class BySlice(Sequence[Entry]):
         -------
         dict
         """
-        return {"slices": [plain({**row, "label": plain_id(row["label"])}) for row in self._records()]}
+        return {"slices": [plain({**row, "label": plain_id(row["label"])}) for row in self._record().rows]}
 
     @abstractmethod
-    def _records(self) -> list[dict[str, Any]]:
-        """The rows of the table, as plain numbers and text."""
+    def _record(self) -> Record:
+        """The rows, and the table that ``print`` shows."""
 
     def _repr_html_(self) -> str:
-        return block(self._table().html())
+        return block(self._record().html())
 
     def __str__(self) -> str:
-        return self._table().text()
-
-    @abstractmethod
-    def _table(self, digits: int = 4) -> Table:
-        """The table that ``print`` shows."""
+        return self._record().text()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -161,8 +157,8 @@ class Slices(BySlice[Slice]):
     entries : tuple of Slice
     """
 
-    def _records(self) -> list[dict[str, Any]]:
-        return [
+    def _record(self) -> Record:
+        rows = [
             {
                 "column": entry.column,
                 "label": entry.label,
@@ -178,6 +174,17 @@ class Slices(BySlice[Slice]):
             for entry in self
             for k, n_empty, share, value, interval, difference in _rows(entry)
         ]
+        several = any(isinstance(entry.share, dict) for entry in self)
+        columns = [
+            Column("slice", "{column}={label}" + "{k:@}" * several, "l"),
+            Column("queries", "{n_queries}"),
+            Column("empty", "{n_empty}"),
+            Column("share", "{share:.{digits}f}"),
+            Column("NDCG", "{ndcg:.{digits}f}"),
+            Column("95 % interval", "{low:.{digits}f} to {high:.{digits}f}"),
+            Column("minus the others", "{difference:+.{digits}f}"),
+        ]
+        return Record(columns, rows)
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
         """Draw the interval of each slice, at the first cut-off, with matplotlib; at most 30 slices, the first ones.
@@ -199,19 +206,6 @@ class Slices(BySlice[Slice]):
         from ndcg_ml._show import plot
 
         return plot.sliced(self, ax)
-
-    def _table(self, digits: int = 4) -> Table:
-        """The table that ``print`` shows."""
-        several = any(isinstance(entry.share, dict) for entry in self)
-        rows = []
-        for entry in self:
-            for k, n_empty, share, value, interval, difference in _rows(entry):
-                name = f"{entry.column}={entry.label}{at_cutoff(k) if several else ''}"
-                limits = "-" if interval is None else f"{interval.low:.{digits}f} to {interval.high:.{digits}f}"
-                less = "-" if difference is None else f"{difference:+.{digits}f}"
-                numbers = [f"{number:.{digits}f}" for number in (share, value)]
-                rows.append([name, str(entry.n_queries), str(n_empty), *numbers, limits, less])
-        return Table(["slice", "queries", "empty", "share", "NDCG", "95 % interval", "minus the others"], rows)
 
 
 def _rows(entry: Slice) -> list[tuple[Any, ...]]:

@@ -17,8 +17,6 @@ _SPREAD = 1.15
 _CHEAP_PADDING = 1 << 12
 # Slots in a block: few enough that a block's working arrays stay in the processor's cache.
 _BLOCK_SLOTS = 1 << 17
-# From here on row numbers are kept in half the memory, though NumPy has to widen them at every use.
-_MANY_ROWS = 1 << 24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +37,7 @@ class Block:
     """
 
     queries: IntArray
-    rows: NDArray[np.signedinteger[Any]] | slice
+    rows: IntArray | slice
     padding: IntArray | None
     shape: tuple[int, int]
 
@@ -153,11 +151,9 @@ class Groups:
         if self.order is None and not padded and (np.diff(starts) == width).all():
             return Block(queries, slice(int(starts[0]), int(starts[-1]) + width), None, shape)
         slot = np.arange(width)
-        rows: NDArray[np.signedinteger[Any]] = starts[:, None] + slot
-        if _MANY_ROWS < self.n_rows < 2**31:
-            rows = rows.astype(np.int32)
+        rows = starts[:, None] + slot
         if self.order is not None:
-            rows = self.order.take(rows, mode="clip").astype(rows.dtype, copy=False)
+            rows = self.order.take(rows, mode="clip")
         return Block(queries, rows, np.flatnonzero(slot >= sizes[:, None]) if padded else None, shape)
 
 

@@ -318,8 +318,7 @@ def _hash_codes(ids: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
         codes = np.fromiter((seen.setdefault(value, len(seen)) for value in values), np.int64, ids.size)
         missing = next((code for value, code in seen.items() if is_missing(value)), None)
     except (ArithmeticError, TypeError, ValueError) as error:  # unhashable ids, and ids that refuse == or its bool()
-        odd = next((value for value in values if _is_odd(value)), values[0])
-        raise TypeError(f"qid must hold hashable ids; got {shown(odd)} of type {type(odd).__name__}.") from error
+        raise TypeError(f"qid must hold hashable ids; got an id with {shown_text(str(error))}.") from error
     if missing is not None:
         row = int(np.flatnonzero(codes == missing)[0])
         raise ValueError(f"qid must have an id for every row; got a missing value at row {row}.")
@@ -333,15 +332,6 @@ def is_missing(value: Any) -> bool:
     if type(value) is tuple:
         return any(map(is_missing, value))
     return value is None or type(value).__name__ == "NAType" or not value == value  # noqa: SIM201
-
-
-def _is_odd(value: Any) -> bool:
-    try:
-        hash(value)
-        is_missing(value)
-    except (ArithmeticError, TypeError, ValueError):
-        return True
-    return False
 
 
 def repeats_of(doc_id: IntArray, groups: Groups, names: NDArray[Any]) -> Repeats | None:
@@ -383,36 +373,19 @@ def _doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
             )
     unique, codes = np.unique(ids, return_inverse=True)
     if unique.dtype.kind in "iu" or (unique.size and unique.dtype == object and type(unique[0]) is int):
-        codes = _place_as_text(unique)[codes]
+        codes = _text_order(unique)[codes]
     numbers: IntArray = codes.reshape(-1)
     return numbers
 
 
-def _place_as_text(ids: NDArray[Any]) -> IntArray:
+def _text_order(ids: NDArray[Any]) -> IntArray:
     """Return the position of each of these distinct integers in the order of their decimal text.
 
-    An integer is compared as the text that a TREC file has for it, "10" before "9": trec_eval reads ids as text only,
-    and pandas makes integers of ids that look like numbers.
+    trec_eval compares ids as text, "10" before "9"; pandas makes integers of ids that look like numbers.
     """
     place = np.empty(ids.size, dtype=np.int64)
-    if ids.dtype == object or (ids.size and ids.max() > np.iinfo(np.int64).max):
-        in_order = np.array(sorted(range(ids.size), key=list(map(str, ids.tolist())).__getitem__), dtype=np.intp)
-    else:
-        ids = ids.astype(np.int64)
-        last = np.fmod(ids, 10)  # fmod keeps the sign of the id
-        most, last = abs((ids - last) // 10), abs(last)
-        digits = np.searchsorted(_POWERS, most, side="right") + 1
-        if ids.min(initial=0) >= 0 and digits.min(initial=20) == digits.max(initial=20):
-            return np.arange(ids.size)
-        # The first 18 digits, filled up with zeros; then the length, then the digit that does not fit 64 bits.
-        long = digits == _POWERS.size + 1
-        head = np.where(long, most, (np.where(long, 0, most) * 10 + last) * _POWERS[np.where(long, 0, 18 - digits)])
-        in_order = np.lexsort((np.where(long, last, 0), digits, head, ids >= 0))
-    place[in_order] = np.arange(ids.size)
+    place[np.argsort(ids.astype("S"))] = np.arange(ids.size)
     return place
-
-
-_POWERS = 10 ** np.arange(18, dtype=np.int64)
 
 
 # -- weights -----------------------------------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ def _value(name: str, text: str) -> object:
             "Keep the Flavor object itself, or write a gain as a table."
         )
     if name in ("k", "recall_depth"):
-        return None if text == "None" else _integer(name, text)
+        return None if text == "None" else _number(name, text, int)
     if name == "max_grade":
         return None if text == "None" else _number(name, text)
     if name == "gain" and text not in _WORDS["gain"] and not text[:1].isalpha():
@@ -149,16 +149,12 @@ def _value(name: str, text: str) -> object:
     return text
 
 
-def _integer(name: str, text: str) -> int:
-    if not re.fullmatch(r"-?[0-9]{1,4000}", text):  # Python refuses longer ones
-        raise ValueError(f"{name} must be an integer >= 1; got {shown(text)} in the text of a flavor.")
-    return int(text)
-
-
-def _number(name: str, text: str) -> float:
-    if not re.fullmatch(r"-?[0-9.]+(?:[eE][-+]?[0-9]+)?", text) or text.count(".") > 1 or not text.strip("-."):
-        raise ValueError(f"{name} must be a number; got {shown(text)} in the text of a flavor.")
-    return float(text)
+def _number(name: str, text: str, kind: type[float] = float) -> float:
+    try:
+        return kind(text)
+    except ValueError:
+        must = "an integer >= 1" if kind is int else "a number"
+        raise ValueError(f"{name} must be {must}; got {shown(text)} in the text of a flavor.") from None
 
 
 # -- the words ------------------------------------------------------------------------------------------------------

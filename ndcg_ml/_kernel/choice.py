@@ -19,9 +19,10 @@ Rank = Callable[..., bool]
 
 KERNELS = ("auto", "numpy", "compiled")
 OLDEST_NUMBA = (0, 58, 1)
-_CUT_OFF = (
-    "this process was forked while another thread compiled the other kernel, which cannot be done again here; let the "
-    "parent process rank something under kernel='compiled' before it forks, or start processes by spawn"
+# Numba's own locks stay locked in such a process.
+_FORKED = (
+    "this process was forked while another thread compiled; let the parent process rank something under "
+    "kernel='compiled' before it forks, or start processes by spawn"
 )
 _INSTALL = "Install it with: pip install 'ndcg_ml[fast]'"
 
@@ -37,8 +38,6 @@ class _State:
     slots: int = 0
     """Ranked by the NumPy kernel while the compiled one could have been."""
     loading = threading.Lock()
-    cut_off: bool = False
-    """Whether this process was forked while another thread compiled: Numba's own locks stay locked here."""
 
 
 def chosen_kernel(kernel: object) -> str:
@@ -67,20 +66,11 @@ def compiled_rank(kernel: str, n_slots: int) -> Rank | None:
     ------
     ImportError
         Under "compiled", Numba is missing or cannot be used.
-
-    Warns
-    -----
-    RuntimeWarning
-        Under "compiled", this process was forked while another thread compiled: the NumPy kernel is used.
     """
     if kernel == "numpy":
         return None
     if _State.rank is not None:
         return _State.rank
-    if _State.cut_off:
-        if kernel == "compiled":
-            warnings.warn(f"The NumPy kernel is used, with the same values: {_CUT_OFF}.", RuntimeWarning, stacklevel=2)
-        return None
     if kernel == "auto":
         if _State.failure is not None or not _numba_is_installed():
             return None
@@ -114,11 +104,7 @@ def kernel_in_use() -> str:
         return "numpy (NDCG_ML_KERNEL=numpy)"
     if _State.rank is not None:
         return "compiled"
-    failure = (
-        _State.failure
-        or (_CUT_OFF if _State.cut_off else None)
-        or (None if _numba_is_installed() else f"Numba is not installed. {_INSTALL}")
-    )
+    failure = _State.failure or (None if _numba_is_installed() else f"Numba is not installed. {_INSTALL}")
     if kernel == "compiled":
         return f"none (NDCG_ML_KERNEL=compiled, but {failure})" if failure else "compiled (NDCG_ML_KERNEL=compiled)"
     if failure:
@@ -170,10 +156,10 @@ def _is_right(rank: Rank) -> bool:
 
 
 def _after_fork() -> None:
-    """Forget a thread that was compiling: the child has its locks, but not the thread that would release them."""
+    """Replace a lock whose thread does not exist in this process."""
     if _State.loading.locked():
         _State.loading = threading.Lock()
-        _State.cut_off = _State.rank is None
+        _State.failure = _FORKED
 
 
 if hasattr(os, "register_at_fork"):

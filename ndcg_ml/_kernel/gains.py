@@ -215,8 +215,6 @@ def _check_size(flavor: Flavor, gains: FloatArray) -> None:
 
 def all_whole(values: FloatArray) -> bool:
     """Whether these are whole numbers. A part at a time, which stays in the processor's cache."""
-    if values.size <= _PART:
-        return bool((values == np.rint(values)).all())
     parts = (values[at : at + _PART] for at in range(0, values.size, _PART))
     return all((part == np.rint(part)).all() for part in parts)
 

@@ -4,8 +4,8 @@ A document's expected discount is the mean of D over the ranks its tied run cove
 run that is the run's mean gain at each of those ranks. The kernel works in this second form: one array of expected
 gains serves every cut-off, and the local ideal.
 
-All work is on padded blocks. Padded slots hold score -inf and gain 0; ``_room_for_padding`` makes sure that no
-document scores -inf.
+All work is on padded blocks. Padded slots hold score -inf and gain 0; ``gathered`` replaces the score of documents
+that have -inf.
 """
 
 from __future__ import annotations
@@ -38,9 +38,6 @@ _LANES_PER_RANK = 12
 # Lists are searched by lanes if they have this many slots per lane, and if at most one slot in this many passes.
 _SLOTS_PER_LANE, _PASSES_ONE_IN = 4, 4
 
-# The number in place of -inf, so that padding ranks below it: as far down as float32 reaches, with room to spare.
-_FLOOR = -(2.0**127)
-
 # Fewer rows are added up one by one: of very few, NumPy may add the terms in another order.
 _FEW = 32
 
@@ -61,35 +58,19 @@ def _gathered_gains(block: Block, gains: Gains) -> Gains:
 
 def gathered(blocks: Sequence[Filled], scores: Scores) -> Iterator[tuple[Block, Gains, Scores]]:
     """Each block with its gains and its scores, padded slots below every document."""
-    floor = None
-    bottom = scores.size > 0 and np.fmin.reduce(scores) == -np.inf  # excluded rows may be NaN
-    if bottom and not _finite_below_floor(scores):
-        floor, bottom = scores.dtype.type(_FLOOR), False
+    if scores.size and np.fmin.reduce(scores) == -np.inf:  # excluded rows may be NaN
+        lowest = np.finfo(scores.dtype).min
+        if (scores == lowest).any():  # no number lies between, so the order of the scores replaces them
+            scores = np.unique(scores, return_inverse=True)[1].astype(np.float64)
+        else:
+            scores = np.maximum(scores, lowest)
     for block, gains in blocks:
-        ranked = block.gather(scores, -np.inf)
-        if floor is not None:
-            ranked = np.maximum(ranked, floor)
-            if block.padding is not None:
-                ranked.reshape(-1)[block.padding] = -np.inf
-        yield block, gains, _room_for_padding(ranked, block.padding) if bottom else ranked
-
-
-def _finite_below_floor(scores: Scores) -> bool:
-    """Whether a score other than -inf would no longer rank above -inf once that is ``_FLOOR``."""
-    return bool(np.count_nonzero(scores <= _FLOOR) != np.count_nonzero(scores == -np.inf))
+        yield block, gains, block.gather(scores, -np.inf)
 
 
 def depth(ks: Cutoffs, width: int) -> int:
     """Number of ranks of a list of this width that the cut-offs reach."""
     return max(width if k is None else min(k, width) for k in ks)
-
-
-def _room_for_padding(scores: Scores, padding: NDArray[np.int64] | None) -> Scores:
-    """Scores of the same order in which no document scores -inf; padded slots, and only those, do."""
-    ranks = np.unique(scores, return_inverse=True)[1].reshape(scores.shape).astype(np.float64)
-    if padding is not None:
-        ranks.reshape(-1)[padding] = -np.inf
-    return ranks
 
 
 def dcg(at_rank: FloatArray, discounts: FloatArray, ks: Sequence[int | None]) -> FloatArray:

@@ -10,7 +10,6 @@ from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
 
-from ndcg_ml._checks import whole_number
 from ndcg_ml._one_line import shown
 
 if TYPE_CHECKING:
@@ -36,23 +35,15 @@ def thread_count(requested: int | None, n_slots: int) -> int:
     if limit is None:
         named = os.environ.get("NDCG_ML_THREADS")
         if named:  # an empty variable counts as none
-            limit = _from_environment(named)
+            limit = int(named) if named.isdecimal() else 0
+            if limit < 1:
+                raise ValueError(f"the variable NDCG_ML_THREADS must be an integer >= 1; got {shown(named)}.")
         elif useful <= 1 or threading.current_thread() is not threading.main_thread():
             return 1
         else:
             first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
             limit = int(first) if first.isdecimal() and int(first) > 0 else _processors()
     return max(1, min(limit, useful))
-
-
-def _from_environment(named: str) -> int:
-    try:
-        return whole_number(int(named), "NDCG_ML_THREADS")
-    except ValueError:
-        raise ValueError(
-            "the environment variable NDCG_ML_THREADS must be an integer >= 1, a number of threads; got "
-            f"{shown(named)}."
-        ) from None
 
 
 def _processors() -> int:

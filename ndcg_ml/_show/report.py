@@ -24,7 +24,7 @@ from ndcg_ml._show.versions import versions
 from ndcg_ml._stats.means import SAME
 from ndcg_ml._text.escaping import paragraph
 from ndcg_ml._text.plain import plain_ids
-from ndcg_ml._text.table import Table
+from ndcg_ml._text.record import Column, Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -120,10 +120,9 @@ def _intervals(evaluation: Evaluation[Any]) -> str:
         intervals = evaluation._as_dict(evaluation.interval(seed=0))
     except ValueError as error:
         return paragraph(f"There is no interval: {error}")
-    rows = [
-        [f"NDCG{at_cutoff(k)}", f"{each.low:.6f} to {each.high:.6f}", each.how_text()] for k, each in intervals.items()
-    ]
-    return Table(["", "interval", "how"], rows, "lrl").html()
+    rows = [{"k": k, "low": each.low, "high": each.high, "how": each.how_text()} for k, each in intervals.items()]
+    columns = [Column("", "NDCG{k:@}", "l"), Column("interval", "{low:.6f} to {high:.6f}"), Column("how", "{how}", "l")]
+    return Record(columns, rows).html()
 
 
 def _losses(evaluation: Evaluation[Any], top: int) -> list[str]:
@@ -135,19 +134,27 @@ def _losses(evaluation: Evaluation[Any], top: int) -> list[str]:
     lost = np.where(~empty & (table.weight > 0), ideal - dcg, 0.0)
     losing = np.flatnonzero(lost > SAME * np.abs(ideal))
     listed = losing[np.argsort(-lost[losing], kind="stable")[:top]]
-    qid = plain_ids(table.qid[listed])
+    columns = {"lost": lost, f"DCG{at}": dcg, "ideal": ideal, f"NDCG{at}": ndcg}
+    counts = {"documents": table.n_docs, "relevant": table.n_relevant, "tied": table.tied}
     rows = [
-        [
-            shown_text(str(name)),
-            *(f"{column[i]:.4f}" for column in (lost, dcg, ideal, ndcg)),
-            *(str(column[i]) for column in (table.n_docs, table.n_relevant, table.tied)),
-            f"{table.weight[i]:g}",
-        ]
-        for name, i in zip(qid, listed, strict=True)
+        {
+            "query": shown_text(str(name)),
+            **{head: column[i] for head, column in (columns | counts).items()},
+            "weight": w,
+        }
+        for name, i, w in zip(plain_ids(table.qid[listed]), listed, table.weight[listed], strict=True)
     ]
-    head = ["query", "lost", f"DCG{at}", "ideal", f"NDCG{at}", "documents", "relevant", "tied", "weight"]
+    record = Record(
+        [
+            Column("query", "{query}", "l"),
+            *(Column(head, f"{{{head}:.4f}}") for head in columns),
+            *(Column(head, f"{{{head}}}") for head in counts),
+            Column("weight", "{weight:g}"),
+        ],
+        rows,
+    )
     count = f"{losing.size} of {evaluation.n_queries} queries lose DCG{at} against the ideal; {len(rows)} are listed."
-    return [paragraph(count), *[Table(head, rows).html()] * bool(rows)]
+    return [paragraph(count), *[record.html()] * bool(rows)]
 
 
 def _moves(comparison: Comparison, at: int, top: int) -> str:
@@ -156,14 +163,17 @@ def _moves(comparison: Comparison, at: int, top: int) -> str:
     a, b = (comparison.ndcg[:, comparison.names.index(name)] for name in (pair.a, pair.b))
     order = np.argsort(-np.abs(b - a), kind="stable")[:top]
     listed = order[np.abs(b - a)[order] > SAME]
-    qid = plain_ids(comparison.qid[listed])
     rows = [
-        [shown_text(str(name)), f"{a[i]:.4f}", f"{b[i]:.4f}", f"{b[i] - a[i]:+.4f}"]
-        for name, i in zip(qid, listed, strict=True)
+        {"query": shown_text(str(name)), "a": a[i], "b": b[i], "difference": b[i] - a[i]}
+        for name, i in zip(plain_ids(comparison.qid[listed]), listed, strict=True)
     ]
     names = [shown_text(name) for name in (pair.a, pair.b)]
+    columns = [
+        *(Column("query", "{query}", "l"), Column(names[0], "{a:.4f}"), Column(names[1], "{b:.4f}")),
+        Column("difference", "{difference:+.4f}"),
+    ]
     caption = f"{names[1]} against {names[0]}: above in {pair.wins} queries, below in {pair.losses}"
-    return Table(["query", *names, "difference"], rows, caption=caption).html()
+    return Record(columns, rows, caption=caption).html()
 
 
 def _drawing(plot: Callable[[Axes], object], n_rows: int) -> str:
@@ -191,8 +201,9 @@ def _page(
 
     # Precomputed numbers have no definition that is known here.
     definition = [] if flavor is None else [("Definition", [flavor._repr_html_()])]
-    rows = [[name, value] for name, value in versions().items() if value != "not installed"]
-    made = [("Versions", [Table(["library", "version"], rows, "ll").html()])]
+    rows = [{"name": name, "version": value} for name, value in versions().items() if value != "not installed"]
+    columns = [Column("library", "{name}", "l"), Column("version", "{version}", "l")]
+    made = [("Versions", [Record(columns, rows).html()])]
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = resources.files("ndcg_ml._show").joinpath("report.html").read_text(encoding="utf-8")
     text = environment.from_string(template).render(

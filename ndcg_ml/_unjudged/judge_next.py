@@ -117,12 +117,16 @@ class ToJudge:
         return f"{len(self)} of {self.n_open} documents that can move the difference; {limits}"
 
     def __str__(self) -> str:
-        from ndcg_ml._text.table import Table
+        from ndcg_ml._text.record import Column, Record
 
         if not self.tasks:
             return self.closing_line()
-        rows = [[str(task.qid), str(task.document), f"{task.change:.6f}"] for task in self.tasks]
-        return Table(["qid", "docno", "can change"], rows, "llr", caption=self.closing_line()).text()
+        columns = [
+            Column("qid", "{qid}", "l"),
+            Column("docno", "{document}", "l"),
+            Column("can change", "{change:.6f}"),
+        ]
+        return Record(columns, [task._asdict() for task in self.tasks], caption=self.closing_line()).text()
 
     __repr__ = __str__
 

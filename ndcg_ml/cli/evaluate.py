@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import click
 
 from ndcg_ml._checks import ByK
-from ndcg_ml._text.table import Table
+from ndcg_ml._text.record import Column, Record
 from ndcg_ml.cli.inputs import (
     HUMAN,
     BadInput,
@@ -108,16 +107,12 @@ def evaluate(
     show("\n\n".join([*parts, str(result), *map(str, filter(None, [result.slices]))]))
 
 
-def _queries(result: Evaluation[ByK]) -> Table:
+def _queries(result: Evaluation[ByK]) -> Record:
     """A row per query."""
-    ks, table = list(result.value), result.per_query
-    counts = {"documents": table.n_docs, "judged": table.n_judged, "relevant": table.n_relevant, "tied": table.tied}
+    names = {"n_docs": "documents", "n_judged": "judged", "n_relevant": "relevant", "tied": "tied"}
     rows = [
-        [
-            str(qid),
-            *("-" if math.isnan(value) else f"{value:.6f}" for value in table.ndcg[i].tolist()),
-            *(str(column[i]) for column in counts.values()),
-        ]
-        for i, qid in enumerate(table.qid.tolist())
+        {**query, **{f"ndcg{at_cutoff(v['k'])}": v["ndcg"] for v in query["values"]}} for query in result._queries()
     ]
-    return Table(["qid", *(f"ndcg{at_cutoff(k)}" for k in ks), *counts], rows)
+    columns = [Column("qid", "{qid}", "l")]
+    columns += [Column(name, f"{{{name}:.6f}}") for name in (f"ndcg{at_cutoff(k)}" for k in result.value)]
+    return Record(columns + [Column(heading, f"{{{name}}}") for name, heading in names.items()], rows)

@@ -10,7 +10,7 @@ import click
 
 from ndcg_ml._flavor.divergences import declared
 from ndcg_ml._flavor.text import switch_text
-from ndcg_ml._text.table import Table
+from ndcg_ml._text.record import Column, Record
 from ndcg_ml.cli.inputs import flavor_text, json_option
 from ndcg_ml.cli.output import print_json, show
 from ndcg_ml.flavor import PRESETS, Flavor
@@ -59,18 +59,17 @@ def _one_flavor(flavor: Flavor, mirror: Mirror | None, *, as_json: bool) -> None
     show(words)
 
 
-def _all_flavors() -> Table:
-    head = ("flavor", *_SWITCHES, "k", "library", "unusual")
+def _all_flavors() -> Record:
     rows = [
-        (
-            name,
-            *(_short(getattr(PRESETS[name], switch)) for switch in (*_SWITCHES, "k")),
-            mirror.library,
-            mirror.unusual,
-        )
+        {
+            "flavor": name,
+            **{switch: _short(getattr(PRESETS[name], switch)) for switch in (*_SWITCHES, "k")},
+            "library": mirror.library,
+            "unusual": mirror.unusual,
+        }
         for name, mirror in MIRRORS.items()
     ]
-    return Table(head, rows, "l" * len(head))
+    return Record([Column(name, f"{{{name}}}", "l") for name in rows[0]], rows)
 
 
 def _flavor_document(flavor: Flavor, mirror: Mirror | None) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,20 +124,13 @@ def _rows_of(a: Any, b: Any, weight: Any, group: Any) -> tuple[Any, Any, Any, ND
     scores, labels = b, a
     if hasattr(b, "get_label"):
         scores, labels, weight, group = a, b.get_label(), b.get_weight(), b.get_group()
-        if b not in _WHOLE:
-            _refuse_cut(b)
-            _WHOLE.add(b)
+        _refuse_cut(b)
     if group is None:
         raise ValueError(
             "NDCGEval needs the sizes of the queries, and this data set has none. Pass group= to lgb.Dataset, or "
             "group= and eval_group= to LGBMRanker.fit."
         )
     return scores, labels, weight, np.asarray(group)
-
-
-# Data sets that were checked for cut queries. They are compared by identity, because another data set may hold the same
-# labels in whole queries.
-_WHOLE: WeakSet[Any] = WeakSet()
 
 
 def _refuse_cut(part: Any) -> None:

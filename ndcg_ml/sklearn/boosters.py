@@ -12,7 +12,6 @@ from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.groups import Groups
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.prepared import prepare
-from ndcg_ml.sklearn.columns import take_rows
 
 __all__ = ["RowsByQuery", "fit", "fit_and_stop", "readable"]
 
@@ -44,7 +43,7 @@ class RowsByQuery:
         rows = np.repeat(layout.starts[queries], self.sizes) + at
         if layout.order is not None:
             rows = layout.order[rows]
-        self.X = readable(take_rows(X, rows))
+        self.X = readable(X.iloc[rows] if hasattr(X, "iloc") else X[rows])
         self.y: NDArray[Any] = y[rows]
         self.codes: NDArray[np.intp] = np.repeat(np.arange(self.sizes.size), self.sizes)
         self.weight: NDArray[np.float64] | None = None if weight is None else weight[queries]

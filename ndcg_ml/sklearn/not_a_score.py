@@ -41,7 +41,7 @@ class NotAScore:
 def refuse(error: Exception, *, of_the_estimator: bool = False) -> NotAScore:
     """Raise the error, or return it as a ``NotAScore`` if raising it would make the score nan.
 
-    With `of_the_estimator`, the error is raised if `error_score` is a number, which then replaces the score.
+    With `of_the_estimator`, the error is also raised if `error_score` is a number, which then replaces the score.
     """
     kind = "" if isinstance(error, (TypeError, ValueError)) else f"{type(error).__name__}: "
     message = f"an error of the NDCG scorer: {kind}{error}"

@@ -15,7 +15,7 @@ from ndcg_ml._data.queries import by_ids
 from ndcg_ml._stats.honest import HonestValue, honest_value
 from ndcg_ml._stats.means import Interval, Means, Seed, as_confidence, generator, minus, spread_of
 from ndcg_ml._stats.randomisation import exchange_tests
-from ndcg_ml._text.table import Table, pandas_frame
+from ndcg_ml._text.record import Column, Record
 from ndcg_ml.sklearn.query_store import KeptQueries
 from ndcg_ml.sklearn.scorer import NDCGScorer
 
@@ -135,26 +135,26 @@ class PairedSearch:
         chosen[sorted(each.row for each in self.candidates)] = honest.chosen
         return replace(honest, chosen=tuple(chosen.tolist()))
 
+    def _record(self) -> Record:
+        columns = (
+            Column("NDCG", "{value:.4f}", "l"),
+            Column("difference", "{difference:+.4f} +- {standard_error:.4f}", "l"),
+            Column("p", "{p_value:.4f}", "l"),
+            Column("p (Holm)", "{p_adjusted:.4f}", "l"),
+            Column("", "{params}", "l"),
+        )
+        names = ("row", "params", "value", "difference", "standard_error", "low", "high", "p_value", "p_adjusted")
+        values = ({**each._asdict(), "low": each.interval.low, "high": each.interval.high} for each in self.candidates)
+        return Record(columns, [{name: each[name] for name in names} for each in values])
+
     def to_frame(self) -> pd.DataFrame:
         """Return one row per candidate as a pandas DataFrame, with the interval as ``low`` and ``high``."""
-        rows = [{**each._asdict(), "low": each.interval.low, "high": each.interval.high} for each in self.candidates]
-        columns = ["row", "params", "value", "difference", "standard_error", "low", "high", "p_value", "p_adjusted"]
-        return pandas_frame("PairedSearch", rows)[columns]
+        return self._record().frame("PairedSearch")
 
     def __str__(self) -> str:
-        rows = [
-            (
-                f"{each.value:.4f}",
-                f"{each.difference:+.4f} +- {each.standard_error:.4f}",
-                f"{each.p_value:.4f}",
-                f"{each.p_adjusted:.4f}",
-                str(each.params),
-            )
-            for each in self.candidates
-        ]
         failed = f"; {len(self.failed)} failed and are left out" if self.failed else ""
-        table = Table(("NDCG", "difference", "p", "p (Holm)", ""), rows, "lllll")
-        return f"{len(self.candidates)} candidates on {self.n_queries} queries{failed}\n{table.text()}"
+        head = f"{len(self.candidates)} candidates on {self.n_queries} queries{failed}"
+        return f"{head}\n{self._record().text()}"
 
 
 def paired_search(

@@ -39,23 +39,6 @@ def test_missing_ids_of_a_splitter_name_where_they_came_from(ids):
         next(QueryKFold(2, qid=np.array(ids)).split(X))
 
 
-@pytest.mark.parametrize("group", [[7, 7, 7, 8], ["a", "a", "b", "b"], [1, 1, 1]])
-def test_a_validation_set_has_no_argument_qid(group):
-    pytest.importorskip("lightgbm")
-    from ndcg_ml.lightgbm import StopEarly
-
-    with pytest.raises(
-        (TypeError, ValueError), match=r"In validation set 0, group must .*pass the size of each"
-    ) as refused:
-        StopEarly("sklearn").fit((X, Y, group))
-    assert "qid=" not in str(refused.value)
-    with pytest.raises((TypeError, ValueError), match="In validation set 1") as refused:
-        StopEarly("sklearn").fit((X, Y, [4]), (X, Y, pd.Series([2, 2], index=["b", "a"])))
-    assert "qid=" not in str(refused.value)
-    with pytest.raises(TypeError, match=r"several sets as fit\(first, second\)"):
-        StopEarly("sklearn").fit([X, Y, [4]])
-
-
 def test_a_confidence_just_below_one_is_not_a_hundred_per_cent():
     rng = np.random.default_rng(0)
     found = evaluate(rng.integers(0, 3, (20, 5)), rng.normal(size=(20, 5)))

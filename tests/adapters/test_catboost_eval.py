@@ -149,7 +149,7 @@ def test_a_learn_set_that_catboost_reorders_is_minus_one_and_the_rest_exact(feat
     assert history(in_order, metric.name, "learn")[-1] == pytest.approx(
         ndcg_score(y, in_order.predict(train), qid=q, k=5), abs=1e-9
     )
-    with pytest.raises(CatBoostError, match=r"in another order.*are unknown.*learn=.*has_time=True"):
+    with pytest.raises(CatBoostError, match=r"not those of a bound data set.*learn=.*has_time=True"):
         fit(NDCGEval("sklearn@5", pools=[train, valid]), train, valid, **options)
 
 

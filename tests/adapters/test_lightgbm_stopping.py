@@ -89,14 +89,9 @@ def test_of_several_validation_sets_one_must_be_named_and_decides():
     assert rounds["valid_0"] != rounds["valid_1"]
     everything, log = train(StopEarly("sklearn", k=5, watch="mine", rounds=10), data, *sets, names=["mine", "other"])
     assert everything.best_iteration == rounds["valid_0"]
-    with pytest.raises(
-        ValueError, match=r"watch must name.*several; got None with 'valid_0', 'valid_1'.*watch='valid_0'"
-    ):
-        train(StopEarly("sklearn"), data, *sets)
-    with pytest.raises(ValueError, match="watch must name"):
-        ranker(stop).fit(X, y, group=group, **StopEarly("sklearn").fit(*sets))
-    with pytest.raises(ValueError, match="one of 'valid_0', 'valid_1'; got 'valid_2'"):
-        train(StopEarly("sklearn", watch="valid_2"), data, *sets)
+    for watch in (None, "valid_2"):
+        with pytest.raises(ValueError, match=rf"one of \['valid_0', 'valid_1'\].*got {watch!r}"):
+            train(StopEarly("sklearn", watch=watch), data, *sets)
 
 
 def test_the_training_set_is_not_one_that_decides():
@@ -106,11 +101,10 @@ def test_the_training_set_is_not_one_that_decides():
     with_others, log = train(stop, data, data, valid, names=["train", "valid"])
     assert list(log) == ["train", "valid"]
     assert with_others.best_iteration == alone.best_iteration < 140
-    with pytest.raises(ValueError, match="needs a validation set to stop on; got none, only the training set"):
-        train(stop, data, data)
-    with pytest.raises(ValueError, match=r"needs a validation set to stop on; got none\. Pass"):
-        train(stop, data)
-    with pytest.raises(ValueError, match="one of 'valid'; got 'train'"):
+    for sets in ([data], []):
+        with pytest.raises(ValueError, match=r"watch must name a validation set.*one of \[\].*got None\. Pass"):
+            train(stop, data, *sets)
+    with pytest.raises(ValueError, match=r"one of \['valid'\].*got 'train'"):
         train(StopEarly("sklearn", watch="train"), data, data, valid, names=["train", "valid"])
 
 
@@ -123,7 +117,7 @@ def test_built_in_metrics_do_not_decide_even_where_they_are_computed():
     assert with_others.best_iteration not in (best(log["valid_0"]["ndcg@1"]), best(log["valid_0"]["ndcg@2"]))
     arguments = {**stop.train(), "feval": NDCGEval("sklearn", k=7)}
     first = dataset(*make(12))
-    with pytest.raises(ValueError, match="'ndcg_sklearn@5' to be evaluated; it was not"):
+    with pytest.raises(ValueError, match=r"on which 'ndcg_sklearn@5' is evaluated, one of \[\]"):
         lgb.train({**PARAMS, **stop.params}, first, 5, valid_sets=[dataset(*make(13), reference=first)], **arguments)
 
 
@@ -170,9 +164,6 @@ def test_cross_validation_stops_on_the_aggregate():
             {**PARAMS, **stop.params}, dataset(*make(19, 60)), eval_train_metric=train_too, **arguments, **stop.train()
         )
         assert again["valid ndcg_sklearn@5-mean"] == history
-    stop = StopEarly("sklearn", watch="valid_0")
-    with pytest.raises(ValueError, match="one of 'valid'; got 'valid_0'"):
-        lgb.cv({**PARAMS, **stop.params}, dataset(*make(19, 60)), **arguments, **stop.train())
 
 
 def test_folds_that_cut_queries_are_refused_and_whole_ones_are_not():
@@ -204,7 +195,6 @@ def test_a_cut_is_seen_whatever_was_evaluated_before():
         assert ndcg(scores, whole)[0][1] == ndcg_score([1, 0], scores, group=[2])
         with pytest.raises(ValueError, match="cut 1 of the 3 queries"):
             ndcg(scores, cut)
-    assert len(ndcg._cache) == 1
     assert ndcg(np.arange(8.0), full)[0][1] == ndcg_score(y, np.arange(8.0), group=[2, 4, 2])
 
 
@@ -219,28 +209,15 @@ def test_a_subset_of_a_subset_is_checked_to_the_top():
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"rounds": 0}, ValueError, "rounds must be an integer >= 1; got 0"),
-        ({"watch": 1}, TypeError, "watch must be the name of a validation set.*'valid_1'"),
-    ],
-)
-def test_options_are_checked_when_it_is_made(options, error, message):
-    with pytest.raises(error, match=message):
-        StopEarly(**{"flavor": "sklearn", **options})
-
-
-@pytest.mark.parametrize(
     ("valid", "error", "message"),
     [
-        ([], ValueError, "needs a validation set to stop on; got none"),
-        ([[1, 2, 3]], TypeError, r"must be a tuple \(X, y, group\).*number 0 is of type list"),
+        ([], ValueError, "needs a validation set; got none"),
+        ([[1, 2, 3]], TypeError, r"must be a tuple \(X, y, group\).*number 0 is of type list.*fit\(first, second\)"),
         ([(1, 2)], TypeError, "number 0 has 2 parts"),
-        ([([[1], [2]], [0], [2])], ValueError, "y of validation set 0 must have one entry per row of X, 2; got 1"),
-        ([([[1], [2]], [0, 1], [2], [1.0])], ValueError, "sample_weight of validation set 0 .* 2; got 1"),
-        ([([[1], [2]], [0, 1], [3])], ValueError, "In validation set 0, group must sum to the number of rows, 2"),
     ],
 )
-def test_validation_sets_are_checked_before_training(valid, error, message):
+def test_arguments_are_checked_before_training(valid, error, message):
     with pytest.raises(error, match=message):
         StopEarly("sklearn").fit(*valid)
+    with pytest.raises(ValueError, match="rounds must be an integer >= 1; got 0"):
+        StopEarly("sklearn", rounds=0)

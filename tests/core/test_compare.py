@@ -149,7 +149,6 @@ def test_equal_systems_and_constant_differences():
     constant = by_scores(worst, best, y_true=np.tile([1, 0], (12, 1)))
     assert (constant.interval.low, constant.difference, constant.interval.high) == (constant.difference,) * 3
     assert (constant.effect_size, constant.queries_needed(0.1), constant.p_value) == (math.inf, 6, 2 / 2**12)
-    assert "inf" not in str(constant)
 
 
 def test_bad_input():

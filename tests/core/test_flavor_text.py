@@ -227,15 +227,6 @@ def test_the_type_of_what_is_no_name_is_said() -> None:
         Flavor.preset(3)  # type: ignore[arg-type]
 
 
-def test_only_the_maximal_ideal_limits_the_cut_off() -> None:
-    flavor = Flavor(ideal="max", max_grade=1)
-    assert cutoffs((10**8, None), flavor) == ((10**8, None), True)
-    with pytest.raises(ValueError, match=r"^k must be at most 100000000 under ideal='max', .*; got 100000001. Choose"):
-        cutoffs((3, 10**8 + 1, None), flavor)
-    assert cutoffs(10**12, Flavor()) == ((10**12,), False)
-    assert cutoffs(10**12, Flavor(ideal="local")) == ((10**12,), False)
-
-
 def test_there_is_no_negative_zero() -> None:
     assert repr(Flavor(gain=(-0.0, 1), max_grade=-0.0)) == "Flavor(gain=(0.0, 1.0), max_grade=0.0)"
     assert math.copysign(1, float(Flavor(empty=-0.0).empty)) == 1

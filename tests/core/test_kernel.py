@@ -31,7 +31,7 @@ SELECT, SORT = {"_SELECT_BELOW": 1e-9}, {"_SELECT_BELOW": 1e9}
 # Whole grades as bytes and a search by lanes, however short the lists are.
 WIDE = {"_WIDE": 0, "_LANES_PER_RANK": 1, "_SLOTS_PER_LANE": 1, "_PASSES_ONE_IN": 0}
 ONE_BLOCK = {"_SPREAD": 1e9, "_CHEAP_PADDING": 1 << 30}
-TINY_BLOCKS = {"_SPREAD": 1e9, "_BLOCK_SLOTS": 9, "_MANY_ROWS": 0}
+TINY_BLOCKS = {"_SPREAD": 1e9, "_BLOCK_SLOTS": 9}
 ONE_QUERY_A_BLOCK = {"_SPREAD": 1.0, "_CHEAP_PADDING": 0, "_BLOCK_SLOTS": 1}
 PATHS = {
     "select": SELECT,

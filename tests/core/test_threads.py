@@ -268,7 +268,7 @@ def test_ranking_in_an_exit_handler(before):
 
 
 FORK = """
-import os, signal, threading, warnings
+import os, signal, threading
 os.environ.pop("NDCG_ML_KERNEL", None)
 from ndcg_ml._kernel import choice
 begun, go_on = threading.Event(), threading.Event()
@@ -284,28 +284,24 @@ begun.wait(30)
 child = os.fork()
 if child == 0:
     signal.alarm(20)
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        assert choice.compiled_rank("auto", 1) is None and not seen
-        assert choice.compiled_rank("compiled", 1) is None
-        assert [each.category for each in seen] == [RuntimeWarning], seen
-        assert "forked while another thread compiled" in choice.kernel_in_use()
-    os._exit(0)
+    assert choice.compiled_rank("auto", 1) is None
+    try:
+        choice.compiled_rank("compiled", 1)
+    except ImportError as error:
+        assert "forked while another thread compiled" in str(error)
+        os._exit(0)
 status = os.waitpid(child, 0)[1]
 go_on.set()
 other.join()
-assert choice._State.failure == "it is a test" and not choice._State.cut_off
-child = os.fork()  # after it, a child has what the parent has
-if child == 0:
-    os._exit(choice._State.cut_off)
-print(status, os.waitpid(child, 0)[1])
+assert choice._State.failure == "it is a test"
+print(status)
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_fork_while_another_thread_compiles():
     run = subprocess.run([sys.executable, "-W", "ignore", "-c", FORK], capture_output=True, text=True, timeout=90)
-    assert run.stdout == "0 0\n", (run.stdout, run.stderr)
+    assert run.stdout == "0\n", (run.stdout, run.stderr)
 
 
 def test_a_number_of_threads_that_is_no_decimal_number(monkeypatch):
@@ -317,5 +313,5 @@ def test_a_number_of_threads_that_is_no_decimal_number(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2,1")
     assert threads_module.thread_count(None, 1 << 30) == 2
     monkeypatch.setenv("NDCG_ML_THREADS", "²")
-    with pytest.raises(ValueError, match=r"NDCG_ML_THREADS must be an integer >= 1.*got '²'"):
+    with pytest.raises(ValueError, match=r"NDCG_ML_THREADS must be an integer >= 1; got '²'"):
         threads_module.thread_count(None, 1 << 30)

@@ -100,7 +100,7 @@ def test_indexes_that_differ_are_refused(call):
 
 
 def test_sizes_that_are_indexed_by_query_are_refused():
-    with pytest.raises(ValueError, match=r"group has an index"):
+    with pytest.raises(ValueError, match=r"group of validation set 0 has an index"):
         validation(group=pd.Series([30, 30], index=["b", "a"]))
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strategies import examples
 
 from ndcg_ml._one_line import visible
-from ndcg_ml._text.table import Table
+from ndcg_ml._text.record import Column, Record
 
 HOSTILE = [
     "a|b",
@@ -47,7 +47,11 @@ def tidy(cell: str) -> str:
 @examples(200)
 @given(st.lists(st.tuples(CELLS, CELLS), max_size=3), CELLS)
 def test_a_cell_says_what_it_said(rows: list[tuple[str, str]], caption: str) -> None:
-    table = Table(["name", "n"], rows, caption=caption)
+    table = Record(
+        [Column("name", "{name}", "l"), Column("n", "{n}")],
+        [{"name": name, "n": n} for name, n in rows],
+        caption=caption,
+    )
     cells = [["name", "n"], *map(list, rows)]
 
     lines = table.text().split("\n")
@@ -66,21 +70,52 @@ def test_a_cell_says_what_it_said(rows: list[tuple[str, str]], caption: str) -> 
     assert {tag for tag, _ in rendered.tags} <= {"table", "thead", "tbody", "tr", "th", "td", "p"}
 
 
+COLUMNS = (Column("name", "{name}", "l"), Column("n", "{n}"), Column("word", "{word}", "l"))
+
+
+def rows(*rows: tuple[str, ...]) -> list[dict[str, str]]:
+    return [dict(zip(("name", "n", "word"), row, strict=True)) for row in rows]
+
+
 def test_text_is_aligned_as_it_is_seen() -> None:
-    table = Table(["name", "n", "word"], [["日本", "1", "x"], ["e\u0301", "-10", "longer"]], "lrl", caption="below")
+    table = Record(COLUMNS, rows(("日本", "1", "x"), ("e\u0301", "-10", "longer")), caption="below")
     assert table.text() == "name    n  word\n日本    1  x\ne\u0301     -10  longer\nbelow"
 
 
 def test_html_has_sides_marks_and_a_caption() -> None:
-    table = Table(["a", "b", "c"], [["1", "<2>", ""], ["3", "4", ""]], "ll", marked={1}, caption="c & d")
+    table = Record(COLUMNS, rows(("1", "<2>", ""), ("3", "4", "")), marked={1}, caption="c & d")
     page = table.html()
-    assert Page(page).tables[0] == [["a", "b", "c"], ["1", "<2>", ""], ["3", "4", ""]]
+    assert Page(page).tables[0] == [["name", "n", "word"], ["1", "<2>", ""], ["3", "4", ""]]
     assert "c &amp; d</caption>" in page
     assert [line.count("background") for line in page.split("\n") if line.startswith("<tr><td")] == [0, 3]
-    assert re.findall(r"text-align:(\w+)", Table(["a", "b", "c"], [], "ll").html()) == ["left", "left", "right"]
-    assert "<caption" not in Table(["a"], [["1"]]).html()
+    assert re.findall(r"text-align:(\w+)", Record(COLUMNS, []).html()) == ["left", "right", "left"]
+    assert "<caption" not in Record(COLUMNS, []).html()
 
 
 def test_markdown_states_the_caption() -> None:
-    table = Table(["a", "b"], [["x_1", "<0.1"]], caption="5 %")
-    assert table.markdown() == "| a | b |\n| --- | --: |\n| x_1 | <0.1 |\n\n5 %\n"
+    table = Record(COLUMNS[:2], rows(("x_1", "<0.1", "")), caption="5 %")
+    assert table.markdown() == "| name | n |\n| --- | --: |\n| x_1 | <0.1 |\n\n5 %\n"
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        ("{low:+.{digits}f} to {high:+.{digits}f}", "-0.12 to +0.50"),
+        ("{tiny:.{digits}p}, {high:.{digits}p}", "<0.01, 0.50"),
+        ("NDCG{k:@}, NDCG{no_cutoff:@}", "NDCG@10, NDCG"),
+        ("{low:.1f} to {unknown:.1f}", "-"),
+        ("{nan:.1f}", "-"),
+        ("{absent}", "-"),
+    ],
+)
+def test_values_are_formatted_or_unknown(cell: str, text: str) -> None:
+    row = {
+        "low": -0.123,
+        "high": 0.5,
+        "tiny": 1e-9,
+        "k": 10,
+        "no_cutoff": None,
+        "unknown": None,
+        "not_finite": float("nan"),
+    }
+    assert Record([Column("", cell)], [row], digits=2).cells()[1] == [text]
