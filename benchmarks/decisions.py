@@ -1,4 +1,4 @@
-"""Whether verdicts, intervals and honest values keep their promises: ``python -m benchmarks.decisions``.
+"""Coverage and error rates of verdicts, intervals and corrected scores: ``python -m benchmarks.decisions``.
 
 Queries are drawn from populations whose truth is known, and it is counted how often a statement about them is right.
 Each cell is saved when it is done, so that the run can be stopped and taken up again; ``--samples N`` and names of
@@ -342,15 +342,15 @@ ANY = (-math.inf, math.inf)
 def cells() -> list[Cell]:
     """All promises."""
     found = [
-        Cell(f"all intervals of {k} systems cover, {n} queries", (94, 96.5), all_cover(k, n))
+        Cell(f"simultaneous coverage, {k} systems, {n} queries", (94, 96.5), all_cover(k, n))
         for k in (3, 5, 10)
         for n in (50, 200)
     ]
     found += [
-        Cell("equal systems told apart: 3 of 3, 50 queries", (0, 6), false_alarm(3, 3, 50)),
-        Cell("equal systems told apart: 3 of 5, 50 queries", (0, 6), false_alarm(5, 3, 50)),
-        Cell("equal systems told apart: 5 of 10, 50 queries", (0, 6), false_alarm(10, 5, 50)),
-        Cell("equal systems told apart: 5 of 5 with the baseline, 50 queries", (0, 6), false_alarm(5, 5, 50, True)),
+        Cell("type I error, 3 equal of 3 systems, 50 queries", (0, 6), false_alarm(3, 3, 50)),
+        Cell("type I error, 3 equal of 5 systems, 50 queries", (0, 6), false_alarm(5, 3, 50)),
+        Cell("type I error, 5 equal of 10 systems, 50 queries", (0, 6), false_alarm(10, 5, 50)),
+        Cell("type I error, 5 equal of 5 systems with a baseline, 50 queries", (0, 6), false_alarm(5, 5, 50, True)),
         Cell("power with max-T, 4 systems, 100 queries", ANY, power(4, 100)),
         Cell("t = 25 found among 100 systems", (100, 100), found_among_many, most=40),
         Cell("verdict, interval and p contradict each other, 4 systems, 12 queries", (0, 0), contradiction(4, 12)),
@@ -358,33 +358,37 @@ def cells() -> list[Cell]:
         Cell("false 'not worse' at the margin, 50 queries", (0, 5.5), not_worse_at_the_margin(50)),
         Cell("false 'not worse' at the margin, 200 queries", (0, 5.5), not_worse_at_the_margin(200)),
     ]
-    found += [Cell(f"interval of a difference (test) covers, {n} queries", (94, 96.5), covers(n)) for n in (20, 50)]
+    found += [Cell(f"coverage, interval of a difference, {n} queries", (94, 96.5), covers(n)) for n in (20, 50)]
     found += [
-        Cell("power of as many queries as a pilot of 50 asks for", (76, 84), planned(50)),
-        Cell("power at the smallest detectable difference, 50 queries", (76, 84), detectable(50)),
-        Cell("equal systems told apart, 20 users", (4, 7), clustered(20, True)),
-        Cell("equal systems told apart, 50 users", (4, 7), clustered(50, True)),
-        Cell("equal systems told apart, 50 users, without cluster=", ANY, clustered(50, False)),
-        Cell("robust t interval of a value misses, 20 users", (4, 7), clustered_interval(20)),
-        Cell("robust t interval of a value misses, 50 users", (4, 7), clustered_interval(50)),
-        Cell("equal systems told apart, 5 seeds that differ by .05, 50 queries", (0, 7), seeds(5, 50, 0.05)),
-        Cell("equal systems told apart, 5 seeds that do not differ, 50 queries", (0, 7), seeds(5, 50, 0.0)),
+        Cell("power with the number of queries that a pilot of 50 suggests", (76, 84), planned(50)),
+        Cell("power at the minimum detectable difference, 50 queries", (76, 84), detectable(50)),
+        Cell("type I error with cluster=, 20 users", (4, 7), clustered(20, True)),
+        Cell("type I error with cluster=, 50 users", (4, 7), clustered(50, True)),
+        Cell("type I error without cluster=, 50 users", ANY, clustered(50, False)),
+        Cell("miss rate, robust t interval of a value, 20 users", (4, 7), clustered_interval(20)),
+        Cell("miss rate, robust t interval of a value, 50 users", (4, 7), clustered_interval(50)),
+        Cell("type I error, 5 seeds that differ by .05, 50 queries", (0, 7), seeds(5, 50, 0.05)),
+        Cell("type I error, 5 seeds that do not differ, 50 queries", (0, 7), seeds(5, 50, 0.0)),
     ]
     found += [
-        Cell(f"bounded interval covers, {100 * s:.0f} % ones, else {rest}, {n} queries", (94, 100), bounded(s, rest, n))
+        Cell(
+            f"coverage, bounded interval, {100 * s:.0f} % ones, rest {rest}, {n} queries",
+            (94, 100),
+            bounded(s, rest, n),
+        )
         for s in (0.8, 0.93, 0.98)
-        for rest in ("0", "anything")
+        for rest in ("0", "uniform")
         for n in (10, 20, 50, 200)
     ]
     found += [
         Cell(
-            f"bounded width over BCa's, {100 * s:.0f} % ones, else {rest}, 50 queries",
+            f"bounded width over BCa's, {100 * s:.0f} % ones, rest {rest}, 50 queries",
             (0, 1.3),
             bounded_width(s, rest, 50),
             False,
         )
         for s in (0.8, 0.93)
-        for rest in ("0", "anything")
+        for rest in ("0", "uniform")
     ]
     for k, n in ((20, 20), (20, 50), (100, 20), (100, 50), (20, 200)):
         near = 0.008 if n == 20 else 0.005
@@ -392,8 +396,8 @@ def cells() -> list[Cell]:
             size = f"{k} candidates, {n} queries{words}"
             found += [
                 Cell(f"bias of the best score, {size}", ANY, searched("best score", k, n, apart), False),
-                Cell(f"bias of the honest value, {size}", (-near, near), searched("bias", k, n, apart), False),
-                Cell(f"honest interval covers, {size}", (94, 100), searched("covers", k, n, apart)),
+                Cell(f"bias of the corrected score, {size}", (-near, near), searched("bias", k, n, apart), False),
+                Cell(f"coverage, interval of the corrected score, {size}", (94, 100), searched("covers", k, n, apart)),
             ]
     return found
 
@@ -417,7 +421,7 @@ def measured(cell: Cell, samples: int) -> dict[str, Any]:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Targets beside results."""
+    """The table of targets and results."""
     lines = ["| what | target | result | samples |", "|---|--:|--:|--:|"]
     for row in rows:
         digits, unit = (1, " %") if row["per_cent"] else (3, "")

@@ -97,7 +97,7 @@ def second_table() -> str:
         lines.append(f"| {name} | {gain} | {flavor.ties} | {empty} | {row} |")
     spread = [[values[name][model] for name in WELL_KNOWN] for model in models]
     lines.append(f"| **largest - smallest** | | | | {' | '.join(f'**{max(v) - min(v):.4f}**' for v in spread)} |")
-    note = '"No model" gives every document the same score, so that the tie rule alone decides.\n'
+    note = '"No model" gives every document the same score, so only the tie-breaking rule matters.\n'
     return "\n".join(lines) + "\n\n" + note
 
 
@@ -134,16 +134,17 @@ def test_the_code_prints_what_the_page_says(capsys):
     for block in blocks:
         exec(compile(block, PAGE.name, "exec"), {})
         printed.append(capsys.readouterr().out)
+    identified, first, claims = printed
     recorded_of = {preset: was_recorded(library, variant) for library, variant, preset in ROWS}
-    for preset, value in map(str.split, printed[0].splitlines()):
+    for preset, value in map(str.split, first.splitlines()):
         assert float(value) == pytest.approx(recorded_of[preset], abs=1e-6)
-    facts = printed[1].split()
+    facts = claims.split()
     assert facts == ["linear", "0.6697", "exponential", "0.659", "jarvelin", "1.0", "log2", "0.6309", "1.0"]
     for fact in ("0.6697", "0.6590", "0.6309"):
         assert fact in text
-    assert "0.7780: 1 match with a preset" in printed[2]
-    assert "\n  lightgbm@10 " in printed[2]
-    assert printed[2].endswith("\ntrec_eval\n")
+    assert "0.7780: 1 match with a preset" in identified
+    assert "\n  lightgbm@10 " in identified
+    assert identified.endswith("\ntrec_eval\n")
 
 
 if __name__ == "__main__" and "--write" in sys.argv:
