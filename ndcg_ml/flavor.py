@@ -37,7 +37,7 @@ Ideal: TypeAlias = Literal["global", "recall", "local", "max", "given"]
 Ties: TypeAlias = Literal["average", "first", "last", "best", "worst", "docid", "docid_ascending"]
 Empty: TypeAlias = float | Literal["skip", "raise"]
 
-# The words that each switch accepts.
+# The strings that each switch accepts.
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "gain": get_args(NamedGain),
     "off_table": ("raise", "zero"),
@@ -53,7 +53,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "score_dtype": ("float64", "float32"),
     "duplicates": ("raise", "first", "count"),
 }
-# The switches that accept nothing else.
+# The switches that accept only these strings.
 _WORDED = tuple(name for name in _CHOICES if name not in ("gain", "discount", "empty"))
 
 
@@ -63,8 +63,8 @@ class Flavor:
 
         NDCG@k = DCG@k / IDCG@k,  DCG@k = sum over documents d of gain(y_d) w_d
 
-    where w_d is the expected discount of document *d*: D(rank) if its score is unique, and otherwise the value that the
-    tie-breaking rule gives; D(r) = 0 for r > k.
+    where w_d is the expected discount of document *d*: D(rank) if its score is unique, otherwise what the tie-breaking
+    rule gives; D(r) = 0 for r > k.
 
     A flavor is immutable, hashable, picklable and compared by value. ``str(flavor)`` is one line without
     spaces, which ``Flavor.parse`` reads.
@@ -570,7 +570,7 @@ class Flavor:
         return catboost_params(self, evaluate)
 
 
-# -- the fields that are more than a word or a number ---------------------------------------------------------------
+# -- checks of gain and empty ----------------------------------------------------------------------------------------
 
 
 def _check_gain(value: object) -> Gain:
@@ -623,7 +623,7 @@ def _check_names(switches: Iterable[str]) -> None:
             )
 
 
-# Largest number of switches that may differ from a preset in a name made from it.
+# Short names state at most this many differences from a preset.
 _FEW_CHANGES = 2
 _DEFAULT = Flavor()
 

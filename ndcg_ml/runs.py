@@ -15,7 +15,7 @@ from ndcg_ml._checks import TIES_BY_ID, ByK, KSpec, OneK, cutoffs, one_of
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.frames import ColumnNames, column_names, is_frame, library_of
 from ndcg_ml._data.groups import ranges, starts_of
-from ndcg_ml._data.queries import DocumentNames, Queries, group_by_sizes, repeats_of
+from ndcg_ml._data.queries import DocumentNames, Queries, find_repeats, group_by_sizes
 from ndcg_ml._files.byte_ids import Names, earlier
 from ndcg_ml._files.byte_ids import digests as judgement_digests
 from ndcg_ml._files.run_rows import Ids, RunLike, RunRows, Topics, read_rows
@@ -470,7 +470,7 @@ class AlignedRun:
     def queries(self) -> Queries:
         """The same, without the scores, as ``Prepared`` takes it."""
         groups = replace(group_by_sizes(self.group, self.y_true.size), ids=self.qid)
-        repeats = repeats_of(self.doc_id, groups, self.doc_id) if self.repeated else None
+        repeats = find_repeats(self.doc_id, groups, self.doc_id) if self.repeated else None
         return Queries(
             self.y_true,
             groups,

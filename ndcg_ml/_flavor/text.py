@@ -1,4 +1,4 @@
-"""Write and read the one-line text of a flavor, and describe the flavor in words."""
+"""Write and read the one-line text of a flavor, and describe a flavor in words."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def write(values: Mapping[str, object], defaults: Mapping[str, object]) -> str:
     return f"ndcg{'' if k is None else f'@{k}'}[{switches}]"
 
 
-def read(text: object, presets: Iterable[str], fields: Collection[str]) -> tuple[str, dict[str, object]]:
+def read(text: object, presets: Collection[str], fields: Collection[str]) -> tuple[str, dict[str, object]]:
     """Return the name that a text starts with (``ndcg`` or a preset's) and the fields that it changes."""
     if not isinstance(text, str):
         raise TypeError(f"text must be a str such as {_SHAPE}; got {shown(text)} of type {type(text).__name__}.")

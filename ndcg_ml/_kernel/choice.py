@@ -1,4 +1,4 @@
-"""The choice of the kernel of a call. Results are bitwise identical, so only the time depends on it."""
+"""Choose the NumPy or the compiled kernel for a call. Their results are bitwise identical; only the time differs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FORKED = (
 )
 _INSTALL = "Install it with: pip install 'ndcg_ml[fast]'"
 
-# The NumPy kernel needs about as long for this many slots as it takes to load Numba and compile.
+# Ranking this many slots with the NumPy kernel takes about as long as loading Numba and compiling.
 _WORTH_COMPILING = 1 << 26
 
 
@@ -36,17 +36,17 @@ class _State:
     rank: Rank | None = None
     failure: str | None = None
     slots: int = 0
-    """Ranked by the NumPy kernel while the compiled one could have been."""
+    """Number of slots ranked by the NumPy kernel while Numba was installed."""
     loading = threading.Lock()
 
 
 def chosen_kernel(kernel: object) -> str:
-    """The word that was asked for; for "auto" the variable NDCG_ML_KERNEL, if it is not empty.
+    """Return the requested kernel; for "auto", the environment variable NDCG_ML_KERNEL unless it is empty.
 
     Raises
     ------
     TypeError, ValueError
-        It is none of the three words.
+        It is not one of the three names.
     """
     one_of(kernel, "kernel", KERNELS)
     named = os.environ.get("NDCG_ML_KERNEL")
@@ -98,7 +98,7 @@ def compiled_rank(kernel: str, n_slots: int) -> Rank | None:
 
 
 def kernel_in_use() -> str:
-    """Which kernel a call would use now, and why."""
+    """Return the kernel that a call would use now, and why."""
     kernel = chosen_kernel("auto")
     if kernel == "numpy":
         return "numpy (NDCG_ML_KERNEL=numpy)"
@@ -118,7 +118,7 @@ def _numba_is_installed() -> bool:
 
 
 def _loaded() -> tuple[Rank | None, str | None]:
-    """The compiled kernel, or why there is none."""
+    """Load the compiled kernel. Return it and None, or None and the reason."""
     if not _numba_is_installed():
         return None, f"Numba is not installed. {_INSTALL}"
     try:
@@ -129,22 +129,18 @@ def _loaded() -> tuple[Rank | None, str | None]:
             oldest = ".".join(map(str, OLDEST_NUMBA))
             return None, f"Numba {numba.__version__} is older than {oldest}. {_INSTALL}"
         if numba.config.DISABLE_JIT:
-            return None, "NUMBA_DISABLE_JIT is set, under which Numba does not compile"
+            return None, "NUMBA_DISABLE_JIT is set, so Numba does not compile"
         from ndcg_ml._kernel.compiled_kernel import rank
 
-        if not _is_right(rank):
+        if not _gives_known_dcg(rank):
             return None, f"Numba {numba.__version__} compiles it to wrong numbers"
     except Exception as error:  # an installation may be broken in any way
         return None, f"Numba is installed but does not work ({type(error).__name__}: {shown_text(str(error))})"
     return rank, None
 
 
-def _is_right(rank: Rank) -> bool:
-    """Whether it ranks two queries of known DCG.
-
-    A short one has gains 1, 2, 4 and 8, of which the first two are tied at rank 2; a long one has gains that rise with
-    the scores.
-    """
+def _gives_known_dcg(rank: Rank) -> bool:
+    """Whether the kernel gives the known DCG of a short query with a tie at rank 2, and of a long query."""
     starts, sizes, cuts = np.array([0, 4]), np.array([4, 40]), np.array([2])
     scores = np.concatenate([[2.0, 2.0, -np.inf, 3.0], np.arange(40.0)])
     gains = np.concatenate([[1.0, 2.0, 4.0, 8.0], np.arange(40.0)])
