@@ -1,4 +1,4 @@
-"""docs/deciding.md is true: its code runs and prints what it shows, and its figures are what was measured."""
+"""The code of docs/deciding.md prints what the page shows, and its figures are those of the records."""
 
 from __future__ import annotations
 
