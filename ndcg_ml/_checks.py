@@ -49,7 +49,7 @@ _ELSEWHERE = {
 # -- words ----------------------------------------------------------------------------------------------------------
 
 
-def listed(names: Iterable[object]) -> str:
+def quote(names: Iterable[object]) -> str:
     """The names, quoted, for a message."""
     return ", ".join(repr(name) for name in names)
 
@@ -78,7 +78,7 @@ def one_of(value: object, name: str, allowed: Sequence[str], alternative: str = 
         return
     kind = ValueError if isinstance(value, str) else TypeError
     also = f", {alternative}" if alternative else ""
-    raise kind(f"{name} must be one of {listed(allowed)}{also}; got {shown(value)}.{did_you_mean(value, allowed)}")
+    raise kind(f"{name} must be one of {quote(allowed)}{also}; got {shown(value)}.{did_you_mean(value, allowed)}")
 
 
 def true_or_false(value: object, name: str) -> bool:
@@ -189,21 +189,21 @@ TIES_BY_ID = ("docid", "docid_ascending")
 """The tie rules that need document ids."""
 
 
-def refuse_docid(flavor: Flavor, who: str, because: str) -> None:
-    """Refuse a tie-breaking rule by document id if there are no ids; `because` says why."""
+def refuse_docid(flavor: Flavor, caller: str, because: str) -> None:
+    """Refuse a tie-breaking rule by document id for a caller without ids; `because` explains why it has none."""
     if flavor.ties in TIES_BY_ID:
         raise ValueError(
-            f"{who} does not support ties={flavor.ties!r} because {because}. Choose another rule: "
-            "flavor.replace(ties='average')."
+            f"{caller} does not support ties={flavor.ties!r} because {because}. "
+            f"Use flavor={flavor.replace(ties='average').short_text!r}."
         )
 
 
 def without_doc_ids(flavor: Flavor) -> str:
-    """The message where a tie rule by document id was asked for and no ids were passed."""
+    """Return the message for a tie-breaking rule by document id without ids."""
     order = "descending" if flavor.ties == "docid" else "ascending"
     return (
         f"doc_id must be given under ties={flavor.ties!r}, which orders tied documents by {order} id; got None. Pass "
-        "doc_id= (one id per document), or choose another rule, such as ties='average'."
+        f"doc_id= (one id per document), or use flavor={flavor.replace(ties='average').short_text!r}."
     )
 
 

@@ -20,7 +20,7 @@ from ndcg_ml._boosting import (
 from ndcg_ml._checks import KSpec
 from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.pandas_index import same_rows
-from ndcg_ml._data.queries import by_ids, mean_row_weight, real_array
+from ndcg_ml._data.queries import group_by_ids, mean_row_weight, real_array
 from ndcg_ml._kernel.cache import Cache
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.prepared import Prepared, prepare
@@ -215,7 +215,7 @@ def _bound(entry: Any, what: str) -> _Bound:
     labels = real_array(labels, f"the labels of {what}")
     if labels.ndim != 1:
         raise ValueError(f"{what} must have one label per row; got labels of shape {labels.shape}.")
-    groups = by_ids(qid, labels.size)
+    groups = group_by_ids(qid, labels.size)
     if groups.order is not None:
         raise ValueError(f"{what} must have contiguous queries, as CatBoost requires. Sort the rows by query.")
     return _Bound(labels.astype(np.float32), groups.sizes, what)

@@ -14,9 +14,9 @@ from ndcg_ml._checks import (
     did_you_mean,
     finite_number,
     is_vector,
-    listed,
     one_of,
     optional_whole_number,
+    quote,
     unknown_preset,
 )
 from ndcg_ml._flavor import text as flavor_text
@@ -175,7 +175,8 @@ class Flavor:
         """Refuse a preset's name and unknown switches, which a dataclass refuses without advice."""
         if args:
             raise TypeError(
-                f"Flavor takes switches by keyword; got {shown(args[0])}. Use Flavor.preset({shown(args[0])})."
+                f"Flavor takes switches by keyword, such as gain='exponential'; got {shown(args[0])}. "
+                "Use Flavor.preset(name) for a preset, or Flavor.parse(text)."
             )
         _check_names(switches)
         return object.__new__(cls)
@@ -585,7 +586,7 @@ def _check_gain(value: object) -> Gain:
             raise ValueError("Flavor.gain as a table must hold a gain for grade 0 at least; got an empty table.")
         return table
     raise TypeError(
-        f"Flavor.gain must be one of {listed(_CHOICES['gain'])}, a table (a tuple of gains indexed by integer grade) "
+        f"Flavor.gain must be one of {quote(_CHOICES['gain'])}, a table (a tuple of gains indexed by integer grade) "
         f"or a callable of one grade; got {shown(value)} of type {type(value).__name__}."
     )
 
@@ -618,7 +619,7 @@ def _check_names(switches: Iterable[str]) -> None:
     for name in switches:
         if name not in names:
             raise TypeError(
-                f"{shown(name)} is not a field of Flavor; the fields are {listed(names)}.{did_you_mean(name, names)}"
+                f"{shown(name)} is not a field of Flavor; the fields are {quote(names)}.{did_you_mean(name, names)}"
             )
 
 

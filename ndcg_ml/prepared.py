@@ -18,7 +18,7 @@ from ndcg_ml._kernel.choice import chosen_kernel, compiled_rank
 from ndcg_ml._kernel.compiled_call import CompiledQueries
 from ndcg_ml._kernel.gains import discounts, grade
 from ndcg_ml._kernel.grade_codes import Coded
-from ndcg_ml._kernel.repeats import CreditedOnce, credited, refuse_repeats
+from ndcg_ml._kernel.repeats import CreditedOnce, credit_repeats, refuse_repeats
 from ndcg_ml._kernel.threads import thread_count
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml.flavor import Flavor, as_flavor
@@ -127,7 +127,7 @@ class Prepared(Generic[V]):
         refuse_repeats(flavor, queries)
         graded = grade(flavor, queries.labels, queries.groups, queries.retrieved)
         if queries.given_order is not None:
-            graded = replace(graded, judged=graded.judged.arranged(queries.given_order))
+            graded = replace(graded, judged=graded.judged.sort_rows(queries.given_order))
         self.n_docs: int = int(graded.ranked.sizes.sum())
         longest = int(graded.documents.sizes.max())
         if flavor.ideal == "max":
@@ -136,10 +136,10 @@ class Prepared(Generic[V]):
         if None not in cuts:  # no rank beyond these is ever looked at, and a catalogue has a hundred thousand
             longest = min(longest, max(cut for cut in (*cuts, flavor.recall_depth or 1) if cut is not None))
         self._discounts = discounts(flavor, longest)
-        self._layout = numpy_kernel.in_tie_order(graded.ranked, flavor, graded.row_gains, queries.doc_id)
+        self._layout = numpy_kernel.order_ties(graded.ranked, flavor, graded.row_gains, queries.doc_id)
         self._once: CreditedOnce | None = None
         if queries.repeats is not None:
-            graded, self._once = credited(flavor, graded, self._layout, queries.repeats)
+            graded, self._once = credit_repeats(flavor, graded, self._layout, queries.repeats)
         self._graded = graded
         self._ideal = self._best()
 
@@ -212,7 +212,7 @@ class Prepared(Generic[V]):
 
     @cached_property
     def _blocks(self) -> list[numpy_kernel.Filled]:
-        return numpy_kernel.fill(self._layout, self._graded.row_gains)
+        return numpy_kernel.fill_blocks(self._layout, self._graded.row_gains)
 
     @cached_property
     def _ranking(self) -> CompiledQueries:
@@ -251,7 +251,7 @@ class Prepared(Generic[V]):
         flavor, ks, lengths = self.flavor, self.ks, self._graded.ranked.sizes
         if self._once is not None:
             self._refuse_nan(scores)
-            scores = self._once.exchanged(scores)
+            scores = self._once.exchange_scores(scores)
         rank = compiled_rank(self._kernel, scores.size)
         sums = rank and self._ranking.totals(rank, scores, thread_count(self._threads, scores.size))
         if sums is None:
@@ -272,7 +272,7 @@ class Prepared(Generic[V]):
         average = flavor.ties == "average"
         dcg = np.zeros((lengths.size, len(ks)))
         ideal = np.zeros_like(dcg) if self._ideal is None else None
-        for block, gains, ranked in numpy_kernel.gathered(self._blocks, scores):
+        for block, gains, ranked in numpy_kernel.add_scores(self._blocks, scores):
             depth = numpy_kernel.depth(ks, block.shape[1])
             at_rank = numpy_kernel.expected_gains(ranked, gains, depth, average)
             dcg[block.queries] = numpy_kernel.dcg(at_rank, self._discounts, ks)

@@ -89,24 +89,24 @@ class Groups:
         """The caller's rows, query by query."""
         return np.arange(self.n_rows) if self.order is None else self.order
 
-    def listed(self, values: NDArray[Any]) -> NDArray[Any]:
+    def arrange(self, values: NDArray[Any]) -> NDArray[Any]:
         """Arrange one value per row query by query."""
         return values if self.order is None else values[self.order]
 
     def keep(self, flags: NDArray[np.bool_]) -> Groups:
         """The same queries with only the flagged rows; `flags` has one entry for each of the caller's rows."""
-        listed = self.listed(flags)
+        listed = self.arrange(flags)
         order = np.flatnonzero(listed) if self.order is None else self.order[listed]
         sizes = np.bincount(self.codes()[listed], minlength=self.n_queries)
         return Groups(sizes=sizes, starts=starts_of(sizes), order=order, n_rows=self.n_rows, ids=self.ids)
 
-    def arranged(self, key: NDArray[Any]) -> Groups:
+    def sort_rows(self, key: NDArray[Any]) -> Groups:
         """The same queries with their rows sorted by a key (one per row of the caller), equal keys in input order."""
         order = self.rows()
         order = order[np.lexsort((key[order], self.codes()))]
         return Groups(sizes=self.sizes, starts=self.starts, order=order, n_rows=self.n_rows, ids=self.ids)
 
-    def reversed(self) -> Groups:
+    def reverse_rows(self) -> Groups:
         """The same queries with the rows of each in the opposite order."""
         at = np.repeat(2 * self.starts + self.sizes - 1, self.sizes)
         at -= np.arange(at.size)
@@ -115,7 +115,7 @@ class Groups:
 
     def per_query(self, ufunc: np.ufunc, values: NDArray[Any], start: float) -> NDArray[Any]:
         """Reduce the values of each query's rows with a ufunc; `start` is the result for a query without rows."""
-        listed = self.listed(values)
+        listed = self.arrange(values)
         out = np.full(self.n_queries, start, dtype=np.float64)
         filled = np.flatnonzero(self.sizes)
         if filled.size:

@@ -93,7 +93,7 @@ def no_labels(value: Any, name: str, fix: str) -> None:
     )
 
 
-def by_id(value: Any, name: str, ids: NDArray[Any]) -> Any:
+def align_by_id(value: Any, name: str, ids: NDArray[Any]) -> Any:
     """Return the entry of each query by its id in an index or among keys; a value without either is returned unchanged.
 
     Parameters

@@ -16,7 +16,7 @@ from ndcg_ml._checks import axis_too_many, refuse_column, warn_of_lists_of_one
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.groups import Groups, ranges, starts_of
 from ndcg_ml._data.lazy_frames import refuse_lazy
-from ndcg_ml._data.pandas_index import Axes, by_id, no_labels, same_rows
+from ndcg_ml._data.pandas_index import Axes, align_by_id, no_labels, same_rows
 from ndcg_ml._one_line import shown, shown_text
 
 Weights: TypeAlias = "ArrayLike | Mapping[Any, float]"
@@ -42,7 +42,7 @@ class Repeats:
 class DocumentNames(Protocol):
     """The ids of documents as they were passed."""
 
-    def of(self, rows: IntArray) -> list[Any]:
+    def at(self, rows: IntArray) -> list[Any]:
         """Return the ids of these rows."""
 
 
@@ -52,7 +52,7 @@ class NamesInArray:
 
     ids: NDArray[Any]
 
-    def of(self, rows: IntArray) -> list[Any]:
+    def at(self, rows: IntArray) -> list[Any]:
         """Return the ids of these rows."""
         names = self.ids.reshape(-1)[rows]
         return list(names) if names.dtype.kind in "mM" else names.tolist()  # tolist() makes times integers
@@ -177,16 +177,16 @@ def _layout(labels: NDArray[Any], qid: Any, group: Any, mask: Any) -> Groups:
                 f"{name} is for 1-D input; y_true is 2-D (shape {labels.shape}), where each row is one query. "
                 f"Leave {name} out, or flatten y_true and y_score."
             )
-        groups = by_shape((labels.shape[0], labels.shape[1]))
+        groups = group_by_shape((labels.shape[0], labels.shape[1]))
         return groups if mask is None else groups.keep(_flag_array(mask, "mask", labels.shape).reshape(-1))
     if labels.ndim != 1:
         raise ValueError(f"y_true must be one- or two-dimensional; got shape {labels.shape}.")
     if mask is not None:
         raise ValueError("mask is for 2-D input, where rows are padded to one length; y_true is 1-D. Leave mask out.")
     if qid is not None:
-        return by_ids(qid, labels.size)
+        return group_by_ids(qid, labels.size)
     if group is not None:
-        return by_sizes(group, labels.size)
+        return group_by_sizes(group, labels.size)
     raise ValueError(
         "qid or group must be given with 1-D input: which rows belong to one query is never guessed. Pass qid= (one "
         "id per row, any dtype, any order) or group= (sizes of consecutive queries). For one query, "
@@ -194,7 +194,7 @@ def _layout(labels: NDArray[Any], qid: Any, group: Any, mask: Any) -> Groups:
     )
 
 
-def by_sizes(group: Any, n_rows: int) -> Groups:
+def group_by_sizes(group: Any, n_rows: int) -> Groups:
     """From the number of rows of each query, in order (LightGBM's convention)."""
     no_labels(group, "group", "Pass qid=, one id per row")
     sizes = plain_array(group, "group")
@@ -218,7 +218,7 @@ def by_sizes(group: Any, n_rows: int) -> Groups:
     return Groups(sizes=sizes, starts=starts_of(sizes), order=None, n_rows=n_rows)
 
 
-def by_ids(qid: Any, n_rows: int) -> Groups:
+def group_by_ids(qid: Any, n_rows: int) -> Groups:
     """From one id per row, of any dtype and in any order; queries are in order of first appearance."""
     ids = ids_as_array(qid)
     if ids.size != n_rows:
@@ -264,7 +264,7 @@ def _from_runs_of_ids(ids: NDArray[Any]) -> Groups:
     )
 
 
-def by_shape(shape: tuple[int, int]) -> Groups:
+def group_by_shape(shape: tuple[int, int]) -> Groups:
     """One query per row of a two-dimensional array."""
     n_queries, width = shape
     if n_queries == 0:
@@ -336,7 +336,7 @@ def is_missing(value: Any) -> bool:
 
 def repeats_of(doc_id: IntArray, groups: Groups, names: NDArray[Any]) -> Repeats | None:
     """The documents that a query lists more than once; of each row, `names` has the id as the caller wrote it."""
-    by_id = groups.arranged(doc_id)
+    by_id = groups.sort_rows(doc_id)
     assert by_id.order is not None
     ordered, query = doc_id[by_id.order], by_id.codes()
     same = (ordered[1:] == ordered[:-1]) & (query[1:] == query[:-1])
@@ -400,7 +400,7 @@ def _query_weight(query_weight: Any, groups: Groups, group: Any, axes: Axes | No
             "dict(zip(frame['qid'], frame['weight']))."
         )
     if groups.ids is not None:
-        query_weight = by_id(query_weight, "query_weight", groups.ids)
+        query_weight = align_by_id(query_weight, "query_weight", groups.ids)
     elif isinstance(query_weight, Mapping):
         raise TypeError(
             "query_weight must be an array, one weight per query in the order of the queries, where these have no ids; "

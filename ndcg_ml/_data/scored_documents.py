@@ -31,7 +31,7 @@ class Scored:
     @property
     def labels(self) -> NDArray[np.float64]:
         """The label of every listed row; NaN if it is unjudged."""
-        listed = self.queries.groups.listed(self.queries.labels.reshape(-1))
+        listed = self.queries.groups.arrange(self.queries.labels.reshape(-1))
         with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs
             labels: NDArray[np.float64] = listed.astype(np.float64, copy=False)
         return labels

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from ndcg_ml._checks import did_you_mean, listed, unknown_preset
+from ndcg_ml._checks import did_you_mean, quote, unknown_preset
 from ndcg_ml._one_line import shown
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def read(text: object, presets: Iterable[str], fields: Collection[str]) -> tuple
             )
         if switch not in fields:
             raise ValueError(
-                f"a switch in a flavor's text must be one of {listed(fields)}; got {shown(switch)} in {shown(text)}."
+                f"a switch in a flavor's text must be one of {quote(fields)}; got {shown(switch)} in {shown(text)}."
                 f"{did_you_mean(switch, fields)}"
             )
         if switch in changes:

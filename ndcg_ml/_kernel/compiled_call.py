@@ -14,7 +14,7 @@ from ndcg_ml._data.groups import Groups
 from ndcg_ml._kernel.choice import Rank
 from ndcg_ml._kernel.grade_codes import Coded, Gains
 from ndcg_ml._kernel.numpy_kernel import Cutoffs, FloatArray, Scores
-from ndcg_ml._kernel.threads import in_threads
+from ndcg_ml._kernel.threads import run_in_threads
 
 # No list has as many ranks.
 _NO_CUT = 1 << 62
@@ -83,7 +83,7 @@ class CompiledQueries:
                 if not rank(*lists, *self._rule, *results):
                     nan = True
 
-        in_threads(work, self._parts(threads, converted), threads)
+        run_in_threads(work, self._parts(threads, converted), threads)
         if nan:
             return None
         shape = (self._sizes.size, self._n_ks)
@@ -120,7 +120,7 @@ class CompiledQueries:
 
 
 def _query_by_query(values: NDArray[Any], layout: Groups) -> NDArray[Any]:
-    return np.ascontiguousarray(layout.listed(values))
+    return np.ascontiguousarray(layout.arrange(values))
 
 
 def _as_float64(scores: Scores) -> FloatArray:

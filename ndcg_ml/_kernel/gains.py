@@ -95,11 +95,11 @@ def _rules(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[Groups, 
     if np.isnan(lowest):
         missing = np.isnan(labels)
         if flavor.unjudged == "raise":
-            n = int(groups.listed(missing).sum())
+            n = int(groups.arrange(missing).sum())
             raise ValueError(
                 f"y_true must not hold NaN (an unjudged document) under unjudged='raise'; got {n} of "
-                f"{groups.sizes.sum()}. Remove them, or use a flavor such as "
-                f"{flavor.replace(unjudged='zero').short_text!r} or with unjudged='condense'."
+                f"{groups.sizes.sum()}. Remove them, or use "
+                f"flavor={flavor.replace(unjudged='zero').short_text!r}, which gives them gain 0."
             )
         judged = groups.keep(~missing)
         lowest, highest = _range(labels, judged)
@@ -109,11 +109,11 @@ def _rules(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[Groups, 
     if lowest < 0 and flavor.negative != "allow":
         negative = labels < 0
         if flavor.negative == "raise":
-            n = int(judged.listed(negative).sum())
+            n = int(judged.arrange(negative).sum())
             raise ValueError(
                 f"y_true must be >= 0 under negative='raise'; got {n} negative labels, the lowest {lowest}. "
-                "If they mark padding, pass mask=. Otherwise use a flavor such as "
-                f"{flavor.replace(negative='zero').short_text!r} or with negative='drop' or 'allow'."
+                f"If they mark padding, pass mask=. Otherwise use "
+                f"flavor={flavor.replace(negative='zero').short_text!r}, which gives them gain 0."
             )
         graded = judged.keep(~negative)
         if flavor.negative == "drop":
@@ -125,14 +125,14 @@ def _rules(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[Groups, 
 
 
 def _range(labels: FloatArray, groups: Groups) -> tuple[float, float]:
-    listed = groups.listed(labels)
+    listed = groups.arrange(labels)
     return (float(listed.min()), float(listed.max())) if listed.size else (0.0, 0.0)
 
 
 def _check_grades(flavor: Flavor, labels: FloatArray, graded: Groups) -> None:
     top = flavor.top_label
     if top is not None and graded.sizes.any() and (highest := _range(labels, graded)[1]) > top:
-        listed = graded.listed(labels)
+        listed = graded.arrange(labels)
         with np.errstate(over="ignore"):
             in_float32 = float(np.float32(top))  # the top itself may be a little larger there: 0.8 is 0.80000001
         if highest != in_float32 or ((listed > top) & (listed != in_float32)).any():
@@ -141,7 +141,7 @@ def _check_grades(flavor: Flavor, labels: FloatArray, graded: Groups) -> None:
                 "Raise max_grade to the top of the grade scale."
             )
     if isinstance(flavor.gain, tuple):
-        listed = graded.listed(labels)
+        listed = graded.arrange(labels)
         wrong = (listed != np.floor(listed)) | (listed < 0)
         if flavor.off_table == "raise":
             wrong |= listed >= len(flavor.gain)
@@ -149,7 +149,8 @@ def _check_grades(flavor: Flavor, labels: FloatArray, graded: Groups) -> None:
             grades = f"from 0 to {len(flavor.gain) - 1}" if flavor.off_table == "raise" else ">= 0"
             raise ValueError(
                 f"y_true must hold integer grades {grades} for a gain table of {len(flavor.gain)} entries; got "
-                f"{listed[wrong][0]:g}. Extend the table, or use gain='linear' or 'exponential', which take any label."
+                f"{listed[wrong][0]:g}. Extend the table, or use a gain that takes any label, such as that of "
+                "flavor='sklearn' or 'lightgbm'."
             )
 
 
@@ -163,7 +164,7 @@ def _coded(flavor: Flavor, labels: NDArray[Any], groups: Groups) -> Coded | None
     codes = codes_of(labels, groups.order)
     if codes is None:
         return None
-    listed = groups.listed(codes)
+    listed = groups.arrange(codes)
     highest = int(listed.max(initial=0))
     beyond_table = isinstance(flavor.gain, tuple) and flavor.off_table == "raise" and highest >= len(flavor.gain)
     if beyond_table or (flavor.top_label is not None and highest > flavor.top_label):
@@ -186,7 +187,7 @@ def _coded(flavor: Flavor, labels: NDArray[Any], groups: Groups) -> Coded | None
 
 def _row_gains(flavor: Flavor, labels: FloatArray, groups: Groups) -> FloatArray:
     """The gain of every row; 0 for rows that no query lists. The labels of listed rows are finite."""
-    listed = groups.listed(labels)
+    listed = groups.arrange(labels)
     if flavor.ideal == "max" and flavor.top_label is not None:  # float32 labels may be a little above the top
         listed = np.minimum(listed, np.float64(flavor.top_label))
     gains = gain(flavor, listed)
@@ -206,14 +207,14 @@ def _check_size(flavor: Flavor, gains: FloatArray) -> None:
     largest = max(found, key=abs)
     if abs(largest) > _LARGEST:
         raise ValueError(f"gains must be at most 2**500; got {largest:g}. Use a gain table or smaller grades.")
-    if not all_whole(gains):
+    if not all_integers(gains):
         size = np.abs(gains)
         least = float(size.min(initial=1.0, where=size > 0))
         if least < 1 / _LARGEST:
             raise ValueError(f"gains must be 0 or at least 2**-500; got {least:g}. Use a gain table or larger grades.")
 
 
-def all_whole(values: FloatArray) -> bool:
+def all_integers(values: FloatArray) -> bool:
     """Whether these are whole numbers. A part at a time, which stays in the processor's cache."""
     parts = (values[at : at + _PART] for at in range(0, values.size, _PART))
     return all((part == np.rint(part)).all() for part in parts)

@@ -82,7 +82,7 @@ def full(gains: Gains) -> FloatArray:
     return gains.full() if isinstance(gains, Coded) else gains
 
 
-def taken(gains: Gains, at: NDArray[np.integer[Any]]) -> FloatArray:
+def take_gains(gains: Gains, at: NDArray[np.integer[Any]]) -> FloatArray:
     """The gains at these flat positions."""
     return gains.take(at) if isinstance(gains, Coded) else gains.reshape(-1).take(at)
 

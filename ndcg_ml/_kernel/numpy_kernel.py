@@ -4,7 +4,7 @@ A document's expected discount is the mean of D over the ranks its tied run cove
 run that is the run's mean gain at each of those ranks. The kernel works in this second form: one array of expected
 gains serves every cut-off, and the local ideal.
 
-All work is on padded blocks. Padded slots hold score -inf and gain 0; ``gathered`` replaces the score of documents
+All work is on padded blocks. Padded slots hold score -inf and gain 0; ``add_scores`` replaces the score of documents
 that have -inf.
 """
 
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from ndcg_ml._checks import TIES_BY_ID, without_doc_ids
 from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.groups import Block, Groups, ranges, starts_of
-from ndcg_ml._kernel.gains import Graded, all_whole, top_gain
-from ndcg_ml._kernel.grade_codes import Coded, Gains, full, taken
+from ndcg_ml._kernel.gains import Graded, all_integers, top_gain
+from ndcg_ml._kernel.grade_codes import Coded, Gains, full, take_gains
 from ndcg_ml.flavor import Flavor
 
 FloatArray = NDArray[np.float64]
@@ -45,7 +45,7 @@ _FEW = 32
 # -- from blocks to DCG ------------------------------------------------------------------------------------------------
 
 
-def fill(groups: Groups, gains: Gains) -> list[Filled]:
+def fill_blocks(groups: Groups, gains: Gains) -> list[Filled]:
     """Return the blocks of a layout with the gains in their slots; padding has gain 0."""
     return [(block, _gathered_gains(block, gains)) for block in groups.blocks()]
 
@@ -56,7 +56,7 @@ def _gathered_gains(block: Block, gains: Gains) -> Gains:
     return block.gather(gains, 0.0)
 
 
-def gathered(blocks: Sequence[Filled], scores: Scores) -> Iterator[tuple[Block, Gains, Scores]]:
+def add_scores(blocks: Sequence[Filled], scores: Scores) -> Iterator[tuple[Block, Gains, Scores]]:
     """Each block with its gains and its scores, padded slots below every document."""
     if scores.size and np.fmin.reduce(scores) == -np.inf:  # excluded rows may be NaN
         lowest = np.finfo(scores.dtype).min
@@ -100,18 +100,18 @@ def dcg(at_rank: FloatArray, discounts: FloatArray, ks: Sequence[int | None]) ->
 # -- order and ties ----------------------------------------------------------------------------------------------------
 
 
-def in_tie_order(groups: Groups, flavor: Flavor, gains: Gains, doc_id: IntArray | None) -> Groups:
+def order_ties(groups: Groups, flavor: Flavor, gains: Gains, doc_id: IntArray | None) -> Groups:
     """Arrange the rows of a layout so that tied rows rank in their order, unless ties are averaged."""
     if flavor.ties == "last":
-        return groups.reversed()
+        return groups.reverse_rows()
     if flavor.ties == "best":
-        return groups.arranged(-full(gains))
+        return groups.sort_rows(-full(gains))
     if flavor.ties == "worst":
-        return groups.arranged(full(gains))
+        return groups.sort_rows(full(gains))
     if flavor.ties in TIES_BY_ID:
         if doc_id is None:
             raise ValueError(without_doc_ids(flavor))
-        return groups.arranged(-doc_id if flavor.ties == "docid" else doc_id)
+        return groups.sort_rows(-doc_id if flavor.ties == "docid" else doc_id)
     return groups
 
 
@@ -164,7 +164,7 @@ def _near_the_top(scores: Scores, gains: Gains, depth: int) -> tuple[Scores, Gai
     at = np.arange(slots.size) + (row * longest - starts_of(lengths)[row])
     near, near_gains = np.full((n_rows, longest), -np.inf, dtype=scores.dtype), np.zeros((n_rows, longest))
     near.reshape(-1)[at] = scores.reshape(-1).take(slots)
-    near_gains.reshape(-1)[at] = taken(gains, slots)
+    near_gains.reshape(-1)[at] = take_gains(gains, slots)
     return near, near_gains
 
 
@@ -178,7 +178,7 @@ def _sort(scores: Scores, gains: Gains, depth: int, average: bool) -> FloatArray
         if len(rows):
             stop += int(np.count_nonzero(ordered[rows, depth:] == last[rows, None], axis=1).max())
         order, ordered = order[:, :stop], ordered[:, :stop]
-    at_rank = taken(gains, order)
+    at_rank = take_gains(gains, order)
     if average:
         _average_ties(ordered, at_rank)
     return at_rank[:, :depth]
@@ -222,7 +222,7 @@ def _tied(ordered: Scores) -> NDArray[np.bool_]:
     return tied
 
 
-def _runs(ordered: Scores) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _tie_groups(ordered: Scores) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Start and length of each tied run, as flat positions over all rows."""
     new = np.ones(ordered.shape, dtype=bool)
     np.not_equal(ordered[:, 1:], ordered[:, :-1], out=new[:, 1:])
@@ -234,13 +234,13 @@ def _average_ties(ordered: Scores, at_rank: FloatArray) -> None:
     """Replace gains of tie groups by their mean, added in order. The mean of equal values is that value, unrounded."""
     if not _tied(ordered).any():
         return
-    starts, lengths = _runs(ordered)
+    starts, lengths = _tie_groups(ordered)
     shared = (lengths > 1) & (ordered.reshape(-1)[starts] < np.inf)
     starts, lengths = starts[shared], lengths[shared]
     slots, first = ranges(starts, lengths), starts_of(lengths)
     values = at_rank.reshape(-1)[slots]
     means = np.bincount(np.repeat(np.arange(starts.size), lengths), weights=values) / lengths
-    if not all_whole(values):  # sums of integers are exact
+    if not all_integers(values):  # sums of integers are exact
         means = np.clip(means, np.minimum.reduceat(values, first), np.maximum.reduceat(values, first))
     at_rank.reshape(-1)[slots] = np.repeat(means, lengths)
 
@@ -248,7 +248,7 @@ def _average_ties(ordered: Scores, at_rank: FloatArray) -> None:
 def tied_documents(blocks: Sequence[Filled], scores: Scores, n_queries: int) -> IntArray:
     """Number of documents of each query that share their score with another one."""
     counts = np.zeros(n_queries, dtype=np.int64)
-    for block, _, ranked in gathered(blocks, scores):
+    for block, _, ranked in add_scores(blocks, scores):
         tied = _tied(np.sort(-ranked, axis=1))
         shares = np.zeros(ranked.shape, dtype=bool)
         shares[:, 1:] = tied
@@ -363,15 +363,15 @@ def ideal_of_ranking(
         if deepest > at_rank.shape[1]:
             at_rank = expected_gains(scores, gains, deepest, average)
         for column, k in enumerate(depths):
-            cut = _absent_beyond(at_rank[:, : depth((k,), width)], lengths)
+            cut = _mark_absent(at_rank[:, : depth((k,), width)], lengths)
             out[..., column] = dcg(_best_first(cut, cut.shape[1]), table, (None,))[..., 0]
         return out
-    first = _whole_runs(scores, gains, min(flavor.recall_depth or width, width), average)
-    best = _best_first(_absent_beyond(first, lengths), first.shape[1])
+    first = _gains_within(scores, gains, min(flavor.recall_depth or width, width), average)
+    best = _best_first(_mark_absent(first, lengths), first.shape[1])
     return dcg(best, table, depths)
 
 
-def _absent_beyond(at_rank: FloatArray, lengths: IntArray) -> FloatArray:
+def _mark_absent(at_rank: FloatArray, lengths: IntArray) -> FloatArray:
     """The gains with the places beyond a query's last document marked as absent."""
     return np.where(np.arange(at_rank.shape[1]) < lengths[:, None], at_rank, -np.inf)
 
@@ -389,7 +389,7 @@ def _best_first(gains: FloatArray, depth: int) -> FloatArray:
     return np.where(top == -np.inf, 0.0, top).astype(np.float64)
 
 
-def _whole_runs(scores: Scores, gains: Gains, depth: int, average: bool) -> FloatArray:
+def _gains_within(scores: Scores, gains: Gains, depth: int, average: bool) -> FloatArray:
     """The gains of the documents in the first `depth` ranks, in no particular order.
 
     As ``expected_gains``, but a tied run that lies wholly within the depth keeps its documents' own gains: which
@@ -399,7 +399,7 @@ def _whole_runs(scores: Scores, gains: Gains, depth: int, average: bool) -> Floa
     if not average:
         return expected
     order, ordered = _stable_order(-scores)
-    starts, lengths = _runs(ordered)
+    starts, lengths = _tie_groups(ordered)
     stops = np.repeat(starts % scores.shape[1] + lengths, lengths).reshape(scores.shape)[:, :depth]
-    own = taken(gains, order[:, :depth])
+    own = take_gains(gains, order[:, :depth])
     return np.where(stops <= depth, own, expected)

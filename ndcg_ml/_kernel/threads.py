@@ -83,7 +83,7 @@ def _after_fork() -> None:
         lock.renew()
 
 
-def in_threads(work: Callable[[Iterable[T]], None], items: Sequence[T], n_threads: int) -> None:
+def run_in_threads(work: Callable[[Iterable[T]], None], items: Sequence[T], n_threads: int) -> None:
     """Call `work` in `n_threads` threads, this one among them, which take the next item in turn.
 
     An exception in one of them is raised here.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._data.queries import by_ids, ids_as_array
+from ndcg_ml._data.queries import group_by_ids, ids_as_array
 from ndcg_ml._one_line import shown
 from ndcg_ml.sklearn.call_stack import Split
 
@@ -71,7 +71,7 @@ class WholeQueries:
 
 def _sizes(ids: NDArray[Any]) -> dict[Any, int]:
     """Return the number of rows of each query."""
-    layout = by_ids(ids, ids.size)
+    layout = group_by_ids(ids, ids.size)
     assert layout.ids is not None
     return dict(zip(layout.ids.tolist(), layout.sizes.tolist(), strict=True))
 

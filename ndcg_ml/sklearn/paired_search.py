@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import whole_number
-from ndcg_ml._data.queries import by_ids
+from ndcg_ml._data.queries import group_by_ids
 from ndcg_ml._stats.honest import HonestValue, honest_value
 from ndcg_ml._stats.means import Interval, Means, Seed, as_confidence, generator, minus, spread_of
 from ndcg_ml._stats.randomisation import exchange_tests
@@ -340,10 +340,10 @@ def _values_of_queries(search: Any, metric: str | None) -> tuple[list[int], list
 
 def _mean_per_query(ids: NDArray[Any], values: list[NDArray[np.float64]]) -> tuple[NDArray[Any], NDArray[np.float64]]:
     """Return each query once, with its mean over the splits that tested it."""
-    layout = by_ids(ids, ids.size)
+    layout = group_by_ids(ids, ids.size)
     assert layout.ids is not None
     every = np.concatenate(values)
-    every = layout.listed(every)
+    every = layout.arrange(every)
     return layout.ids, np.add.reduceat(every, layout.starts) / layout.sizes
 
 

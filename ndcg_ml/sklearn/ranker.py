@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ndcg_ml._checks import optional_whole_number
 from ndcg_ml._data.pandas_index import same_rows
-from ndcg_ml._data.queries import by_ids, real_array
+from ndcg_ml._data.queries import group_by_ids, real_array
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.sklearn.boosters import RowsByQuery, fit, fit_and_stop, readable
 from ndcg_ml.sklearn.columns import check_column, ids_of_rows, split_column, table, weight_of_queries
@@ -173,7 +173,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         features, ids = self._features_and_ids(X)
         labels = _labels(y, X.shape[0])
         ids = ids_of_rows(qid, ids, groups, labels.size)
-        layout = by_ids(ids, labels.size)
+        layout = group_by_ids(ids, labels.size)
         assert layout.ids is not None
         weight = None if sample_weight is None else weight_of_queries(sample_weight, layout)
         # Sort queries by id, so that the order of the rows has no effect. Early stopping holds out whole queries.

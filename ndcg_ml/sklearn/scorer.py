@@ -12,7 +12,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, true_or_false
 from ndcg_ml._data.pandas_index import Axes, same_rows
-from ndcg_ml._data.queries import by_ids, plain_array
+from ndcg_ml._data.queries import group_by_ids, plain_array
 from ndcg_ml._flavor.text import metric_key
 from ndcg_ml._kernel.cache import Cache
 from ndcg_ml._kernel.totals import EmptyQueryError
@@ -301,7 +301,7 @@ class NDCGScorer:
         column = None if self.qid_column is None else column_of(X, self.qid_column)
         ids = ids_of_rows(qid, column, groups, labels.size)
         split = current_split(ids, self.qid_column)
-        weight = None if sample_weight is None else weight_of_queries(sample_weight, by_ids(ids, ids.size))
+        weight = None if sample_weight is None else weight_of_queries(sample_weight, group_by_ids(ids, ids.size))
 
         def make() -> Prepared[Any]:
             if split is not None:

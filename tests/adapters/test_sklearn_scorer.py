@@ -132,7 +132,7 @@ def test_a_fold_with_nothing_to_average_is_refused(problem, routing):
 @pytest.mark.parametrize(
     ("flavor", "k", "error", "message"),
     [
-        ("trec_eval", ..., ValueError, "does not support ties='docid'.*replace"),
+        ("trec_eval", ..., ValueError, "does not support ties='docid'.*Use flavor='trec_eval\\[ties=average\\]'"),
         (Flavor(empty=math.nan), ..., ValueError, "does not support empty=nan.*'skip'"),
     ],
 )

@@ -31,9 +31,9 @@ CASES = {
     "2-D group": (Y, S, {"group": [[2, 2]]}, ValueError, r"group must be one-dimensional.*got shape \(1, 2\)"),
     "2-D qid": (Y, S, {"qid": [[1, 1, 2, 2]]}, ValueError, r"qid must be one-dimensional.*got shape \(1, 4\)"),
     "NaN score": (Y, [0.4, math.nan, 0.2, 0.1], {"qid": Q}, ValueError, "y_score must not hold NaN.*got 1 of 4, the first at row 1.*-inf"),
-    "NaN label": ([3, math.nan, 1, 2], S, {"qid": Q}, ValueError, "y_true must not hold NaN.*unjudged='raise'; got 1 of 4.*'condense'"),
+    "NaN label": ([3, math.nan, 1, 2], S, {"qid": Q}, ValueError, "y_true must not hold NaN.*unjudged='raise'; got 1 of 4.*flavor='sklearn\\[unjudged=zero\\]'"),
     "infinite label": ([3, math.inf, 1, 2], S, {"qid": Q}, ValueError, "y_true must be finite; got labels from 1.0 to inf"),
-    "negative label": ([3, -1, 1, 2], S, {"qid": Q}, ValueError, "y_true must be >= 0.*got 1 negative labels, the lowest -1.0.*'allow'"),
+    "negative label": ([3, -1, 1, 2], S, {"qid": Q}, ValueError, "y_true must be >= 0.*got 1 negative labels, the lowest -1.0.*flavor='sklearn\\[negative=zero\\]'"),
     "fraction with a table": ([3, 0.5, 1, 2], S, {"qid": Q, "flavor": Flavor(gain=(0, 1, 3, 7))}, ValueError, "integer grades from 0 to 3.*got 0.5.*Extend the table"),
     "grade outside the table": ([3, 4, 1, 2], S, {"qid": Q, "flavor": Flavor(gain=(0, 1, 3, 7))}, ValueError, "integer grades from 0 to 3.*got 4"),
     "negative with a table": ([3, -1, 1, 2], S, {"qid": Q, "flavor": Flavor(gain=(0, 1, 3, 7), negative="allow")}, ValueError, "integer grades.*got -1"),
@@ -81,8 +81,8 @@ CASES = {
     "negative weight": (Y, S, {"qid": Q, "query_weight": [1, -1]}, ValueError, "query_weight must be finite and >= 0"),
     "NaN weight": (Y, S, {"qid": Q, "query_weight": [1, math.nan]}, ValueError, "query_weight must be finite and >= 0"),
     "weights of zero": (Y, S, {"qid": Q, "query_weight": [0, 0]}, ValueError, "at least one weight above 0"),
-    "all empty under skip": ([0] * 4, S, {"qid": Q, "flavor": "burges2005"}, ValueError, "every query is empty.*leaves nothing to average.*choose empty="),
-    "empty refused": ([0, 0, 1, 1], S, {"qid": list("aabb"), "flavor": Flavor(empty="raise")}, ValueError, "every query must have a relevant document.*1 of 2.*'a'.*'skip'"),
+    "all empty under skip": ([0] * 4, S, {"qid": Q, "flavor": "burges2005"}, ValueError, "every query is empty.*leaves nothing to average.*use flavor="),
+    "empty refused": ([0, 0, 1, 1], S, {"qid": list("aabb"), "flavor": Flavor(empty="raise")}, ValueError, "every query must have a relevant document.*1 of 2.*'a'.*flavor='ndcg\\[empty=skip\\]'"),
 }  # fmt: skip
 
 

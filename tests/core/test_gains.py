@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ndcg_ml import Flavor, evaluate, ndcg_score
-from ndcg_ml._data.queries import by_sizes
+from ndcg_ml._data.queries import group_by_sizes
 from ndcg_ml._kernel import gains
 
 
@@ -33,7 +33,8 @@ def test_a_callable_discount_is_asked_for_each_rank_once() -> None:
 
 
 def of_labels(flavor: Flavor, labels: list[float]) -> list[float]:
-    found: list[float] = gains.grade(flavor, np.array(labels), by_sizes([len(labels)], len(labels))).gains.tolist()
+    groups = group_by_sizes([len(labels)], len(labels))
+    found: list[float] = gains.grade(flavor, np.array(labels), groups).gains.tolist()
     return found
 
 

@@ -127,7 +127,7 @@ def test_an_error_in_another_thread_is_raised_when_all_have_ended():
             raise ValueError("in another one")
 
     with pytest.raises(ValueError, match="in another one"):
-        threads_module.in_threads(work, range(10), 2)
+        threads_module.run_in_threads(work, range(10), 2)
     assert ended == ["this one"]
 
 
@@ -241,20 +241,20 @@ class _Ended:
 def test_at_the_end_of_the_interpreter_the_calling_thread_does_the_work(monkeypatch, left):
     monkeypatch.setattr(threads_module, "_pool", lambda: _Ended(left))
     done = []
-    threads_module.in_threads(done.extend, range(1000), 4)
+    threads_module.run_in_threads(done.extend, range(1000), 4)
     assert sorted(done) == list(range(1000))
 
 
 AT_EXIT = """
 import atexit
-from ndcg_ml._kernel.threads import in_threads
+from ndcg_ml._kernel.threads import run_in_threads
 done = []
 def late():
-    in_threads(done.extend, range(100), 3)
+    run_in_threads(done.extend, range(100), 3)
     print(len(done))
 atexit.register(late)
 if {before}:
-    in_threads(list, range(10), 3)
+    run_in_threads(list, range(10), 3)
 """
 
 
