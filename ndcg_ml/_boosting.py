@@ -23,7 +23,6 @@ class Library(NamedTuple):
     """Rules for the switches that a library's objective and its own metric can express."""
 
     name: str
-    module: str
     training: Mapping[str, Rule]
     metric: Mapping[str, Rule]
 
@@ -51,13 +50,14 @@ _OF_A_CUTOFF = ("ideal_depth", "short_lists")
 def check_expressible(flavor: Flavor, library: Library, evaluate: object) -> None:
     """Refuse a flavor that the library's objective, and with `evaluate` also its metric, cannot express."""
     true_or_false(evaluate, "evaluate")
-    evaluation = f"ndcg_ml.{library.module}.NDCGEval"
+    module = library.name.lower()
+    evaluation = f"ndcg_ml.{module}.NDCGEval"
     for rules, name, otherwise in (
         (library.training, library.name, f"; {evaluation} may keep the flavor"),
         (
             library.metric if evaluate else {},
             f"{library.name}'s metric",
-            f", or {library.module}_params(evaluate=False) with {evaluation}, which evaluates this flavor",
+            f", or {module}_params(evaluate=False) with {evaluation}, which evaluates this flavor",
         ),
     ):
         for switch, rule in rules.items():
@@ -77,11 +77,6 @@ def _fix(flavor: Flavor, switch: str, rule: Rule) -> str:
 def value_in_words(value: object) -> str:
     """Return the value of a switch for an error message."""
     return f"<{getattr(value, '__qualname__', type(value).__qualname__)}>" if callable(value) else repr(value)
-
-
-def cut_at(k: int | None, longest: int) -> int:
-    """Return the cut-off for the library; `longest` if there is none."""
-    return longest if k is None else min(k, longest)
 
 
 # -- evaluation functions -------------------------------------------------------------------------------------------
@@ -114,9 +109,11 @@ class NamedMetric:
         """Return the flavor and cut-offs as arguments of a call."""
         return as_arguments(self.flavor, self.ks, self._several)
 
-
-def one_score_per_row(scores: Any, name: str, fix: str) -> Any:
-    """Return the scores; refuse several numbers per row."""
-    if np.ndim(scores) != 1:
-        raise ValueError(f"{name} needs one score per row; got predictions of shape {np.shape(scores)}. {fix}")
-    return scores
+    def one_score_per_row(self, scores: Any) -> Any:
+        """Return the scores; refuse several numbers per row."""
+        if np.ndim(scores) != 1:
+            raise ValueError(
+                f"{type(self).__name__} needs one score per row; got predictions of shape {np.shape(scores)}. "
+                "Use an objective with a single output, such as one for ranking."
+            )
+        return scores

@@ -16,7 +16,6 @@ from ndcg_ml._boosting import (
     NamedMetric,
     Rule,
     check_expressible,
-    cut_at,
 )
 from ndcg_ml._checks import KSpec
 from ndcg_ml._data.arrays import IntArray
@@ -242,7 +241,6 @@ def _reordered(bound: _Bound, labels: NDArray[Any]) -> bool:
 _LONGEST = 2**31 - 1
 _CATBOOST = Library(
     name="CatBoost",
-    module="catboost",
     training={
         "gain": Rule(("linear", "exponential"), "has the gains y and 2^y - 1"),
         "discount": Rule(("log2", "ln", "reciprocal"), "discounts by 1/log2(rank + 1) or by 1/rank"),
@@ -261,7 +259,7 @@ _CATBOOST = Library(
 def catboost_params(flavor: Flavor, evaluate: bool) -> dict[str, Any]:
     """See ``Flavor.catboost_params``."""
     check_expressible(flavor, _CATBOOST, evaluate)
-    top = "" if flavor.k is None else f"top={cut_at(flavor.k, _LONGEST)};"
+    top = "" if flavor.k is None else f"top={min(flavor.k, _LONGEST)};"
     kind = "Exp" if flavor.gain == "exponential" else "Base"
     denominator = "Position" if flavor.discount == "reciprocal" else "LogPosition"
     # The loss and the metric name them differently, and the loss silently ignores the metric's names.

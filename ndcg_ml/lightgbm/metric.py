@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._boosting import NamedMetric, one_score_per_row
+from ndcg_ml._boosting import NamedMetric
 from ndcg_ml._checks import KSpec
 from ndcg_ml._data.queries import mean_row_weight
 from ndcg_ml._kernel.cache import Cache
@@ -97,8 +97,7 @@ class NDCGEval(NamedMetric):
         list of (name, value, is_higher_better)
         """
         scores, labels, weight, group = _rows_of(a, b, weight, group)
-        one_score_per_row(scores, "NDCGEval", "Use an objective with a single output, such as lambdarank.")
-        totals = self._prepared(group, np.asarray(labels), weight).totals(scores)
+        totals = self._prepared(group, np.asarray(labels), weight).totals(self.one_score_per_row(scores))
         return [(name, value, True) for name, value in zip(self.names, totals.values(self.flavor), strict=True)]
 
     def _prepared(self, group: NDArray[Any], labels: NDArray[Any], weight: Any) -> Prepared[Any]:

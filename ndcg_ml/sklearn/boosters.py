@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.groups import Groups
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.prepared import prepare
+from ndcg_ml.score import ndcg_score
 
 __all__ = ["RowsByQuery", "fit", "fit_and_stop", "readable"]
 
@@ -80,10 +80,8 @@ def fit_and_stop(
             "Leave early_stopping_rounds=None."
         )
     best = stop(ranker, training, validation, arguments, flavor, rounds)
-    ndcg = prepare(validation.y, flavor=flavor, group=validation.sizes, query_weight=validation.weight)
-    score = ndcg(np.asarray(ranker.predict(validation.X)))
-    assert isinstance(score, float)
-    return best, score
+    scores = np.asarray(ranker.predict(validation.X))
+    return best, ndcg_score(validation.y, scores, flavor=flavor, group=validation.sizes, query_weight=validation.weight)
 
 
 def readable(X: Any) -> Any:  # noqa: N803
@@ -124,20 +122,14 @@ def _arguments(estimator: Any) -> set[str]:
     return set(inspect.signature(estimator.fit).parameters) if hasattr(estimator, "fit") else set()
 
 
-# Settings under which a model cannot predict with its best round: dropouts change earlier trees (LightGBM then does not
-# stop), and a linear model has one set of weights.
-_ONLY_LAST_ROUND = {
-    "boosting_type": ("dart",),
-    "boosting": ("dart",),
-    "boost": ("dart",),
-    "booster": ("dart", "gblinear"),
-}
-
-
 def _check_best_round(ranker: Any) -> None:
+    """Refuse models of which only the last round can predict.
+
+    Dropouts change earlier trees, so LightGBM does not stop; a linear model has one set of weights.
+    """
     settings = ranker.get_params()
-    for name, kinds in _ONLY_LAST_ROUND.items():
-        if settings.get(name) in kinds:
+    for name in ("boosting_type", "boosting", "boost", "booster"):
+        if settings.get(name) in ("dart", "gblinear"):
             raise ValueError(
                 f"early_stopping_rounds must be None with {name}={settings[name]!r}, which cannot predict with its "
                 f"best round, because later rounds change earlier ones. Leave it None, or choose another {name}."

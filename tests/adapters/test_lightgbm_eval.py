@@ -132,7 +132,7 @@ def test_pickle_and_copy_leave_the_cache_behind():
     ("arguments", "message"),
     [
         (([1, 0], [0.1, 0.2], None, None), "needs the sizes of the queries.*group="),
-        (([1, 0], [[0.1, 0.2], [0.3, 0.4]], None, [2]), "one score per row.*lambdarank"),
+        (([1, 0], [[0.1, 0.2], [0.3, 0.4]], None, [2]), "one score per row.*ranking"),
         (([1, 0], [0.1, 0.2], [1.0], [2]), "weight must have one entry per row, 2; got 1"),
     ],
 )

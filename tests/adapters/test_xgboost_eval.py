@@ -115,7 +115,7 @@ def call(metric, y, s, group, weight=None):
     ("arguments", "message"),
     [
         (([1, 0], [0.1, 0.2], None), r"needs the queries.*qid= or group= to every xgb\.DMatrix"),
-        (([1, 0], [[0.1, 0.2], [0.3, 0.4]], [2]), "one score per row.*rank:ndcg"),
+        (([1, 0], [[0.1, 0.2], [0.3, 0.4]], [2]), "one score per row.*ranking"),
         (([1, 0], [0.1, 0.2], [2], [1, 2]), "weight must have one entry per query, 1.*got 2"),
     ],
 )

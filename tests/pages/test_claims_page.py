@@ -1,4 +1,4 @@
-"""docs/claims.md is true: its code prints what it says, and its tables are what was recorded.
+"""The code of docs/claims.md prints what the page says, and its tables are those of the records.
 
 ``python tests/pages/test_claims_page.py --write`` writes the tables again: the first from the values that libraries
 computed, the second from docs/demo_scores.csv, which is what ``ndcg-ml demo --picture docs/demo.png --scores
@@ -53,13 +53,13 @@ def was_recorded(library: str, variant: str) -> float:
 
 
 def first_table() -> str:
-    """What the libraries print for one query, as it was recorded of them."""
+    """Return the table of the values that the libraries computed for one query."""
     lines = ['| library | "NDCG@10" | preset |', "|---|--:|---|"]
     values: dict[str, list[tuple[str, str]]] = {}
     for library, variant, preset in ROWS:
         values.setdefault(f"{was_recorded(library, variant):.3f}", []).append((library, preset))
-    for value, who in values.items():
-        names, presets = ", ".join(library for library, _ in who), ", ".join(f"`{preset}`" for _, preset in who)
+    for value, found in values.items():
+        names, presets = ", ".join(library for library, _ in found), ", ".join(f"`{preset}`" for _, preset in found)
         lines.append(f"| {names} | {value} | {presets} |")
     return "\n".join(lines) + "\n"
 
@@ -81,7 +81,7 @@ def ndcg() -> dict[str, dict[str, float]]:
 
 
 def second_table() -> str:
-    """How far one metric name moves."""
+    """Return the table of one metric name under eight definitions."""
     values = ndcg()
     models = ["scikit-learn", "PyTorch", "LightGBM", "no model"]
     heads = [*(f"{model} model" for model in models[:3]), models[3]]
@@ -102,7 +102,7 @@ def second_table() -> str:
 
 
 def written() -> str:
-    """The page with its tables as they must be."""
+    """Return the page with current tables."""
     text = PAGE.read_text(encoding="utf-8")
     for (begin, end), table in ((FIRST, first_table()), (SECOND, second_table())):
         before, rest = text.split(begin)
