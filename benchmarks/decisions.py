@@ -1,8 +1,8 @@
-"""Coverage and error rates of verdicts, intervals and corrected scores: ``python -m benchmarks.decisions``.
+"""Measure coverage and error rates of verdicts, intervals and corrected scores: ``python -m benchmarks.decisions``.
 
-Queries are drawn from populations whose truth is known, and it is counted how often a statement about them is right.
-Each cell is saved when it is done, so that the run can be stopped and taken up again; ``--samples N`` and names of
-cells choose less. ``--page`` writes the table of docs/deciding.md.
+Queries are drawn from populations with known means. Each cell is recorded when it is done, and the next run measures
+the missing ones. Names of cells measure those again; ``--samples N`` sets the number of samples. ``--page`` writes the
+table of docs/deciding.md.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ P = ParamSpec("P")
 
 
 class Cell(NamedTuple):
-    """One promise: what is counted, the target, and how to draw one sample of it."""
+    """A measured quantity: its name, its target range, and a function that draws one sample of it."""
 
     name: str
     target: tuple[float, float]
     sample: Callable[[Rng], float]
     per_cent: bool = True
     most: int = 10**9
-    """Samples, of a cell that takes long."""
+    """Maximum number of samples, for slow cells."""
 
 
 # -- populations ----------------------------------------------------------------------------------------------------
 
 
 def population(n_systems: int, differences: FloatArray | float = 0.0, n: int = 20_000) -> FloatArray:
-    """NDCG of systems on many queries: hard and easy ones, ties at 0 and 1, and systems that vary by unequal amounts.
+    """Return NDCG of queries by system: hard and easy queries, many values of 0 and 1, systems of unequal variance.
 
     The means differ by exactly `differences`.
     """
@@ -63,13 +63,13 @@ def population(n_systems: int, differences: FloatArray | float = 0.0, n: int = 2
 
 
 def drawn(values: FloatArray, n: int, rng: Rng) -> FloatArray:
-    """Queries of a population."""
+    """Sample queries of a population."""
     sample: FloatArray = values[rng.integers(0, len(values), n)]
     return sample
 
 
 def compared(values: FloatArray, rng: Rng, **settings: Any) -> Comparison:
-    """The systems in the columns."""
+    """Compare the systems in the columns."""
     n = len(values)
     settings = {"n_resamples": RESAMPLES, "seed": rng, **settings}
     letters = [chr(ord("a") + at) if at < 26 else f"s{at + 1}" for at in range(values.shape[1])]
@@ -77,11 +77,11 @@ def compared(values: FloatArray, rng: Rng, **settings: Any) -> Comparison:
     return compare_values(columns, qid=np.arange(n), measure="ndcg", **settings)
 
 
-# -- promises -------------------------------------------------------------------------------------------------------
+# -- quantities -----------------------------------------------------------------------------------------------------
 
 
 def when_drawn(promise: Callable[P, Callable[[Rng], float]]) -> Callable[P, Callable[[Rng], float]]:
-    """Make a population only when its first sample is drawn: there are 80 cells, and a test wants few of them."""
+    """Create a cell's population with its first sample, because a test needs few of the 80 cells."""
 
     @functools.wraps(promise)
     def later(*arguments: P.args, **options: P.kwargs) -> Callable[[Rng], float]:
@@ -99,7 +99,7 @@ def when_drawn(promise: Callable[P, Callable[[Rng], float]]) -> Callable[P, Call
 
 @when_drawn
 def all_cover(n_systems: int, n: int) -> Callable[[Rng], float]:
-    """Whether the intervals of all pairs hold the true differences, none of which is 0."""
+    """Whether the intervals of all pairs contain the true differences, which are not 0."""
     truth = np.linspace(0, 0.05, n_systems)
     values = population(n_systems, truth)
     true = {f"s{i}": float(each) for i, each in enumerate(truth)}
@@ -113,7 +113,7 @@ def all_cover(n_systems: int, n: int) -> Callable[[Rng], float]:
 
 @when_drawn
 def false_alarm(n_systems: int, n_equal: int, n: int, baseline: bool = False) -> Callable[[Rng], float]:
-    """Whether any two systems of equal means are told apart; the others differ."""
+    """Whether any two systems of equal means are reported as different."""
     values = population(n_systems, np.where(np.arange(n_systems) < n_equal, 0.0, 0.06))
 
     def sample(rng: Rng) -> float:
@@ -127,7 +127,7 @@ def false_alarm(n_systems: int, n_equal: int, n: int, baseline: bool = False) ->
 
 @when_drawn
 def power(n_systems: int, n: int) -> Callable[[Rng], float]:
-    """The share of true differences that are found."""
+    """The share of true differences that are detected."""
     truth = np.where(np.arange(n_systems) < n_systems // 2, 0.0, 0.06)
     values = population(n_systems, truth)
 
@@ -140,7 +140,7 @@ def power(n_systems: int, n: int) -> Callable[[Rng], float]:
 
 
 def found_among_many(rng: Rng) -> float:
-    """Whether a system with a t of 25 is told from all 99 others."""
+    """Whether a system with t = 25 is reported as different from all 99 others."""
     n = 200
     base = rng.beta(0.7, 0.7, (n, 1))
     values = base + rng.normal(0, 0.1, (n, 100))
@@ -151,7 +151,7 @@ def found_among_many(rng: Rng) -> float:
 
 @when_drawn
 def contradiction(n_systems: int, n: int) -> Callable[[Rng], float]:
-    """Whether a verdict, an interval and an adjusted p-value contradict each other anywhere."""
+    """Whether the verdict, interval and adjusted p-value of any pair contradict each other."""
     values = population(n_systems, np.linspace(0, 0.06, n_systems))
 
     def sample(rng: Rng) -> float:
@@ -166,7 +166,7 @@ def contradiction(n_systems: int, n: int) -> Callable[[Rng], float]:
 
 @when_drawn
 def not_worse_at_the_margin(n: int) -> Callable[[Rng], float]:
-    """Whether a system that is worse by the margin is called not worse."""
+    """Whether a system that is worse by the margin gets the verdict "not worse"."""
     values = population(2, np.array([0.0, -0.02]))
 
     def sample(rng: Rng) -> float:
@@ -177,7 +177,7 @@ def not_worse_at_the_margin(n: int) -> Callable[[Rng], float]:
 
 @when_drawn
 def covers(n: int) -> Callable[[Rng], float]:
-    """Whether the interval of the difference of two systems holds it."""
+    """Whether the interval of a difference contains it."""
     values = population(2, np.array([0.0, 0.03]))
 
     def sample(rng: Rng) -> float:
@@ -189,7 +189,7 @@ def covers(n: int) -> Callable[[Rng], float]:
 
 @when_drawn
 def planned(n_pilot: int) -> Callable[[Rng], float]:
-    """Whether as many queries as a pilot asks for show the difference that was stated."""
+    """Whether a true difference is detected with the number of queries that a pilot suggests."""
     values = population(2, np.array([0.0, 0.05]))
 
     def sample(rng: Rng) -> float:
@@ -201,7 +201,7 @@ def planned(n_pilot: int) -> Callable[[Rng], float]:
 
 @when_drawn
 def detectable(n: int) -> Callable[[Rng], float]:
-    """Whether the smallest detectable difference, as a true one, is found."""
+    """Whether a true difference equal to the minimum detectable one is detected."""
     equal = population(2)
     size = compared(equal[:5000], generator(0)).smallest_detectable() * math.sqrt(5000 / n)
     values = equal + np.array([0.0, size])
@@ -213,7 +213,7 @@ def detectable(n: int) -> Callable[[Rng], float]:
 
 
 def users(n_users: int, rng: Rng, equal: bool = False) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Two systems of equal means on queries of users, with an intraclass correlation of .3, and the user of each."""
+    """Return two systems of equal means, with an intraclass correlation of .3 within users, and the users."""
     sizes = np.full(n_users, 5) if equal else 1 + rng.geometric(0.2, n_users)
     of_query = np.repeat(np.arange(n_users), sizes)
     difference = rng.normal(0, math.sqrt(0.3), n_users)[of_query] + rng.normal(0, math.sqrt(0.7), of_query.size)
@@ -222,7 +222,7 @@ def users(n_users: int, rng: Rng, equal: bool = False) -> tuple[FloatArray, NDAr
 
 
 def clustered(n_users: int, use: bool) -> Callable[[Rng], float]:
-    """Whether two systems of equal means are told apart by the queries of users."""
+    """Whether two systems of equal means are reported as different, on queries clustered by user."""
 
     def sample(rng: Rng) -> float:
         values, of_query = users(n_users, rng)
@@ -232,7 +232,7 @@ def clustered(n_users: int, use: bool) -> Callable[[Rng], float]:
 
 
 def clustered_interval(n_users: int) -> Callable[[Rng], float]:
-    """Whether the robust t interval of a value over users misses it."""
+    """Whether the robust t interval of a value misses it, on queries clustered by user."""
 
     def sample(rng: Rng) -> float:
         values, of_query = users(n_users, rng)
@@ -244,7 +244,7 @@ def clustered_interval(n_users: int) -> Callable[[Rng], float]:
 
 
 def seeds(n_runs: int, n: int, over_runs: float) -> Callable[[Rng], float]:
-    """Whether two systems of equal means, whose runs differ, are told apart."""
+    """Whether two systems of equal means with several runs are reported as different."""
 
     def sample(rng: Rng) -> float:
         base = rng.beta(0.7, 0.7, n)
@@ -259,7 +259,7 @@ def seeds(n_runs: int, n: int, over_runs: float) -> Callable[[Rng], float]:
 
 
 def verdict_of_runs(runs: list[list[FloatArray]]) -> str:
-    """The verdict on two systems with several runs each."""
+    """Return the verdict on two systems with several runs each."""
     from ndcg_ml._stats.differences import Settings, differences
 
     values = np.stack([np.mean(of_one, axis=0) for of_one in runs], axis=1)
@@ -270,7 +270,7 @@ def verdict_of_runs(runs: list[list[FloatArray]]) -> str:
 
 
 def piled(share: float, rest: str, n: int, rng: Rng) -> tuple[FloatArray, float]:
-    """NDCG that is 1 in this share of queries, and its true mean."""
+    """Return NDCG values with this share of ones, and their true mean."""
     values = np.ones(n)
     other = rng.random(n) >= share
     size = int(other.sum())
@@ -279,7 +279,7 @@ def piled(share: float, rest: str, n: int, rng: Rng) -> tuple[FloatArray, float]
 
 
 def bounded(share: float, rest: str, n: int) -> Callable[[Rng], float]:
-    """Whether the bounded interval holds the mean."""
+    """Whether the bounded interval contains the mean."""
 
     def sample(rng: Rng) -> float:
         values, truth = piled(share, rest, n, rng)
@@ -291,7 +291,7 @@ def bounded(share: float, rest: str, n: int) -> Callable[[Rng], float]:
 
 
 def bounded_width(share: float, rest: str, n: int) -> Callable[[Rng], float]:
-    """The width of the bounded interval over the mean width of BCa's."""
+    """The width of the bounded interval, relative to the mean width of the BCa interval."""
     widths: list[float] = []
 
     def of_bca(rng: Rng) -> float:
@@ -314,10 +314,10 @@ def bounded_width(share: float, rest: str, n: int) -> Callable[[Rng], float]:
 
 @when_drawn
 def searched(what: str, n_candidates: int, n: int, apart: float) -> Callable[[Rng], float]:
-    """How a search is valued: the bias of its honest value, of its best score, or whether the interval covers.
+    """The bias of a search's corrected value or of its best score, or whether the interval contains the true value.
 
-    `apart` scales how much candidates differ within a query. With 0.45 the best score is too high by as much as in
-    searches on real values, .02 for 20 candidates and 50 queries.
+    `apart` scales the differences between candidates within a query. With 0.45 the best score is as biased as on real
+    data: .02 for 20 candidates and 50 queries.
     """
     rng = np.random.default_rng(2)
     values = population(n_candidates, 0.02 * rng.normal(size=n_candidates))
@@ -340,7 +340,7 @@ ANY = (-math.inf, math.inf)
 
 
 def cells() -> list[Cell]:
-    """All promises."""
+    """Return all quantities."""
     found = [
         Cell(f"simultaneous coverage, {k} systems, {n} queries", (94, 96.5), all_cover(k, n))
         for k in (3, 5, 10)
@@ -403,7 +403,7 @@ def cells() -> list[Cell]:
 
 
 def measured(cell: Cell, samples: int) -> dict[str, Any]:
-    """The mean over samples, with its standard error."""
+    """Return the mean over samples, with its standard error."""
     rng, samples = np.random.default_rng(3), min(samples, cell.most)
     values = np.array([cell.sample(rng) for _ in range(samples)], dtype=np.float64)
     values *= 100 if cell.per_cent else 1
@@ -421,7 +421,7 @@ def measured(cell: Cell, samples: int) -> dict[str, Any]:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """The table of targets and results."""
+    """Return a Markdown table of targets and results."""
     lines = ["| what | target | result | samples |", "|---|--:|--:|--:|"]
     for row in rows:
         digits, unit = (1, " %") if row["per_cent"] else (3, "")
@@ -443,9 +443,9 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Measure what is not recorded yet, and write each cell when it is done."""
+    """Measure the cells that are not recorded yet, and record each when it is done."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="measure the cells whose names hold one of these again")
+    parser.add_argument("names", nargs="*", help="measure cells again whose names contain one of these")
     parser.add_argument("--samples", type=int, default=SAMPLES)
     parser.add_argument("--page", action="store_true")
     options = parser.parse_args()

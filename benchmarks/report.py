@@ -1,4 +1,4 @@
-"""The Markdown table of a benchmark report."""
+"""Format a benchmark report as Markdown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def markdown(report: dict[str, Any]) -> str:
-    """The report as a page: machine and versions, then a table a group of comparisons."""
+    """Return the report as a page: the machine, the versions, and a table per comparison."""
     machine = report["machine"]
     versions = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
     where = (

@@ -1,7 +1,7 @@
-"""Error rates if few queries change, one baseline meets many systems, values are near a bound, or a model labels.
+"""Measure error rates with few changed queries, a baseline of many systems, values near a bound, and model labels.
 
-``python -m benchmarks.verdicts`` measures the installed package and records each table when it is done. With
-``--page`` it writes the tables of docs/deciding.md and docs/model_labels.md.
+``python -m benchmarks.verdicts`` records each table when it is done. With ``--page`` it writes the tables of
+docs/deciding.md and docs/model_labels.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Draw = Callable[[Rng, int], "float | None"]
 
 
 class Grid(NamedTuple):
-    """One table: rows are populations and columns numbers of queries; a cell is a share or a mean."""
+    """A table with a row per population and a column per number of queries. Cells are shares or means."""
 
     page: str
     title: str
@@ -40,13 +40,13 @@ class Grid(NamedTuple):
 
 
 def compared(values: dict[str, FloatArray], rng: Rng, **more: Any) -> Comparison:
-    """Systems on the same queries."""
+    """Compare systems on the same queries."""
     n = len(next(iter(values.values())))
     return compare_values(values, qid=np.arange(n), measure="ndcg", n_resamples=RESAMPLES, seed=rng, **more)
 
 
 def few_change(share: float, loss: float, jitter: float = 0.0) -> Draw:
-    """Whether a loss of the margin passes, if any query changed; None if none did."""
+    """Whether a loss equal to the margin passes, or None if no query changed."""
 
     def draw(rng: Rng, n: int) -> float | None:
         d = np.where(rng.random(n) < share, -loss, 0.0) + jitter * rng.standard_normal(n)
@@ -60,7 +60,7 @@ def few_change(share: float, loss: float, jitter: float = 0.0) -> Draw:
 
 
 def low_limit_above(limit: float, some: int, low: float, high: float, normal: bool = False) -> Draw:
-    """Whether the interval is above a limit, where some queries gain and none loses, or all change."""
+    """Whether the interval is above a limit, if some queries gain and none loses, or if all change."""
 
     def draw(rng: Rng, n: int) -> float:
         d = np.zeros(n)
@@ -71,7 +71,7 @@ def low_limit_above(limit: float, some: int, low: float, high: float, normal: bo
 
 
 def equal_to_baseline(noise: float, k: int) -> Draw:
-    """Whether any of k systems of equal means is told from the baseline."""
+    """Whether any of k systems of equal means is reported as different from the baseline."""
 
     def draw(rng: Rng, n: int) -> float:
         base = rng.beta(2, 2, n)
@@ -83,7 +83,7 @@ def equal_to_baseline(noise: float, k: int) -> Draw:
 
 
 def of_values(values: FloatArray, weight: FloatArray | None = None, qid: NDArray[Any] | None = None) -> Evaluation[Any]:
-    """An evaluation whose queries have these values: the label of the first of two documents, of which 1 is ideal."""
+    """Return an evaluation with these values, each the label of the first of two documents; the ideal label is 1."""
     qid = np.arange(values.size) if qid is None else qid
     labels, scores = np.column_stack([values, np.zeros(values.size)]), np.tile([1.0, 0.0], values.size)
     weights = None if weight is None else dict(zip(qid.tolist(), weight.tolist(), strict=True))
@@ -92,7 +92,7 @@ def of_values(values: FloatArray, weight: FloatArray | None = None, qid: NDArray
 
 UNIT = Flavor(gain="linear", ideal="max", max_grade=1, k=1)
 
-# Values of queries: what is drawn, and where most of them are.
+# Distributions of the NDCG of queries.
 VALUES: dict[str, Callable[[Rng, int], FloatArray]] = {
     "95 % from .95 to 1, 5 % zeros": lambda rng, n: np.where(rng.random(n) < 0.95, rng.uniform(0.95, 1, n), 0.0),
     "the same, half of the 95 % exact ones": lambda rng, n: np.where(
@@ -106,7 +106,7 @@ VALUES: dict[str, Callable[[Rng, int], FloatArray]] = {
 
 
 def value_covered(name: str, heavy: bool) -> Draw:
-    """Whether the interval that is the default holds the mean; with heavy weights, those of Pareto(1.5)."""
+    """Whether the default interval contains the mean; with `heavy`, under weights drawn from Pareto(1.5)."""
     truth = float(VALUES[name](np.random.default_rng(9), 4_000_000).mean())
 
     def draw(rng: Rng, n: int) -> float:
@@ -118,7 +118,7 @@ def value_covered(name: str, heavy: bool) -> Draw:
 
 
 def labelled(what: str, bias: float, noise: float) -> Draw:
-    """A system of 1 000 queries whose model labels are too generous: n of them have labels of people."""
+    """Correct the biased model labels of a system on 1 000 queries, n of which have human labels."""
 
     def sample(rng: Rng) -> tuple[FloatArray, FloatArray]:
         human = rng.beta(2, 2, N_MODEL)
@@ -137,7 +137,7 @@ def labelled(what: str, bias: float, noise: float) -> Draw:
         human, model = sample(rng)
         one = corrected(human, model)
         if what == "equal":
-            # Another system of the same mean, which the model does not favour.
+            # Another system of the same mean, whose model labels are not biased.
             alike = rng.beta(2, 2, N_MODEL)
             other = corrected(alike, alike)
             return compare(one, other, seed=rng, n_resamples=RESAMPLES).verdict != "undecided"
@@ -156,7 +156,7 @@ BASELINES = {"quiet": 0.0, "similar": 0.1, "noisy": 0.3}
 
 
 def grids() -> dict[str, Grid]:
-    """All tables."""
+    """Return all tables."""
     few = (20, 50, 100, 200, 500)
     models = {
         (b, s): f"bias {b:g}, {w} model"
@@ -208,14 +208,14 @@ def grids() -> dict[str, Grid]:
 
 
 def measured(draw: Draw, n: int, samples: int) -> list[float]:
-    """The mean of a cell, its standard error, and how many samples it had."""
+    """Return the mean of a cell, its standard error, and the number of samples."""
     rng = np.random.default_rng(3)
     drawn = [value for _ in range(samples) if (value := draw(rng, n)) is not None]
     return [float(np.mean(drawn)), float(np.std(drawn) / math.sqrt(len(drawn))), len(drawn)]
 
 
 def tables(page: str, known: dict[str, Any]) -> str:
-    """The tables of a page."""
+    """Return the tables of a page."""
     lines = []
     for name, grid in grids().items():
         if grid.page != page or name not in known:
