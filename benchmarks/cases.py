@@ -61,10 +61,6 @@ def kernels(scale: float) -> Iterator[Result]:
             ],
             target=1.8,
         )
-    yield compare(
-        f"two threads without a pause, k=10; {work.name}",
-        [peers.ours_without_a_pause(work, "lightgbm", 10, threads) for threads in (2, 1)],
-    )
     untied = dataclasses.replace(
         peers.ours_prepared(work, "lightgbm", 10, 1, "compiled", None), note="untied, ties='first'"
     )
@@ -184,14 +180,6 @@ def validation_epoch(scale: float) -> Iterator[Result]:
         ],
         target=-1.05,
         budget_s=10.0,
-    )
-    yield compare(
-        f"the same updates of 100 queries, right after each other and after 5 ms of an empty loop; {work.name}",
-        [
-            epoch.contender("NDCG by itself, compiled kernel", "ours", 10, scored=True, kernel="compiled"),
-            epoch.contender("with the loops", "ours", 10, scored=True, kernel="compiled", pause_s=0.005),
-            epoch.contender("the loops alone", None, 10, scored=True, pause_s=0.005),
-        ],
     )
 
 

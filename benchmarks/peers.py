@@ -6,9 +6,7 @@ Some libraries also compute values per query or other measures, as their notes s
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from unittest.mock import patch
 
@@ -41,18 +39,6 @@ def ours_prepared(
     prepared = prepare(work.labels, group=work.sizes, flavor=flavor, k=k, threads=threads, kernel=kernel)
     name = f"ndcg_ml.prepare, {_kernel_name(kernel, threads)}"
     return Contender(name, lambda: prepared(work.scores), within)
-
-
-def ours_without_a_pause(work: Workload, flavor: str, k: int | None, threads: int) -> Contender:
-    """Return forty calls of one thread each, in `threads` Python threads."""
-    prepared = prepare(work.labels, group=work.sizes, flavor=flavor, k=k, threads=1, kernel="compiled")
-
-    def call() -> float:
-        with ThreadPoolExecutor(threads) as pool:
-            *_, last = pool.map(prepared, [work.scores] * 40)
-        return float(last)
-
-    return Contender(f"40 calls, compiled kernel, in {threads} thread{'s' * (threads > 1)}", call, 0.0)
 
 
 def _kernel_name(kernel: str, threads: int | None = None) -> str:
@@ -149,12 +135,8 @@ class Epoch:
         *,
         scored: bool = False,
         kernel: str = "numpy",
-        pause_s: float = 0.0,
     ) -> Contender:
-        """Return the epoch with a metric of either library or without one; with `scored`, the metric alone.
-
-        An empty loop of `pause_s` seconds precedes each batch.
-        """
+        """Return the epoch with a metric of either library or without one; with `scored`, the metric alone."""
         import torch
         from torchmetrics.retrieval import RetrievalNormalizedDCG
 
@@ -166,9 +148,6 @@ class Epoch:
             held = found and found()
             seen = 0.0
             for rows in self.batches:
-                until = time.perf_counter() + pause_s
-                while pause_s and time.perf_counter() < until:
-                    pass
                 scores = self.scores[rows] if scored else self.model(self.features[rows])
                 if held is None:
                     seen += float(scores[0])
