@@ -1,7 +1,7 @@
-"""Measure the coverage of confidence intervals: ``python -m benchmarks.coverage``.
+"""Coverage of confidence intervals: ``python -m benchmarks.coverage``.
 
-Samples are drawn from populations of 20 000 queries. The result is the share of samples whose 95 % interval contains
-the value of the population: the table of docs/deciding.md.
+Samples are drawn from populations of 20 000 queries. The table of docs/deciding.md shows how many of their 95 %
+intervals cover the value of the population.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BEGIN, END = "<!-- table: written by python -m benchmarks.coverage --page -->", 
 
 
 class Population(NamedTuple):
-    """NDCG and weights of queries to sample: one column for the value of a system, two for a difference."""
+    """Queries to draw from: NDCG and weight of one system, or of two systems to compare."""
 
     name: str
     values: NDArray[np.float64]
@@ -36,7 +36,7 @@ class Population(NamedTuple):
 
 
 def populations(n_queries: int = 20_000) -> list[Population]:
-    """Return a hard task, an easy task, a micro average of the hard one, and a difference."""
+    """Return a hard task, an easy one, a micro average of the hard one, and a difference."""
     rng = np.random.default_rng(1)
     hard, easy = (
         rng.choice(5, (n_queries, 30), p=(1 - rare, rare / 2, rare / 4, rare / 8, rare / 8)) for rare in (0.02, 0.1)
@@ -61,7 +61,7 @@ def populations(n_queries: int = 20_000) -> list[Population]:
 
 
 def coverage(population: Population, size: int, samples: int, resamples: int, seed: int) -> dict[str, float]:
-    """Return the share of samples of this size whose 95 % interval contains the population's value, by method."""
+    """Return, by method, the share of samples whose 95 % interval covers the value of the population."""
     rng = np.random.default_rng(seed)
     means = np.average(population.values, axis=0, weights=population.weight)
     truth = float(means[-1] - means[0] if means.size == 2 else means[0])
@@ -77,7 +77,7 @@ def coverage(population: Population, size: int, samples: int, resamples: int, se
 
 
 def table(report: dict[str, Any]) -> str:
-    """Return a Markdown table of the coverage of each method, in per cent."""
+    """Return the table of coverage in per cent."""
     lines = ["| value | skewness | queries | BCa | percentile | t |", "|---|--:|--:|--:|--:|--:|"]
     for row in report["rows"]:
         shares = " | ".join(f"{100 * row[method]:.1f}" for method in METHODS)
@@ -86,7 +86,7 @@ def table(report: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Simulate and record; with --page, write the table of docs/deciding.md from the record."""
+    """Simulate and record. With --page, write the table of docs/deciding.md from the record."""
     if "--page" in sys.argv:
         head, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
         text = f"{head}{BEGIN}\n{table(json.loads(RESULT.read_text()))}\n{END}{rest.split(END)[1]}"

@@ -1,8 +1,7 @@
 """Measure coverage and error rates of verdicts, intervals and corrected scores: ``python -m benchmarks.decisions``.
 
-Queries are drawn from populations with known means. Each cell is recorded when it is done, and the next run measures
-the missing ones. Names of cells measure those again; ``--samples N`` sets the number of samples. ``--page`` writes the
-table of docs/deciding.md.
+Queries are drawn from populations with known means. Each cell is recorded when it is done, so a stopped run can be
+continued. ``--samples N`` and names of cells measure less. ``--page`` writes the table of docs/deciding.md.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ P = ParamSpec("P")
 
 
 class Cell(NamedTuple):
-    """A measured quantity: its name, its target range, and a function that draws one sample of it."""
+    """One row of the table: its name, its target, and a function that draws one sample."""
 
     name: str
     target: tuple[float, float]
     sample: Callable[[Rng], float]
     per_cent: bool = True
     most: int = 10**9
-    """Maximum number of samples, for slow cells."""
+    """Return the number of samples of a slow cell."""
 
 
 # -- populations ----------------------------------------------------------------------------------------------------
@@ -63,7 +62,7 @@ def population(n_systems: int, differences: FloatArray | float = 0.0, n: int = 2
 
 
 def drawn(values: FloatArray, n: int, rng: Rng) -> FloatArray:
-    """Sample queries of a population."""
+    """Draw queries of a population."""
     sample: FloatArray = values[rng.integers(0, len(values), n)]
     return sample
 
@@ -77,11 +76,11 @@ def compared(values: FloatArray, rng: Rng, **settings: Any) -> Comparison:
     return compare_values(columns, qid=np.arange(n), measure="ndcg", **settings)
 
 
-# -- quantities -----------------------------------------------------------------------------------------------------
+# -- cells ----------------------------------------------------------------------------------------------------------
 
 
 def when_drawn(promise: Callable[P, Callable[[Rng], float]]) -> Callable[P, Callable[[Rng], float]]:
-    """Create a cell's population with its first sample, because a test needs few of the 80 cells."""
+    """Make a population only when its first sample is drawn, because tests use few of the 80 cells."""
 
     @functools.wraps(promise)
     def later(*arguments: P.args, **options: P.kwargs) -> Callable[[Rng], float]:
@@ -99,7 +98,7 @@ def when_drawn(promise: Callable[P, Callable[[Rng], float]]) -> Callable[P, Call
 
 @when_drawn
 def all_cover(n_systems: int, n: int) -> Callable[[Rng], float]:
-    """Whether the intervals of all pairs contain the true differences, which are not 0."""
+    """Return whether the intervals of all pairs cover the true differences, which are not 0."""
     truth = np.linspace(0, 0.05, n_systems)
     values = population(n_systems, truth)
     true = {f"s{i}": float(each) for i, each in enumerate(truth)}
@@ -113,7 +112,7 @@ def all_cover(n_systems: int, n: int) -> Callable[[Rng], float]:
 
 @when_drawn
 def false_alarm(n_systems: int, n_equal: int, n: int, baseline: bool = False) -> Callable[[Rng], float]:
-    """Whether any two systems of equal means are reported as different."""
+    """Return whether any two systems of equal means differ significantly; the others do differ."""
     values = population(n_systems, np.where(np.arange(n_systems) < n_equal, 0.0, 0.06))
 
     def sample(rng: Rng) -> float:
@@ -127,7 +126,7 @@ def false_alarm(n_systems: int, n_equal: int, n: int, baseline: bool = False) ->
 
 @when_drawn
 def power(n_systems: int, n: int) -> Callable[[Rng], float]:
-    """The share of true differences that are detected."""
+    """Return the share of true differences that are significant."""
     truth = np.where(np.arange(n_systems) < n_systems // 2, 0.0, 0.06)
     values = population(n_systems, truth)
 
@@ -140,7 +139,7 @@ def power(n_systems: int, n: int) -> Callable[[Rng], float]:
 
 
 def found_among_many(rng: Rng) -> float:
-    """Whether a system with t = 25 is reported as different from all 99 others."""
+    """Return whether a system with a t of 25 differs significantly from all 99 others."""
     n = 200
     base = rng.beta(0.7, 0.7, (n, 1))
     values = base + rng.normal(0, 0.1, (n, 100))
@@ -151,7 +150,7 @@ def found_among_many(rng: Rng) -> float:
 
 @when_drawn
 def contradiction(n_systems: int, n: int) -> Callable[[Rng], float]:
-    """Whether the verdict, interval and adjusted p-value of any pair contradict each other."""
+    """Return whether a verdict contradicts its interval or its adjusted p-value."""
     values = population(n_systems, np.linspace(0, 0.06, n_systems))
 
     def sample(rng: Rng) -> float:
@@ -166,7 +165,7 @@ def contradiction(n_systems: int, n: int) -> Callable[[Rng], float]:
 
 @when_drawn
 def not_worse_at_the_margin(n: int) -> Callable[[Rng], float]:
-    """Whether a system that is worse by the margin gets the verdict "not worse"."""
+    """Return whether the verdict on a system that is worse by the margin is 'not worse'."""
     values = population(2, np.array([0.0, -0.02]))
 
     def sample(rng: Rng) -> float:
@@ -177,7 +176,7 @@ def not_worse_at_the_margin(n: int) -> Callable[[Rng], float]:
 
 @when_drawn
 def covers(n: int) -> Callable[[Rng], float]:
-    """Whether the interval of a difference contains it."""
+    """Return whether the interval of a difference covers it."""
     values = population(2, np.array([0.0, 0.03]))
 
     def sample(rng: Rng) -> float:
@@ -189,7 +188,7 @@ def covers(n: int) -> Callable[[Rng], float]:
 
 @when_drawn
 def planned(n_pilot: int) -> Callable[[Rng], float]:
-    """Whether a true difference is detected with the number of queries that a pilot suggests."""
+    """Return whether the number of queries that a pilot suggests detects the stated difference."""
     values = population(2, np.array([0.0, 0.05]))
 
     def sample(rng: Rng) -> float:
@@ -201,7 +200,7 @@ def planned(n_pilot: int) -> Callable[[Rng], float]:
 
 @when_drawn
 def detectable(n: int) -> Callable[[Rng], float]:
-    """Whether a true difference equal to the minimum detectable one is detected."""
+    """Return whether a true difference of the minimum detectable size is significant."""
     equal = population(2)
     size = compared(equal[:5000], generator(0)).smallest_detectable() * math.sqrt(5000 / n)
     values = equal + np.array([0.0, size])
@@ -213,7 +212,7 @@ def detectable(n: int) -> Callable[[Rng], float]:
 
 
 def users(n_users: int, rng: Rng, equal: bool = False) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Return two systems of equal means, with an intraclass correlation of .3 within users, and the users."""
+    """Draw two systems of equal means on queries of users with intraclass correlation .3, and each query's user."""
     sizes = np.full(n_users, 5) if equal else 1 + rng.geometric(0.2, n_users)
     of_query = np.repeat(np.arange(n_users), sizes)
     difference = rng.normal(0, math.sqrt(0.3), n_users)[of_query] + rng.normal(0, math.sqrt(0.7), of_query.size)
@@ -222,7 +221,7 @@ def users(n_users: int, rng: Rng, equal: bool = False) -> tuple[FloatArray, NDAr
 
 
 def clustered(n_users: int, use: bool) -> Callable[[Rng], float]:
-    """Whether two systems of equal means are reported as different, on queries clustered by user."""
+    """Return whether two systems of equal means differ significantly on queries of users."""
 
     def sample(rng: Rng) -> float:
         values, of_query = users(n_users, rng)
@@ -232,7 +231,7 @@ def clustered(n_users: int, use: bool) -> Callable[[Rng], float]:
 
 
 def clustered_interval(n_users: int) -> Callable[[Rng], float]:
-    """Whether the robust t interval of a value misses it, on queries clustered by user."""
+    """Return whether the robust t interval of a value over users misses it."""
 
     def sample(rng: Rng) -> float:
         values, of_query = users(n_users, rng)
@@ -244,7 +243,7 @@ def clustered_interval(n_users: int) -> Callable[[Rng], float]:
 
 
 def seeds(n_runs: int, n: int, over_runs: float) -> Callable[[Rng], float]:
-    """Whether two systems of equal means with several runs are reported as different."""
+    """Return whether two systems of equal means, whose runs differ, differ significantly."""
 
     def sample(rng: Rng) -> float:
         base = rng.beta(0.7, 0.7, n)
@@ -270,7 +269,7 @@ def verdict_of_runs(runs: list[list[FloatArray]]) -> str:
 
 
 def piled(share: float, rest: str, n: int, rng: Rng) -> tuple[FloatArray, float]:
-    """Return NDCG values with this share of ones, and their true mean."""
+    """Draw NDCG that is 1 in this share of queries, and return it with its true mean."""
     values = np.ones(n)
     other = rng.random(n) >= share
     size = int(other.sum())
@@ -279,7 +278,7 @@ def piled(share: float, rest: str, n: int, rng: Rng) -> tuple[FloatArray, float]
 
 
 def bounded(share: float, rest: str, n: int) -> Callable[[Rng], float]:
-    """Whether the bounded interval contains the mean."""
+    """Return whether the bounded interval covers the mean."""
 
     def sample(rng: Rng) -> float:
         values, truth = piled(share, rest, n, rng)
@@ -291,7 +290,7 @@ def bounded(share: float, rest: str, n: int) -> Callable[[Rng], float]:
 
 
 def bounded_width(share: float, rest: str, n: int) -> Callable[[Rng], float]:
-    """The width of the bounded interval, relative to the mean width of the BCa interval."""
+    """Return the width of the bounded interval divided by the mean width of BCa's."""
     widths: list[float] = []
 
     def of_bca(rng: Rng) -> float:
@@ -314,7 +313,7 @@ def bounded_width(share: float, rest: str, n: int) -> Callable[[Rng], float]:
 
 @when_drawn
 def searched(what: str, n_candidates: int, n: int, apart: float) -> Callable[[Rng], float]:
-    """The bias of a search's corrected value or of its best score, or whether the interval contains the true value.
+    """Return the bias of a search's corrected or best score, or whether the interval of the corrected score covers.
 
     `apart` scales the differences between candidates within a query. With 0.45 the best score is as biased as on real
     data: .02 for 20 candidates and 50 queries.
@@ -340,7 +339,7 @@ ANY = (-math.inf, math.inf)
 
 
 def cells() -> list[Cell]:
-    """Return all quantities."""
+    """Return all cells."""
     found = [
         Cell(f"simultaneous coverage, {k} systems, {n} queries", (94, 96.5), all_cover(k, n))
         for k in (3, 5, 10)
@@ -403,7 +402,7 @@ def cells() -> list[Cell]:
 
 
 def measured(cell: Cell, samples: int) -> dict[str, Any]:
-    """Return the mean over samples, with its standard error."""
+    """Return the mean over samples and its standard error."""
     rng, samples = np.random.default_rng(3), min(samples, cell.most)
     values = np.array([cell.sample(rng) for _ in range(samples)], dtype=np.float64)
     values *= 100 if cell.per_cent else 1
@@ -421,7 +420,7 @@ def measured(cell: Cell, samples: int) -> dict[str, Any]:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Return a Markdown table of targets and results."""
+    """Return the table of targets and results."""
     lines = ["| what | target | result | samples |", "|---|--:|--:|--:|"]
     for row in rows:
         digits, unit = (1, " %") if row["per_cent"] else (3, "")
@@ -443,9 +442,9 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Measure the cells that are not recorded yet, and record each when it is done."""
+    """Measure cells without a record, and record each when it is done."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="measure cells again whose names contain one of these")
+    parser.add_argument("names", nargs="*", help="measure the cells whose names contain one of these again")
     parser.add_argument("--samples", type=int, default=SAMPLES)
     parser.add_argument("--page", action="store_true")
     options = parser.parse_args()

@@ -1,7 +1,7 @@
-"""Measure error rates of the gate: ``python -m benchmarks.gating``.
+"""Error rates of the gate: ``python -m benchmarks.gating``.
 
-Samples are drawn from the demo's test queries (docs/demo_scores.csv): values of one model, and centred differences
-between two models, scaled to a standard deviation and shifted by a true difference. docs/gate.md shows the result.
+Queries are drawn from those of the demo (docs/demo_scores.csv): one model's values, and the differences between two
+models, centred and scaled to a standard deviation, plus a true difference. docs/gate.md shows the result.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FloatArray = NDArray[np.float64]
 
 
 def pool() -> tuple[FloatArray, FloatArray]:
-    """Return one model's NDCG by query, and differences between two models with mean 0 and standard deviation 1."""
+    """Return one model's values and the differences between two models, centred and scaled to sd 1."""
     one, other = (
         evaluate(
             **read_columns(ROOT / "docs" / "demo_scores.csv", name).arguments(), flavor="lightgbm", k=10
@@ -39,7 +39,7 @@ def pool() -> tuple[FloatArray, FloatArray]:
 
 
 def outcome(base: FloatArray, new: FloatArray, margin: float, rng: np.random.Generator) -> str:
-    """Return the outcome of the gate for a baseline and new values."""
+    """Return the outcome of the gate for two lists of values."""
     names = [f"q{i}" for i in range(base.size)]
     seed = int(rng.integers(2**31))
     values = {"base": base, "new": new}
@@ -48,7 +48,7 @@ def outcome(base: FloatArray, new: FloatArray, margin: float, rng: np.random.Gen
 
 
 def shares(n: int, deviation: float, true: float, draws: int, rng: np.random.Generator) -> dict[str, float]:
-    """Return the shares of samples that pass, fail and are undecided, given a true difference."""
+    """Return the shares of outcomes of the gate under this true difference."""
     values, differences = pool()
     counts = dict.fromkeys(("pass", "worse", "undecided"), 0)
     for _ in range(draws):
@@ -60,7 +60,7 @@ def shares(n: int, deviation: float, true: float, draws: int, rng: np.random.Gen
 
 
 def nights(follows: bool, n: int, deviation: float, rng: np.random.Generator) -> int | None:
-    """Return the first night on which the gate fails if NDCG falls by STEP every night, or None."""
+    """Return the first night on which the gate fails if every night loses a little, or None."""
     values, differences = pool()
     base = values[rng.integers(values.size, size=n)]
 

@@ -28,7 +28,7 @@ Draw = Callable[[Rng, int], "float | None"]
 
 
 class Grid(NamedTuple):
-    """A table with a row per population and a column per number of queries. Cells are shares or means."""
+    """One table with a row per population and a column per number of queries. Cells are shares or means."""
 
     page: str
     title: str
@@ -40,13 +40,13 @@ class Grid(NamedTuple):
 
 
 def compared(values: dict[str, FloatArray], rng: Rng, **more: Any) -> Comparison:
-    """Compare systems on the same queries."""
+    """Return evaluations of systems on the same queries."""
     n = len(next(iter(values.values())))
     return compare_values(values, qid=np.arange(n), measure="ndcg", n_resamples=RESAMPLES, seed=rng, **more)
 
 
 def few_change(share: float, loss: float, jitter: float = 0.0) -> Draw:
-    """Whether a loss equal to the margin passes, or None if no query changed."""
+    """Return whether a loss of the margin passes, or None if no query changed."""
 
     def draw(rng: Rng, n: int) -> float | None:
         d = np.where(rng.random(n) < share, -loss, 0.0) + jitter * rng.standard_normal(n)
@@ -60,7 +60,7 @@ def few_change(share: float, loss: float, jitter: float = 0.0) -> Draw:
 
 
 def low_limit_above(limit: float, some: int, low: float, high: float, normal: bool = False) -> Draw:
-    """Whether the interval is above a limit, if some queries gain and none loses, or if all change."""
+    """Return whether the interval is above a limit if some queries gain and none loses, or if all change."""
 
     def draw(rng: Rng, n: int) -> float:
         d = np.zeros(n)
@@ -71,7 +71,7 @@ def low_limit_above(limit: float, some: int, low: float, high: float, normal: bo
 
 
 def equal_to_baseline(noise: float, k: int) -> Draw:
-    """Whether any of k systems of equal means is reported as different from the baseline."""
+    """Return whether any of k systems differs significantly from a baseline of equal mean."""
 
     def draw(rng: Rng, n: int) -> float:
         base = rng.beta(2, 2, n)
@@ -83,7 +83,7 @@ def equal_to_baseline(noise: float, k: int) -> Draw:
 
 
 def of_values(values: FloatArray, weight: FloatArray | None = None, qid: NDArray[Any] | None = None) -> Evaluation[Any]:
-    """Return an evaluation with these values, each the label of the first of two documents; the ideal label is 1."""
+    """Return an evaluation with these values per query, which are labels of the first of two documents."""
     qid = np.arange(values.size) if qid is None else qid
     labels, scores = np.column_stack([values, np.zeros(values.size)]), np.tile([1.0, 0.0], values.size)
     weights = None if weight is None else dict(zip(qid.tolist(), weight.tolist(), strict=True))
@@ -92,7 +92,7 @@ def of_values(values: FloatArray, weight: FloatArray | None = None, qid: NDArray
 
 UNIT = Flavor(gain="linear", ideal="max", max_grade=1, k=1)
 
-# Distributions of the NDCG of queries.
+# Distributions of the values of queries.
 VALUES: dict[str, Callable[[Rng, int], FloatArray]] = {
     "95 % from .95 to 1, 5 % zeros": lambda rng, n: np.where(rng.random(n) < 0.95, rng.uniform(0.95, 1, n), 0.0),
     "the same, half of the 95 % exact ones": lambda rng, n: np.where(
@@ -106,7 +106,7 @@ VALUES: dict[str, Callable[[Rng, int], FloatArray]] = {
 
 
 def value_covered(name: str, heavy: bool) -> Draw:
-    """Whether the default interval contains the mean; with `heavy`, under weights drawn from Pareto(1.5)."""
+    """Return whether the default interval covers the mean. Heavy weights are from Pareto(1.5)."""
     truth = float(VALUES[name](np.random.default_rng(9), 4_000_000).mean())
 
     def draw(rng: Rng, n: int) -> float:
@@ -118,7 +118,7 @@ def value_covered(name: str, heavy: bool) -> Draw:
 
 
 def labelled(what: str, bias: float, noise: float) -> Draw:
-    """Correct the biased model labels of a system on 1 000 queries, n of which have human labels."""
+    """Return a system on 1 000 queries with model labels that are too high. n queries have people's labels."""
 
     def sample(rng: Rng) -> tuple[FloatArray, FloatArray]:
         human = rng.beta(2, 2, N_MODEL)
@@ -137,7 +137,7 @@ def labelled(what: str, bias: float, noise: float) -> Draw:
         human, model = sample(rng)
         one = corrected(human, model)
         if what == "equal":
-            # Another system of the same mean, whose model labels are not biased.
+            # A second system with the same mean, which the model does not favour.
             alike = rng.beta(2, 2, N_MODEL)
             other = corrected(alike, alike)
             return compare(one, other, seed=rng, n_resamples=RESAMPLES).verdict != "undecided"
@@ -208,7 +208,7 @@ def grids() -> dict[str, Grid]:
 
 
 def measured(draw: Draw, n: int, samples: int) -> list[float]:
-    """Return the mean of a cell, its standard error, and the number of samples."""
+    """Return the mean of a cell, its standard error, and its number of samples."""
     rng = np.random.default_rng(3)
     drawn = [value for _ in range(samples) if (value := draw(rng, n)) is not None]
     return [float(np.mean(drawn)), float(np.std(drawn) / math.sqrt(len(drawn))), len(drawn)]
