@@ -41,7 +41,7 @@ def populations(n_queries: int = 20_000) -> list[Population]:
     hard, easy = (
         rng.choice(5, (n_queries, 30), p=(1 - rare, rare / 2, rare / 4, rare / 8, rare / 8)) for rare in (0.02, 0.1)
     )
-    for grades in (hard, easy):  # every query has something to find
+    for grades in (hard, easy):  # no query is empty
         grades[np.arange(n_queries), rng.integers(0, 30, n_queries)] = 1
     flavor = Flavor.preset("lightgbm", k=10)
     first, second = (hard + rng.normal(0, noise, hard.shape) for noise in (6.0, 5.0))

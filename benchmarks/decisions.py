@@ -1,4 +1,4 @@
-"""Coverage and error rates of verdicts, intervals and corrected scores: ``python -m benchmarks.decisions``.
+"""Measure coverage and error rates of verdicts, intervals and corrected scores: ``python -m benchmarks.decisions``.
 
 Queries are drawn from populations with known means. Each cell is recorded when it is done, so a stopped run can be
 continued. ``--samples N`` and names of cells measure less. ``--page`` writes the table of docs/deciding.md.
@@ -49,7 +49,7 @@ class Cell(NamedTuple):
 
 
 def population(n_systems: int, differences: FloatArray | float = 0.0, n: int = 20_000) -> FloatArray:
-    """NDCG of systems on many queries: hard and easy ones, ties at 0 and 1, and systems that vary by unequal amounts.
+    """Return NDCG of queries by system: hard and easy queries, many values of 0 and 1, systems of unequal variance.
 
     The means differ by exactly `differences`.
     """
@@ -315,8 +315,8 @@ def bounded_width(share: float, rest: str, n: int) -> Callable[[Rng], float]:
 def searched(what: str, n_candidates: int, n: int, apart: float) -> Callable[[Rng], float]:
     """Return the bias of a search's corrected or best score, or whether the interval of the corrected score covers.
 
-    `apart` scales how much candidates differ within a query. With 0.45 the best score is too high by as much as in
-    searches on real values, .02 for 20 candidates and 50 queries.
+    `apart` scales the differences between candidates within a query. With 0.45 the best score is as biased as on real
+    data: .02 for 20 candidates and 50 queries.
     """
     rng = np.random.default_rng(2)
     values = population(n_candidates, 0.02 * rng.normal(size=n_candidates))

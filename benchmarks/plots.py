@@ -1,4 +1,4 @@
-"""Pictures of the docs from the benchmarks' JSON: ``python -m benchmarks.plots``."""
+"""Draw the pictures of the documentation from the records of benchmarks: ``python -m benchmarks.plots``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def _bars(result: dict[str, Any], question: str, path: Path) -> None:
-    """Draw the shortest time of each contender, ours in colour, on an axis from 0."""
+    """Draw the shortest time of each contender, ours in colour."""
     from matplotlib import pyplot as plt
 
     timings = sorted(result["timings"], key=lambda timing: -float(timing["min_ms"]))
@@ -52,7 +52,7 @@ def _bars(result: dict[str, Any], question: str, path: Path) -> None:
 
 
 def _growth(report: dict[str, Any], path: Path) -> None:
-    """Draw nanoseconds per row over the cut-off, for each shape."""
+    """Draw the time per row by cut-off, for each shape."""
     from matplotlib import pyplot as plt
 
     lines: dict[str, dict[str, float]] = {}
@@ -115,7 +115,7 @@ def draw_queries_needed(path: Path) -> None:
 
 
 def draw_labels_needed(path: Path) -> None:
-    """Draw the share of comparisons whose winner is final, by the number of labels, for each order of labelling."""
+    """Draw the share of comparisons whose winner no longer changes, by number of labels and order of labelling."""
     import numpy as np
     from matplotlib import pyplot as plt
 
@@ -187,7 +187,7 @@ def _differences(panels: dict[str, dict[str, Any]], margin: float, path: Path) -
 
 
 def draw_results(folder: Path) -> None:
-    """Draw the demo's models by ``plot``."""
+    """Draw the demo's models with ``plot``."""
     import pandas as pd
     from matplotlib import pyplot as plt
 

@@ -37,7 +37,7 @@ Run = dict[str, list[str]]
 
 
 def main() -> None:
-    """Measure and write the result and the tables of the page."""
+    """Measure, and write the record and the tables of the page."""
     data = Path(os.environ.get("NDCG_ML_DATA") or ROOT.parent / "shared" / "data")
     qrels, runs = read_trec(data / "trec_dl19")
     report: dict[str, Any] = {"date": date.today().isoformat()}
@@ -91,7 +91,7 @@ def read_mq2008(folder: Path) -> tuple[Qrels, dict[str, Run]]:
     return qrels, runs
 
 
-# -- judgements that one system alone contributed ----------------------------------------------------------------------
+# -- judgements that only one system contributed -----------------------------------------------------------------------
 
 
 def left_out(qrels: Qrels, runs: dict[str, Run], a: str, b: str) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def left_out(qrels: Qrels, runs: dict[str, Run], a: str, b: str) -> dict[str, An
     }
 
 
-# -- labels until the winner stays right -------------------------------------------------------------------------------
+# -- labels until the winner no longer changes -------------------------------------------------------------------------
 
 
 def trec_pairs(qrels: Qrels, runs: dict[str, Run]) -> Iterator[dict[str, Any]]:

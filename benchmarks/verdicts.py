@@ -1,7 +1,7 @@
-"""Error rates if few queries change, one baseline meets many systems, values are near a bound, or a model labels.
+"""Measure error rates with few changed queries, a baseline of many systems, values near a bound, and model labels.
 
-``python -m benchmarks.verdicts`` measures the installed package and records each table when it is done. With
-``--page`` it writes the tables of docs/deciding.md and docs/model_labels.md.
+``python -m benchmarks.verdicts`` records each table when it is done. With ``--page`` it writes the tables of
+docs/deciding.md and docs/model_labels.md.
 """
 
 from __future__ import annotations

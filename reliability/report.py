@@ -1,4 +1,4 @@
-"""``docs/reliability.md`` from the records of the runs: ``python -m reliability.report``."""
+"""Write docs/reliability.md from the records of the runs: ``python -m reliability.report``."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ which list each defect and the equivalent mutants. The test suite contains short
 
 
 def records() -> dict[str, dict[str, Any]]:
-    """The records by name, in the order of the page."""
+    """Return the records by name, in the order of the page."""
     names = sorted((path.stem for path in RESULTS.glob("*.json")), key=lambda name: (_place(name), name))
     return {name: json.loads((RESULTS / f"{name}.json").read_text()) for name in names}
 
 
 def page(found: dict[str, dict[str, Any]]) -> str:
-    """The page: a table of the runs, and the command that repeats each."""
+    """Return the page: a table of the runs, with the command that repeats each."""
     head = ("run", "how many", "fails now", "found and fixed", "date", "command")
     rows = [
         (
