@@ -74,12 +74,12 @@ def columns_of(
         A column is missing, appears twice or has two meanings.
     """
     has = list(getattr(frame, "column_names", frame.columns))  # pyarrow keeps arrays in .columns
-    missing = [names[meaning] for meaning in needed if names[meaning] not in has]
+    missing = [meaning for meaning in needed if names[meaning] not in has]
     if missing:
         raise ValueError(
             f"{name} as a data frame must have columns {', '.join(str(names[meaning]) for meaning in needed[:-1])} and "
-            f"{names[needed[-1]]}; got {shown_text(', '.join(map(str, has)))}. Name your column for {missing[0]!r} in "
-            "columns=."
+            f"{names[needed[-1]]}; got {shown_text(', '.join(map(str, has)))}. Pass the name of your column: "
+            f"columns={{{missing[0]!r}: NAME}}."
         )
     wanted = [*needed, *(meaning for meaning in optional if names[meaning] in has)]
     for one, other in combinations(wanted, 2):
