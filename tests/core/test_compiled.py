@@ -152,19 +152,6 @@ def test_a_nan_is_found_wherever_it_is(n, threads, compiled):
             prepared(scores)
 
 
-def test_arrays_that_the_compiled_code_cannot_take_as_they_are(compiled, tmp_path):
-    y, s = np.array([3.0, 0, 1, 2, 0]), np.array([0.1, 0.5, 0.3, 0.2, 0.4])
-    prepared = prepare(y, group=[3, 2], kernel="compiled")
-    odd = np.frombuffer(b"\0" + s.tobytes(), dtype=np.float64, offset=1)
-    assert not odd.flags.aligned
-    mapped = np.memmap(tmp_path / "scores", dtype=np.float64, mode="w+", shape=5)
-    mapped[:] = s
-    fixed = s.copy()
-    fixed.flags.writeable = False
-    for each in (odd, mapped, fixed, s[::-1][::-1], s.tolist()):
-        assert prepared(each) == prepared(s) < 1
-
-
 def test_a_prepared_object_whose_arrays_are_memory_maps(compiled, tmp_path):
     """joblib sends large arrays to its workers this way."""
     y, s, qid = np.array([3.0, 0, 1, 2, 0]), np.array([0.1, 0.5, 0.3, 0.2, 0.4]), [1, 2, 1, 2, 1]

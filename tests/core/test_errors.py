@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from ndcg_ml import Flavor, dcg_score, evaluate, evaluate_ranked, ndcg_score, prepare
-from ndcg_ml._kernel import numpy_kernel
 
 Y, S, Q = [3, 0, 1, 2], [0.4, 0.3, 0.2, 0.1], [1, 1, 2, 2]
 Y2, S2 = [[3, 0], [1, 2]], [[0.4, 0.3], [0.2, 0.1]]
@@ -100,17 +99,6 @@ def test_dcg_score_refuses_the_same(case):
     y, s, arguments, error, message = CASES[case]
     with pytest.raises(error, match=f"(?s){message}"):
         dcg_score(y, s, **arguments)
-
-
-@pytest.mark.parametrize("case", [c for c in CASES if "empty" not in c])
-def test_nothing_is_computed_before_the_error(case, monkeypatch):
-    def kernel(*_):
-        raise AssertionError("the kernel was called")
-
-    monkeypatch.setattr(numpy_kernel, "expected_gains", kernel)
-    y, s, arguments, error, _ = CASES[case]
-    with pytest.raises(error):
-        ndcg_score(y, s, **arguments)
 
 
 def test_a_query_of_size_zero_is_an_empty_query():

@@ -203,17 +203,6 @@ def test_known_hard_cases(name: str, path: str) -> None:
         check(flavor, Problem(queries))
 
 
-@pytest.mark.parametrize("small", [(1e-9, 3e-9), (1.0, 2.0), (0.25, 4.0)])
-def test_small_grades_keep_their_digits_beside_a_large_one(small: tuple[float, float]) -> None:
-    flavor = Flavor(gain="exponential", ideal="local", k=2)
-    alone = oracle(flavor, one((small[0], 2), (small[1], 1))).ndcg
-    assert ndcg_score([[*small, 490.0]], [[2, 1, 0]], flavor=flavor) == pytest.approx(alone, rel=1e-12)
-
-
-def oracle_of_one_hit_at(rank: int) -> float:
-    return float(oracle(Flavor(), [Document(float(at == rank), -at) for at in range(1, rank + 1)]).ndcg)
-
-
 @examples(100)
 @given(st.data())
 def test_dcg_equals_the_oracle(data: st.DataObject) -> None:
