@@ -87,7 +87,7 @@ ONE_NUMBER_ONLY = {"RFECV", "SequentialFeatureSelector", "permutation_test_score
 REFUSED = [(tool, SCORER) for tool in TOOLS] + [(tool, SEVERAL) for tool in TOOLS if tool not in ONE_NUMBER_ONLY]
 
 
-# joblib restarts its processes after an error, which is slow: by default one scorer and one split use them.
+# joblib restarts its processes after an error, which is slow, so by default only one scorer and one split use them.
 @pytest.mark.parametrize(("tool", "scorer"), quick([each for each in REFUSED if each != (IN_TWO, SEVERAL)], REFUSED))
 def test_a_split_by_rows_is_refused_by_every_tool(problem, routing, tool, scorer):
     X, y, qid = problem
@@ -107,7 +107,7 @@ def test_a_split_by_query_is_not_refused(problem, routing, tool):
     TOOLS[tool](X, y, qid, one_fold(np.flatnonzero(qid < 3), len(qid)), SCORER)
 
 
-def test_the_same_rows_may_be_scored_whole_and_cut_by_one_scorer(problem, routing):
+def test_rows_that_were_whole_queries_in_one_data_set_may_be_cut_in_another(problem, routing):
     X, y, qid = problem
     scorer = ndcg_scorer("lightgbm", k=10)
     first = np.flatnonzero(qid == 0)
@@ -169,7 +169,7 @@ def test_a_loop_that_cuts_queries_warns(problem, ranker):
         model = ranker.fit(X[train], y[train], qid[train])
         with pytest.warns(CutQueryWarning, match=r"\d+ of \d+ queries that are scored were also in training") as seen:
             SCORER(model, X[test], y[test], qid=qid[test])
-        # The place is that of the call; old versions of libraries warn of themselves as well.
+        # The warning has the file of the caller. Old versions of libraries emit other warnings.
         assert [one.filename for one in seen if one.category is CutQueryWarning] == [__file__]
         with pytest.warns(CutQueryWarning):
             model.score(X[test], y[test], qid[test])
@@ -321,7 +321,7 @@ def search(estimator, X, y, folds, scorer, error_score):
 
 
 @pytest.mark.parametrize("error_score", ["raise", np.nan, -1.0])
-def test_a_search_like_that_of_dask_cannot_turn_a_refusal_into_a_number(problem, error_score):
+def test_an_error_in_a_search_of_dask_does_not_become_a_score(problem, error_score):
     X, y, qid = problem
     wide = np.column_stack([X, qid])
     with_ids = ndcg_scorer("lightgbm", k=10, qid_column=-1, qid=qid)
@@ -333,10 +333,10 @@ def test_a_search_like_that_of_dask_cannot_turn_a_refusal_into_a_number(problem,
     assert np.isfinite(whole).all()
 
 
-# -- two sets of ids -------------------------------------------------------------------------------------------------
+# -- groups and queries ----------------------------------------------------------------------------------------------
 
 
-def test_query_k_fold_with_two_sets_of_ids_is_an_error(problem, routing):
+def test_query_k_fold_refuses_other_groups(problem, routing):
     X, y, qid = problem
     user = qid // 3
     frame = pd.DataFrame(X, columns=list("abc")).assign(user=user)
