@@ -249,7 +249,7 @@ _CATBOOST = Library(
     },
     metric={
         **IDEAL,
-        "ties": Rule(("worst",), "puts tied rows lowest gain first"),
+        "ties": Rule(("worst",), "ranks tied rows by ascending gain"),
         "empty": EMPTY_IS_ONE,
         "score_dtype": FLOAT64,
     },

@@ -100,7 +100,6 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
         if self.qid_column is not None:
             ids = column_of(X, self.qid_column)
         else:
-            assert self.qid is not None
             ids = ids_as_array(self.qid)
             refuse_missing(ids, "qid")
         if groups is not None and not np.array_equal(ids_as_array(groups), ids):

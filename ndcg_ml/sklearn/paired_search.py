@@ -342,8 +342,7 @@ def _mean_per_query(ids: NDArray[Any], values: list[NDArray[np.float64]]) -> tup
     """Return each query once, with its mean over the splits that tested it."""
     layout = group_by_ids(ids, ids.size)
     assert layout.ids is not None
-    every = np.concatenate(values)
-    every = layout.arrange(every)
+    every = layout.arrange(np.concatenate(values))
     return layout.ids, np.add.reduceat(every, layout.starts) / layout.sizes
 
 

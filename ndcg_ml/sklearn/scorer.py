@@ -263,8 +263,7 @@ class NDCGScorer:
         except Exception as error:
             # With several cut-offs scikit-learn would replace the dict by one number, and then read its keys.
             return refuse(error, of_the_estimator=self.names is None)
-        fit = None if self.kept is None else current_fit(X)
-        if self.kept is not None and fit is not None:
+        if self.kept is not None and (fit := current_fit(X)) is not None:
             # Two-dimensional labels have no ids: a query is a row.
             ids = totals.ids if labels.ndim == 1 else fit.test
             scored = KeptScores(ids, totals.ndcg(self.flavor)[0], tuple(values))

@@ -172,12 +172,20 @@ def test_the_suggested_fixes_lead_to_a_flavor_that_the_library_computes(library,
 
 
 REFUSED = [
-    ("lightgbm", {"ties": "average"}, "ties='average': it leaves tied rows in the order of the data.*ties='first'"),
+    ("lightgbm", {"ties": "average"}, "ties='average': it ranks tied rows in the order of the data.*ties='first'"),
     ("lightgbm", {"empty": 0}, "empty=0.0: it gives a query without a relevant document the score 1.*empty=1.0"),
     ("lightgbm", {"aggregate": "micro"}, "aggregate='micro': it takes the mean.*aggregate='macro'"),
-    ("lightgbm", {"ideal": "local"}, "ideal='local': it divides by the best order of all rows.*ideal='recall'"),
+    (
+        "lightgbm",
+        {"ideal": "local"},
+        "ideal='local': it divides by the DCG of the best order of all rows.*ideal='recall'",
+    ),
     ("lightgbm", {"recall_depth": 5}, "recall_depth=5: it.*recall_depth=None"),
-    ("lightgbm", {"ideal_depth": "all", "k": 5}, "ideal_depth='all': it cuts the ideal where it cuts the ranking"),
+    (
+        "lightgbm",
+        {"ideal_depth": "all", "k": 5},
+        "ideal_depth='all': it cuts off the ideal at the same rank as the ranking",
+    ),
     ("lightgbm", {"short_lists": "zero", "k": 5}, "short_lists='zero': it scores a query with fewer than k .*='score'"),
     ("lightgbm", {"gain": (0, 1, 3), "off_table": "zero"}, "off_table='zero': it refuses a label beyond its table"),
     ("lightgbm", {"score_dtype": "float32"}, "score_dtype='float32': it compares scores in float64"),
@@ -201,7 +209,7 @@ REFUSED = [
     ("xgboost", {"negative": "allow"}, "negative='allow' with gain='exponential': under that gain it refuses"),
     ("xgboost", {"unjudged": "condense"}, "unjudged='condense': it refuses a NaN label"),
     ("xgboost", {"ideal_depth": "all"}, "ideal_depth='all': it"),  # the preset has a cut-off
-    ("catboost", {"ties": "first"}, "ties='first': it puts tied rows lowest gain first.*ties='worst'"),
+    ("catboost", {"ties": "first"}, "ties='first': it ranks tied rows by ascending gain.*ties='worst'"),
     ("catboost", {"gain": "binary"}, "gain='binary': it has the gains y and 2.y - 1.*gain='linear'"),
     ("catboost", {"discount": "none"}, r"discount='none': it discounts by 1/log2\(rank \+ 1\) or by 1/rank"),
     ("catboost", {"negative": "drop"}, "negative='drop': it passes"),
