@@ -84,12 +84,12 @@ def ours_in_torch(work: Workload, flavor: str, k: int | None, what: str, kernel:
 
     def metric() -> float:
         metric = NDCG(flavor, k=k)
-        with kernel_of_what_is_prepared(kernel):
+        with use_kernel(kernel):
             metric.update(scores, labels, indexes=indexes)
         return float(metric.compute())
 
     def function() -> float:
-        with kernel_of_what_is_prepared(kernel):
+        with use_kernel(kernel):
             return float(ndcg(scores, labels, flavor=flavor, k=k, indexes=indexes).mean())
 
     def for_devices() -> float:
@@ -156,7 +156,7 @@ class Epoch:
             return seen if held is None else float(held.compute())
 
         def with_kernel() -> float:
-            with kernel_of_what_is_prepared(kernel):
+            with use_kernel(kernel):
                 return call()
 
         return Contender(name, with_kernel, None if metric is None else 1e-5)
@@ -205,7 +205,7 @@ def lightgbm_metric(work: Workload, k: int, threads: int) -> Contender:
 
 
 @contextmanager
-def kernel_of_what_is_prepared(kernel: str, threads: int | None = None) -> Iterator[None]:
+def use_kernel(kernel: str, threads: int | None = None) -> Iterator[None]:
     """Set the kernel of adapters, which prepare a data set with their first call."""
     there = {"NDCG_ML_KERNEL": kernel} | ({} if threads is None else {"NDCG_ML_THREADS": str(threads)})
     with patch.dict(os.environ, there):
@@ -222,7 +222,7 @@ def ours_in_lightgbm(work: Workload, k: int, threads: int, kernel: str) -> Conte
     evaluation = NDCGEval("lightgbm", k=(k,))
 
     def call() -> float:
-        with kernel_of_what_is_prepared(kernel, threads):
+        with use_kernel(kernel, threads):
             return evaluation(work.scores, data)[0][1]
 
     call()

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measure import Result, Timing
-from benchmarks.peers import kernel_of_what_is_prepared
+from benchmarks.peers import use_kernel
 from benchmarks.workloads import Workload, ragged
 
 THREADS = 2
@@ -70,7 +70,7 @@ def rounds(scale: float) -> Iterator[Result]:
 
 def _result(library: str, work: Workload, train: Train, evaluation: Callable[[], Any], within: float) -> Result:
     def with_kernel(kernel: str) -> tuple[Any, str]:
-        with kernel_of_what_is_prepared(kernel, THREADS):  # CatBoost's prepares the data when it is created
+        with use_kernel(kernel, THREADS):  # CatBoost's prepares the data when it is created
             return evaluation(), kernel
 
     contenders: dict[str, tuple[Any, str | None]] = {
@@ -85,7 +85,7 @@ def _result(library: str, work: Workload, train: Train, evaluation: Callable[[],
     for _ in range(2):
         for name, (metric, kernel) in contenders.items():
             clock = Clock()
-            with kernel_of_what_is_prepared(kernel or "numpy", THREADS):
+            with use_kernel(kernel or "numpy", THREADS):
                 values[name] = train(metric, clock)
             taken[name] += clock.rounds_ms
             if clock.inside:

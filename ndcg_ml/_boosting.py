@@ -13,28 +13,28 @@ from ndcg_ml.result import at_cutoff
 
 
 class Rule(NamedTuple):
-    """Values of a switch that a library can express, its own first, and a description of its behaviour."""
+    """The values of a switch that a library supports, its default first, and a description of its behaviour."""
 
     takes: tuple[object, ...]
     does: str
 
 
 class Library(NamedTuple):
-    """Rules for the switches that a library's objective and its own metric can express."""
+    """The rules for switches of a library's objective and of its own metric."""
 
     name: str
     training: Mapping[str, Rule]
     metric: Mapping[str, Rule]
 
 
-# -- rules that several libraries have ------------------------------------------------------------------------------
+# -- rules of several libraries -------------------------------------------------------------------------------------
 
 # The base of the logarithm cancels in NDCG, so log2 and ln are one discount.
 LOGARITHM = Rule(("log2", "ln"), "discounts by 1/log2(rank + 1)")
 IDEAL: Mapping[str, Rule] = {
     "ideal": Rule(("recall", "global"), "divides by the best order of all rows of the query"),
     "recall_depth": Rule((None,), "divides by the best order of all rows of the query"),
-    # All documents of a query are retrieved there.
+    # In these libraries, all documents of a query are retrieved.
     "ideal_depth": Rule(("k", "retrieved"), "cuts the ideal where it cuts the ranking"),
     "short_lists": Rule(("score",), "scores a query with fewer than k documents like any other"),
     "aggregate": Rule(("macro",), "takes the mean of the queries' NDCG"),
@@ -53,7 +53,7 @@ def check_expressible(flavor: Flavor, library: Library, evaluate: object) -> Non
     module = library.name.lower()
     evaluation = f"ndcg_ml.{module}.NDCGEval"
     for rules, name, otherwise in (
-        (library.training, library.name, f"; {evaluation} may keep the flavor"),
+        (library.training, library.name, f"; {evaluation} can evaluate the original flavor"),
         (
             library.metric if evaluate else {},
             f"{library.name}'s metric",

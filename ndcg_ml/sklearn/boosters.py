@@ -17,7 +17,7 @@ __all__ = ["RowsByQuery", "fit", "fit_and_stop", "readable"]
 
 
 class RowsByQuery:
-    """The rows of some queries, query by query, in the given order; the rows of a query keep their order.
+    """The rows of selected queries, which are in the given order. The rows of a query keep their order.
 
     Attributes
     ----------
@@ -55,19 +55,19 @@ class RowsByQuery:
 
 
 def fit(ranker: Any, training: RowsByQuery) -> None:
-    """Fit the ranker, in place."""
+    """Fit the ranker in place."""
     ranker.fit(training.X, training.y, **_query_arguments(ranker, training))
 
 
 def fit_and_stop(
     ranker: Any, training: RowsByQuery, validation: RowsByQuery, flavor: Flavor, rounds: int
 ) -> tuple[int, float]:
-    """Fit the ranker, in place, until NDCG on the validation queries has not increased for `rounds` rounds.
+    """Fit the ranker in place, until NDCG of the validation queries has not increased for `rounds` rounds.
 
     Returns
     -------
     best_iteration : int
-        Number of rounds that it predicts with.
+        Number of rounds with which it predicts.
     best_score : float
     """
     arguments = _query_arguments(ranker, training)
@@ -85,7 +85,7 @@ def fit_and_stop(
 
 
 def readable(X: Any) -> Any:  # noqa: N803
-    """Return X in a container that all three libraries read.
+    """Return X in a container that all three libraries accept.
 
     XGBoost 3.2 needs pyarrow to read a polars frame, and LightGBM before 4.7 cannot read one; CatBoost 1.2 refuses
     sparse arrays and LightGBM warns of them.
@@ -123,7 +123,7 @@ def _arguments(estimator: Any) -> set[str]:
 
 
 def _check_best_round(ranker: Any) -> None:
-    """Refuse models of which only the last round can predict.
+    """Refuse models that can only predict with their last round.
 
     Dropouts change earlier trees, so LightGBM does not stop; a linear model has one set of weights.
     """

@@ -115,7 +115,7 @@ def _place(X: Any, qid_column: str | int) -> int:  # noqa: N803
 
 
 def _refuse_changed_ids(ids: NDArray[Any], qid_column: str | int) -> None:
-    """Refuse floats that are not exact integers, by which queries may have been merged."""
+    """Refuse floats that are not exact integers, because different ids may have become equal."""
     present = ids[~np.isnan(ids)]
     fractions = present[present != np.floor(present)]
     if fractions.size:

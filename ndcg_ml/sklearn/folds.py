@@ -1,4 +1,4 @@
-"""Folds of whole queries, for searches that pass no ids around."""
+"""Split data by query, without metadata routing."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["QueryKFold"]
 
 
 class QueryKFold(GroupKFold):  # type: ignore[misc]
-    """K folds of whole queries: scikit-learn's ``GroupKFold`` with ids of its own.
+    """K folds of whole queries: scikit-learn's ``GroupKFold`` with stored query ids.
 
-    Pass the ids, or the column of X that holds them, when you create it; then you need no ``groups`` and no metadata
-    routing. A scorer can use its ids to detect cut queries: ``ndcg_scorer(..., qid=folds.qid)``.
+    You pass the ids, or the column of X that holds them, when you create it, and need neither ``groups`` nor metadata
+    routing. A scorer can use the ids to detect cut queries: ``ndcg_scorer(..., qid=folds.qid)``.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
         y: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Row numbers for training and test of each fold.
+        """Yield the training rows and the test rows of each fold.
 
         Parameters
         ----------

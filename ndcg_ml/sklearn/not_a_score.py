@@ -9,7 +9,7 @@ function
 - a worker of Ray's joblib backend dies, although the error arrives;
 - Optuna 5.0 leaves the trial in state RUNNING rather than FAIL.
 
-A search that never ends is worse than an error as a value.
+So the scorer returns the error as a value.
 """
 
 from __future__ import annotations

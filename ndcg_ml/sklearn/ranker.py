@@ -108,8 +108,8 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    # Both names are requested, because the ids may or may not be the splitter's groups. An alias of qid fails in RFECV,
-    # which passes parts of the array on under the name behind the alias (scikit-learn 1.9.1).
+    # Both names are requested, because the ids may differ from the splitter's groups. An alias of qid would fail in
+    # RFECV (scikit-learn 1.9.1), which passes the array under its original name.
     __metadata_request__fit = {"groups": True, "qid": True}  # noqa: RUF012
     __metadata_request__score = {"groups": True, "qid": True}  # noqa: RUF012
 
