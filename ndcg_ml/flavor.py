@@ -592,16 +592,11 @@ def _check_gain(value: object) -> Gain:
 
 
 def _check_empty(value: object) -> Empty:
-    if isinstance(value, str):
-        if value in _CHOICES["empty"]:
-            return cast(Literal["skip", "raise"], value)
-        if value == "nan":
-            return math.nan
-    elif (number := as_float(value)) is not None:
-        if math.isnan(number):
-            return math.nan
-        if number in (0.0, 1.0):
-            return number + 0.0
+    if isinstance(value, str) and value in _CHOICES["empty"]:
+        return cast(Literal["skip", "raise"], value)
+    number = math.nan if isinstance(value, str) and value == "nan" else as_float(value)
+    if number is not None and (math.isnan(number) or number in (0.0, 1.0)):
+        return number + 0.0  # -0.0 becomes 0.0
     kind = ValueError if isinstance(value, (str, int, float)) and not isinstance(value, bool) else TypeError
     raise kind(
         f"Flavor.empty must be 0, 1, nan, 'skip' or 'raise'; got {shown(value)}."

@@ -91,29 +91,8 @@ _RANX = {
     "negative": "zero",
     "unjudged": "zero",
 }
-_RECOMMENDERS = {
-    "gain": "judged",
-    "ties": "first",
-    "empty": "skip",
-    "negative": "allow",
-    "unjudged": "zero",
-    "k": 10,
-}
-_QUEPID = {
-    "gain": "exponential",
-    "ideal_depth": "all",
-    "ties": "first",
-    "negative": "allow",
-    "unjudged": "zero",
-    "k": 10,
-}
 # The relevant documents are a set; what was retrieved is a list.
-_SET = {
-    "gain": "binary",
-    "ties": "first",
-    "negative": "zero",
-    "unjudged": "zero",
-}
+_SET = {**_RANX, "gain": "binary"}
 _SET_OF_SOME = {**_SET, "empty": "skip"}
 # The relevant documents have grades, which go through the formula.
 _GRADED_LIST = {
@@ -121,6 +100,8 @@ _GRADED_LIST = {
     "negative": "allow",
     "unjudged": "zero",
 }
+_RECOMMENDERS = {**_GRADED_LIST, "gain": "judged", "empty": "skip", "k": 10}
+_QUEPID = {**_GRADED_LIST, "gain": "exponential", "ideal_depth": "all", "k": 10}
 # The ideal is made of the list that was passed.
 _PASSED_LIST = {
     "ideal": "recall",

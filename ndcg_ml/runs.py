@@ -713,7 +713,7 @@ class _RunNames:
     documents: Names
     row_of: NDArray[np.signedinteger[Any]]
 
-    def at(self, rows: IntArray) -> list[Any]:
+    def __call__(self, rows: IntArray) -> list[Any]:
         """Return the ids of these rows."""
         return [self.ids.kind.decoded(self.documents[row]) for row in self.row_of[rows].tolist()]
 

@@ -323,15 +323,15 @@ def evaluate(
         doc_id=doc_id,
         query_weight=query_weight,
     )
+    result = replace(prepared.evaluate(y_score), frame_library=library)
     if by is None and cluster is None:
-        return replace(prepared.evaluate(y_score), frame_library=library)
+        return result
     from ndcg_ml._compare.slice_labels import query_clusters, query_labels  # few calls need these modules
     from ndcg_ml._compare.slices import sliced
 
-    whole = replace(prepared.evaluate(y_score), frame_library=library)
     if cluster is not None:
-        whole = replace(whole, cluster=query_clusters(cluster, prepared.queries))
-    return whole if by is None else replace(whole, slices=sliced(whole, query_labels(by, prepared.queries)))
+        result = replace(result, cluster=query_clusters(cluster, prepared.queries))
+    return result if by is None else replace(result, slices=sliced(result, query_labels(by, prepared.queries)))
 
 
 def _columns(frame: Any, names: ColumnNames) -> tuple[Any, Any, Any, Any]:

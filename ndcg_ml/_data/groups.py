@@ -123,13 +123,6 @@ class Groups:
 
     def blocks(self) -> Iterator[Block]:
         """Yield padded blocks of queries of similar length. Queries without rows are in none."""
-        if self.order is None and self.sizes.size and 0 < self.sizes[0] == self.sizes.min() == self.sizes.max():
-            width = int(self.sizes[0])
-            step = max(1, _BLOCK_SLOTS // width)
-            for at in range(0, self.sizes.size, step):
-                stop = min(at + step, self.sizes.size)
-                yield Block(np.arange(at, stop), slice(at * width, stop * width), None, (stop - at, width))
-            return
         by_size = np.argsort(self.sizes, kind="stable")
         sizes = self.sizes[by_size]
         at = int(np.searchsorted(sizes, 1))

@@ -5,9 +5,10 @@ Nothing here depends on the flavor. Other modules compute gains from labels, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias, TypeGuard
+from functools import partial
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,23 +40,8 @@ class Repeats:
     name: str
 
 
-class DocumentNames(Protocol):
-    """The ids of documents as they were passed."""
-
-    def at(self, rows: IntArray) -> list[Any]:
-        """Return the ids of these rows."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NamesInArray:
-    """Ids in an array, one per row."""
-
-    ids: NDArray[Any]
-
-    def at(self, rows: IntArray) -> list[Any]:
-        """Return the ids of these rows."""
-        names = self.ids.reshape(-1)[rows]
-        return list(names) if names.dtype.kind in "mM" else names.tolist()  # tolist() makes times integers
+DocumentNames: TypeAlias = "Callable[[IntArray], list[Any]]"
+"""A function that returns the ids of documents, as they were passed, from rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,8 +63,8 @@ class Queries:
         Documents that a query lists more than once; None if there are none or no ids.
     given_order : ndarray of int, shape (n_rows,), or None
         Sort key of the judged rows of a query for the ``given`` ideal; None if they are in its order.
-    names : DocumentNames or None
-        The ids of the documents as they were passed.
+    names : callable or None
+        Returns the ids of the documents at an array of rows, as they were passed.
     """
 
     labels: NDArray[Any]
@@ -137,7 +123,7 @@ class Queries:
         if doc_id is not None:
             ids = _id_array(doc_id, "doc_id", labels.ndim)
             codes = _doc_codes(ids, labels.shape)
-            repeats, names = find_repeats(codes, groups, ids.reshape(-1)), NamesInArray(ids)
+            repeats, names = find_repeats(codes, groups, ids.reshape(-1)), partial(_names_at, ids)
         weight = None if query_weight is None else _query_weight(query_weight, groups, group, axes)
         return cls(labels, groups, flags, codes, weight, axes, repeats, names=names)
 
@@ -332,6 +318,11 @@ def is_missing(value: Any) -> bool:
     if type(value) is tuple:
         return any(map(is_missing, value))
     return value is None or type(value).__name__ == "NAType" or not value == value  # noqa: SIM201
+
+
+def _names_at(ids: NDArray[Any], rows: IntArray) -> list[Any]:
+    names = ids.reshape(-1)[rows]
+    return list(names) if names.dtype.kind in "mM" else names.tolist()  # tolist() makes times integers
 
 
 def find_repeats(doc_id: IntArray, groups: Groups, names: NDArray[Any]) -> Repeats | None:

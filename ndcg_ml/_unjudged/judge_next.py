@@ -181,7 +181,7 @@ def _names(pair: Pair, documents: IntArray) -> list[Any]:
     for side, system in enumerate((pair.a, pair.b)):
         of_side = np.flatnonzero(in_a if side == 0 else ~in_a)
         if system.queries.names is not None:
-            for at, name in zip(of_side.tolist(), system.queries.names.at(rows[of_side, side]), strict=True):
+            for at, name in zip(of_side.tolist(), system.queries.names(rows[of_side, side]), strict=True):
                 names[at] = name
     return names
 

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import flavors
 
-from ndcg_ml import PRESETS, Flavor
-from ndcg_ml._checks import cutoffs
+from ndcg_ml import PRESETS, Flavor, prepare
 from ndcg_ml.flavor import as_arguments, as_flavor
 from ndcg_ml.presets import MIRRORS
 
@@ -354,11 +353,18 @@ def test_a_definition_is_shown_as_a_caller_would_write_it(flavor, ks, several, t
     assert as_arguments(as_flavor(flavor), ks, several) == text
 
 
-def test_cutoffs():
-    flavor = Flavor(k=7)
-    assert cutoffs(..., flavor) == ((7,), False)
-    assert cutoffs(None, flavor) == ((None,), False)
-    assert cutoffs(np.int32(3), flavor) == ((3,), False)
-    for several in ([1, 3, None], (1, 3, None), np.array([1, 3, None], dtype=object)):
-        assert cutoffs(several, flavor) == ((1, 3, None), True)
-    assert cutoffs(range(1, 3), flavor) == ((1, 2), True)
+@pytest.mark.parametrize(
+    ("k", "ks"),
+    [
+        (..., (7,)),
+        (None, (None,)),
+        (np.int32(3), (3,)),
+        ([1, 3, None], (1, 3, None)),
+        (np.array([1, 3, None], dtype=object), (1, 3, None)),
+        (range(1, 3), (1, 2)),
+    ],
+)
+def test_cutoffs(k, ks):
+    prepared = prepare([[1, 0]], flavor=Flavor(k=7), k=k)
+    assert prepared.ks == ks
+    assert isinstance(prepared([[1, 0]]), dict) == (len(ks) > 1)

@@ -11,7 +11,6 @@ import pytest
 from ndcg_ml import Flavor, dcg_score, evaluate, ndcg_score, prepare
 from ndcg_ml._kernel import numpy_kernel
 from ndcg_ml._kernel import threads as threads_module
-from ndcg_ml._kernel.threads import thread_count
 
 pytestmark = pytest.mark.usefixtures("kernel")
 
@@ -49,7 +48,7 @@ def test_selection_agrees_with_sorting_where_float32_cannot_tell_scores_apart(mo
 
 
 def test_the_number_of_threads(monkeypatch):
-    plenty = 100 << 17
+    plenty, thread_count = 100 << 17, threads_module.thread_count
     monkeypatch.setattr(threads_module, "_processors", lambda: 8)
     monkeypatch.delenv("NDCG_ML_THREADS", raising=False)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
