@@ -19,7 +19,7 @@ from ndcg_ml._boosting import (
 )
 from ndcg_ml._checks import KSpec
 from ndcg_ml._data.arrays import IntArray
-from ndcg_ml._data.pandas_index import same_rows
+from ndcg_ml._data.pandas_index import match_index
 from ndcg_ml._data.queries import group_by_ids, mean_row_weight, real_array
 from ndcg_ml._kernel.cache import Cache
 from ndcg_ml.flavor import Flavor
@@ -184,7 +184,7 @@ class NDCGEval(NamedMetric):
             mean = None if weight is None else mean_row_weight(weight, bound.sizes)
             return prepare(bound.labels, group=bound.sizes, flavor=self.flavor, query_weight=mean)
 
-        return self._cache.prepared((bound.labels, bound.sizes, weight), make)
+        return self._cache.get_or_make((bound.labels, bound.sizes, weight), make)
 
 
 class _Bound(NamedTuple):
@@ -209,7 +209,7 @@ def _bound(entry: Any, what: str) -> _Bound:
             raise ValueError(f"{what} must have labels and queries. Pass label= and group_id= to catboost.Pool.")
     elif isinstance(entry, tuple | list) and len(entry) == 2:
         labels, qid = entry
-        same_rows({f"the labels of {what}": labels, f"the queries of {what}": qid})
+        match_index({f"the labels of {what}": labels, f"the queries of {what}": qid})
     else:
         raise TypeError(f"{what} must be a catboost.Pool or a pair (y, qid); got {type(entry).__name__}.")
     labels = real_array(labels, f"the labels of {what}")

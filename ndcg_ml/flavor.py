@@ -420,7 +420,7 @@ class Flavor:
             also += [("verified", mirror.verified), *(("differs", str(entry)) for entry in declared(mirror.name))]
             mine = self.replace(k=None)
             same = [name for name, preset in PRESETS.items() if preset.replace(k=None) == mine]
-            also += [("also", _other(MIRRORS[name])) for name in same if name != mirror.name]
+            also += [("also", _describe_other(MIRRORS[name])) for name in same if name != mirror.name]
         return flavor_text.describe(self, also)
 
     def _repr_html_(self) -> str:
@@ -626,7 +626,7 @@ PRESETS: Mapping[str, Flavor] = MappingProxyType({name: Flavor(**mirror.switches
 """Every preset by name. ``ndcg_ml.presets.MIRRORS`` has the library of each and how the preset was verified."""
 
 
-def _other(mirror: Mirror) -> str:
+def _describe_other(mirror: Mirror) -> str:
     alias = "" if mirror.alias_of is None else f" (an alias of {mirror.alias_of})"
     return f"{mirror.name}: {mirror.library}{alias}"
 
@@ -641,7 +641,7 @@ def as_arguments(flavor: Flavor, ks: tuple[int | None, ...], several: bool = Fal
 
 
 @lru_cache(maxsize=256)
-def _parsed(text: str) -> Flavor:
+def _parse(text: str) -> Flavor:
     return Flavor.parse(text)
 
 
@@ -650,7 +650,7 @@ def as_flavor(flavor: object) -> Flavor:
     if isinstance(flavor, Flavor):
         return flavor
     if isinstance(flavor, str):
-        return _parsed(flavor)
+        return _parse(flavor)
     raise TypeError(
         f"flavor must be a Flavor, the name of a preset or a flavor's text (a str); "
         f"got {shown(flavor)} of type {type(flavor).__name__}."

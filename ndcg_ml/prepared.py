@@ -14,7 +14,7 @@ from ndcg_ml._checks import ByK, KSpec, OneK, cutoffs, optional_whole_number
 from ndcg_ml._data.queries import Queries, Weights
 from ndcg_ml._data.scored_documents import Scored
 from ndcg_ml._kernel import numpy_kernel
-from ndcg_ml._kernel.choice import chosen_kernel, compiled_rank
+from ndcg_ml._kernel.choice import choose_kernel, compiled_rank
 from ndcg_ml._kernel.compiled_call import CompiledQueries
 from ndcg_ml._kernel.gains import discounts, grade
 from ndcg_ml._kernel.grade_codes import Coded
@@ -123,7 +123,7 @@ class Prepared(Generic[V]):
         self.ks: tuple[int | None, ...] = ks
         self.queries = queries
         self._threads = optional_whole_number(threads, "threads", "for the default")
-        self._kernel = chosen_kernel(kernel)
+        self._kernel = choose_kernel(kernel)
         refuse_repeats(flavor, queries)
         graded = grade(flavor, queries.labels, queries.groups, queries.retrieved)
         if queries.given_order is not None:
@@ -165,11 +165,11 @@ class Prepared(Generic[V]):
         TypeError, ValueError
             The scores have another shape than the labels or another pandas index, are not real numbers, or hold NaN.
         """
-        return self._shaped(self.totals(y_score).values(self.flavor))
+        return self._shape_values(self.totals(y_score).values(self.flavor))
 
     def dcg(self, y_score: ArrayLike) -> V:
         """Return the (weighted) mean over queries of DCG for these scores; see ``__call__``."""
-        return self._shaped(self.totals(y_score).mean_dcg())
+        return self._shape_values(self.totals(y_score).mean_dcg())
 
     def totals(self, y_score: ArrayLike) -> Totals:
         """Return DCG and ideal DCG of every query for these scores; see ``__call__``."""
@@ -282,6 +282,6 @@ class Prepared(Generic[V]):
                 )
         return dcg, ideal
 
-    def _shaped(self, values: Sequence[float]) -> V:
+    def _shape_values(self, values: Sequence[float]) -> V:
         shaped: Any = dict(zip(self.ks, values, strict=True)) if self._several else values[0]
         return cast("V", shaped)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ndcg_ml._checks import ByK, KSpec, OneK
-from ndcg_ml._data.frames import ColumnNames, Frame, column_names, columns_of, is_frame, library_of
+from ndcg_ml._data.frames import ColumnNames, Frame, column_names, is_frame, library_of, select_columns
 from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import Weights, real_array
 from ndcg_ml._one_line import shown
@@ -338,7 +338,7 @@ def _columns(frame: Any, names: ColumnNames) -> tuple[Any, Any, Any, Any]:
     """Return labels, scores, query ids and document ids (None if there are none) of a frame."""
     if not is_frame(frame):
         raise TypeError(f"y_true must be a data frame with columns=; got {type(frame).__name__}.")
-    columns = columns_of("y_true", frame, ("qid", "label", "score"), column_names(names), ("docno",))
+    columns = select_columns("y_true", frame, ("qid", "label", "score"), column_names(names), ("docno",))
     return columns["label"], columns["score"], columns["qid"], columns.get("docno")
 
 

@@ -22,7 +22,7 @@ from ndcg_ml._boosting import (
 )
 from ndcg_ml._checks import KSpec, optional_whole_number
 from ndcg_ml._data.lazy_frames import refuse_lazy
-from ndcg_ml._data.pandas_index import same_rows
+from ndcg_ml._data.pandas_index import match_index
 from ndcg_ml._data.queries import Weights
 from ndcg_ml._kernel.cache import Cache
 from ndcg_ml._kernel.totals import Sums
@@ -128,7 +128,7 @@ class NDCGEval(NamedMetric):
         return list(zip(self.names, values, strict=True))[::-1]
 
     def _prepared(self, dmatrix: Any) -> Prepared[Any]:
-        return self._cache.prepared(_contents(dmatrix), lambda: self._prepare(*_contents(dmatrix)))
+        return self._cache.get_or_make(_contents(dmatrix), lambda: self._prepare(*_contents(dmatrix)))
 
     def _prepare(self, ends: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None) -> Prepared[Any]:
         group = np.diff(ends.astype(np.int64))
@@ -284,7 +284,7 @@ class NDCGCallback(NamedMetric):
         self.rounds: int | None = optional_whole_number(rounds, "rounds", "for no early stopping")
         self.X = X
         refuse_lazy(y, "y")
-        same_rows({"X": X, "y": y, "qid": qid})
+        match_index({"X": X, "y": y, "qid": qid})
         self._prepared = prepare(y, group=group, qid=qid, flavor=self.flavor, k=self.ks, query_weight=query_weight)
         self._n_rows = int(np.shape(y)[0])
         self._run: Any = None  # the state of a training

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.lazy_frames import refuse_lazy
-from ndcg_ml._data.pandas_index import align_by_id, no_labels, same_rows
+from ndcg_ml._data.pandas_index import align_by_id, match_index, refuse_index
 from ndcg_ml._data.queries import Queries, ids_as_array, is_missing
 from ndcg_ml._one_line import shown
 
@@ -107,9 +107,9 @@ def _labels_of_rows(values: Any, name: str, queries: Queries) -> list[Any]:
         )
     # An index is used to align the labels or refused: labels in another order would make wrong slices in silence.
     if queries.axes is None:
-        no_labels(values, name, "Pass y_true with this index, or a mapping from query ids")
+        refuse_index(values, name, "Pass y_true with this index, or a mapping from query ids")
     else:
-        same_rows({name: values}, queries.axes)
+        match_index({name: values}, queries.axes)
     labels = ids_as_array(values, name, "row")
     return _without_missing(labels, name, queries.ids) if queries.labels.ndim == 2 else _constant(labels, name, queries)
 

@@ -63,7 +63,7 @@ def column_names(columns: object) -> dict[str, Any]:
     return {meaning: columns.get(meaning, meaning) for meaning in _MEANINGS}
 
 
-def columns_of(
+def select_columns(
     name: str, frame: Any, needed: Sequence[str], names: Mapping[str, Any], optional: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Return the needed columns of a frame, and the optional ones that it has, by their usual names.

@@ -29,7 +29,7 @@ class Axes(NamedTuple):
     columns: Any
 
 
-def same_rows(arguments: Mapping[str, Any], known: Axes | None = None) -> Axes | None:
+def match_index(arguments: Mapping[str, Any], known: Axes | None = None) -> Axes | None:
     """Return the index that these arguments share; None if none of them has one.
 
     Parameters
@@ -75,7 +75,7 @@ def _refuse_other_axes(mine: Axes, known: Axes) -> None:
         )
 
 
-def no_labels(value: Any, name: str, fix: str) -> None:
+def refuse_index(value: Any, name: str, fix: str) -> None:
     """Raise if a value has an index that may name queries, for arguments that cannot be aligned by it.
 
     Raises
@@ -84,7 +84,7 @@ def no_labels(value: Any, name: str, fix: str) -> None:
         The index differs from 0, 1, ...
     """
     index = _index(value)
-    if index is None or _counts(index):
+    if index is None or _is_default(index):
         return
     raise ValueError(
         f"{name} has an index (its first label is {_label(index)}), which may order the queries differently "
@@ -124,7 +124,7 @@ def align_by_id(value: Any, name: str, ids: NDArray[Any]) -> Any:
         raise ValueError(
             f"the index of {name} must name each query once; got {_label(index[index.duplicated()])} more than once."
         )
-    at = _positions(index, ids)
+    at = _find_positions(index, ids)
     absent_at = np.flatnonzero(at < 0)
     if absent_at.size:
         raise ValueError(
@@ -145,12 +145,12 @@ def _label(labels: Any, at: int = 0) -> str:
     return shown(next(iter(labels[at : at + 1].tolist()), None))
 
 
-def _counts(index: Any) -> bool:
+def _is_default(index: Any) -> bool:
     """Whether the labels are 0, 1, ..., the default of pandas."""
     return type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
 
 
-def _positions(index: Any, ids: NDArray[Any]) -> NDArray[np.intp]:
+def _find_positions(index: Any, ids: NDArray[Any]) -> NDArray[np.intp]:
     try:
         at: NDArray[np.intp] = np.asarray(index.get_indexer(ids))
     except (TypeError, ValueError):  # ids and labels differ in type

@@ -17,7 +17,7 @@ from ndcg_ml._checks import axis_too_many, refuse_column, warn_of_lists_of_one
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.groups import Groups, ranges, starts_of
 from ndcg_ml._data.lazy_frames import refuse_lazy
-from ndcg_ml._data.pandas_index import Axes, align_by_id, no_labels, same_rows
+from ndcg_ml._data.pandas_index import Axes, align_by_id, match_index, refuse_index
 from ndcg_ml._one_line import shown, shown_text
 
 Weights: TypeAlias = "ArrayLike | Mapping[Any, float]"
@@ -108,7 +108,7 @@ class Queries:
         UserWarning
             Every query has one document.
         """
-        axes = same_rows({"y_true": y_true, "qid": qid, "mask": mask, "retrieved": retrieved, "doc_id": doc_id})
+        axes = match_index({"y_true": y_true, "qid": qid, "mask": mask, "retrieved": retrieved, "doc_id": doc_id})
         labels = y_true if _is_plain(y_true) else _label_array(y_true)
         drop = "{}.squeeze(-1)" if type(y_true) is np.ndarray else "np.asarray({}).squeeze(-1)"
         mask_of_all = f"np.ones({labels.shape}, dtype=bool)"
@@ -142,7 +142,7 @@ class Queries:
         if _is_plain(y_score):
             scores = y_score
         else:
-            same_rows({"y_score": y_score}, self.axes)
+            match_index({"y_score": y_score}, self.axes)
             scores = score_array(y_score, "y_score")
         if scores.shape != self.labels.shape:
             hint = axis_too_many("y_score", scores.shape, "y_true", self.labels.shape, "{}.squeeze(-1)")
@@ -182,7 +182,7 @@ def _layout(labels: NDArray[Any], qid: Any, group: Any, mask: Any) -> Groups:
 
 def group_by_sizes(group: Any, n_rows: int) -> Groups:
     """Group consecutive rows by the number of rows of each query (LightGBM's convention)."""
-    no_labels(group, "group", "Pass qid=, one id per row")
+    refuse_index(group, "group", "Pass qid=, one id per row")
     sizes = plain_array(group, "group")
     if sizes.ndim != 1:
         raise ValueError(f"group must be one-dimensional, a size for each query; got shape {sizes.shape}.")
@@ -216,11 +216,11 @@ def group_by_ids(qid: Any, n_rows: int) -> Groups:
         raise ValueError("qid must hold at least one row; got none. There is nothing to evaluate.")
     if ids.dtype == object:
         codes, unique = _hash_codes(ids)
-        return replace(_from_runs_of_ids(codes), ids=unique)
-    return _from_runs_of_ids(ids)
+        return replace(_group_sortable_ids(codes), ids=unique)
+    return _group_sortable_ids(ids)
 
 
-def _from_runs_of_ids(ids: NDArray[Any]) -> Groups:
+def _group_sortable_ids(ids: NDArray[Any]) -> Groups:
     """Group sortable ids. Consecutive rows with the same id are one piece, and only pieces are sorted."""
     new = np.empty(ids.size, dtype=bool)
     new[0] = True
@@ -397,10 +397,10 @@ def _query_weight(query_weight: Any, groups: Groups, group: Any, axes: Axes | No
             "query_weight must be an array in the order of the queries, because these have no ids; got a mapping. "
             "Pass qid= instead of group."
         )
-    elif (known := same_rows({"group": group}) if group is not None else axes) is not None:
-        same_rows({"query_weight": query_weight}, known)
+    elif (known := match_index({"group": group}) if group is not None else axes) is not None:
+        match_index({"query_weight": query_weight}, known)
     else:
-        no_labels(query_weight, "query_weight", "Pass qid= instead of group, so that weights are aligned by id")
+        refuse_index(query_weight, "query_weight", "Pass qid= instead of group, so that weights are aligned by id")
     with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs, which are refused below
         weight = real_array(query_weight, "query_weight").astype(np.float64)
     if weight.shape != (n_queries,):
@@ -564,7 +564,7 @@ def _id_array(value: Any, name: str, ndim: int = 1) -> NDArray[Any]:
     if ids.dtype.kind not in "USfmM" or not ids.size:
         return ids
     listed = list(value) if ids.ndim == 1 else [item for row in value for item in row]
-    return _objects(listed).reshape(ids.shape) if _changed(listed, ids.dtype.kind) else ids
+    return _objects(listed).reshape(ids.shape) if _is_lossy(listed, ids.dtype.kind) else ids
 
 
 def _objects(values: Sequence[Any]) -> NDArray[Any]:
@@ -573,7 +573,7 @@ def _objects(values: Sequence[Any]) -> NDArray[Any]:
     return objects
 
 
-def _changed(ids: Sequence[Any], kind: str) -> bool:
+def _is_lossy(ids: Sequence[Any], kind: str) -> bool:
     """Whether converting this list to one NumPy dtype made different ids equal.
 
     1 and "1" become strings; 2**63 and -1 become floats, which have too few digits; strings lose trailing NULs.

@@ -42,11 +42,11 @@ class Scored:
         return self.queries.weight
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _left_out, ()
+        return _restore_none, ()
 
     def __deepcopy__(self, _: dict[int, Any]) -> Scored:
         return self
 
 
-def _left_out() -> None:
+def _restore_none() -> None:
     """Return None, which an unpickled evaluation has in place of its documents."""

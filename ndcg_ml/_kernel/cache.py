@@ -52,7 +52,7 @@ class Cache(Generic[T]):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["slots"])  # type: ignore[misc]
 
-    def prepared(self, arrays: Arrays, make: Callable[[], T]) -> T:
+    def get_or_make(self, arrays: Arrays, make: Callable[[], T]) -> T:
         """Return the cached result for equal arrays; otherwise call `make` and cache its result."""
         for slot in self._held:
             if all(_equal(mine, theirs) for mine, theirs in zip(slot.arrays, arrays, strict=True)):

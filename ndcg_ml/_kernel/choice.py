@@ -40,7 +40,7 @@ class _State:
     loading = threading.Lock()
 
 
-def chosen_kernel(kernel: object) -> str:
+def choose_kernel(kernel: object) -> str:
     """Return the requested kernel; for "auto", the environment variable NDCG_ML_KERNEL unless it is empty.
 
     Raises
@@ -82,7 +82,7 @@ def compiled_rank(kernel: str, n_slots: int) -> Rank | None:
         _State.loading.acquire()
     try:
         if _State.rank is None and _State.failure is None:
-            _State.rank, _State.failure = _loaded()
+            _State.rank, _State.failure = _load()
             if _State.failure is not None and kernel == "auto":
                 warnings.warn(
                     f"The compiled kernel cannot be used, and the NumPy kernel is: {_State.failure}. "
@@ -99,7 +99,7 @@ def compiled_rank(kernel: str, n_slots: int) -> Rank | None:
 
 def kernel_in_use() -> str:
     """Return the kernel that a call would use now, and why."""
-    kernel = chosen_kernel("auto")
+    kernel = choose_kernel("auto")
     if kernel == "numpy":
         return "numpy (NDCG_ML_KERNEL=numpy)"
     if _State.rank is not None:
@@ -117,7 +117,7 @@ def _numba_is_installed() -> bool:
     return find_spec("numba") is not None
 
 
-def _loaded() -> tuple[Rank | None, str | None]:
+def _load() -> tuple[Rank | None, str | None]:
     """Load the compiled kernel. Return it and None, or None and the reason."""
     if not _numba_is_installed():
         return None, f"Numba is not installed. {_INSTALL}"

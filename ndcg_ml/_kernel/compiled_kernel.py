@@ -53,7 +53,7 @@ _SIGNATURE = boolean(
 )
 
 
-def _compiled(function: Callable[..., bool]) -> Any:
+def _compile(function: Callable[..., bool]) -> Any:
     """Compile the function now, and save the result if there is a folder to write to."""
     try:
         return njit(_SIGNATURE, cache=True, **_OPTIONS)(function)
@@ -453,7 +453,7 @@ def _rank_short_lists(
     return True
 
 
-@_compiled
+@_compile
 def rank(
     scores: FloatArray,
     order: IntArray,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.groups import Groups
-from ndcg_ml._kernel.grade_codes import Coded, Gains, codes_of, full
+from ndcg_ml._kernel.grade_codes import Coded, Gains, encode_labels, full
 from ndcg_ml.flavor import Flavor
 
 # Sums of gains up to this size, times weights and discounts, stay within float64.
@@ -73,7 +73,7 @@ def grade(flavor: Flavor, labels: NDArray[Any], groups: Groups, retrieved: NDArr
         it; or a gain is above 2^500.
     """
     with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs
-        coded = _coded(flavor, labels.reshape(-1), groups)
+        coded = _encode_gains(flavor, labels.reshape(-1), groups)
         if coded is not None:
             ranked = groups if retrieved is None else groups.keep(retrieved)
             return Graded(groups, groups, ranked, coded, Coded(coded.codes, coded.table > 0))
@@ -154,14 +154,14 @@ def _check_grades(flavor: Flavor, labels: FloatArray, graded: Groups) -> None:
             )
 
 
-def _coded(flavor: Flavor, labels: NDArray[Any], groups: Groups) -> Coded | None:
+def _encode_gains(flavor: Flavor, labels: NDArray[Any], groups: Groups) -> Coded | None:
     """Return gains as one byte per row and a table, if the lists are wide and all labels are integers.
 
     Otherwise return None, also if the flavor may refuse a label: the checks of float labels then raise.
     """
     if labels.size < _WIDE * groups.n_queries:
         return None
-    codes = codes_of(labels, groups.order)
+    codes = encode_labels(labels, groups.order)
     if codes is None:
         return None
     listed = groups.arrange(codes)

@@ -86,7 +86,7 @@ def take_gains(gains: Gains, at: NDArray[np.integer[Any]]) -> FloatArray:
     return gains.take(at) if isinstance(gains, Coded) else gains.reshape(-1).take(at)
 
 
-def codes_of(labels: NDArray[Any], order: NDArray[np.int64] | None) -> Codes | None:
+def encode_labels(labels: NDArray[Any], order: NDArray[np.int64] | None) -> Codes | None:
     """Return labels as bytes; None unless the rows in `order` (None: all) hold integers from 0 to ``HIGHEST``.
 
     Other rows get arbitrary codes.

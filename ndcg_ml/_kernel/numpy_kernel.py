@@ -46,10 +46,10 @@ _FEW = 32
 
 def fill_blocks(groups: Groups, gains: Gains) -> list[Filled]:
     """Return the blocks of a layout with the gains in their slots; padding has gain 0."""
-    return [(block, _gathered_gains(block, gains)) for block in groups.blocks()]
+    return [(block, _gather_gains(block, gains)) for block in groups.blocks()]
 
 
-def _gathered_gains(block: Block, gains: Gains) -> Gains:
+def _gather_gains(block: Block, gains: Gains) -> Gains:
     if isinstance(gains, Coded):
         return Coded(block.gather(gains.codes, gains.padding), gains.table)
     return block.gather(gains, 0.0)
@@ -319,7 +319,7 @@ def ideal(
 
 def _pool_gains(block: Block, gains: Gains) -> Gains:
     """Return the gains of a block, with padding that differs from documents."""
-    return _gathered_gains(block, gains) if isinstance(gains, Coded) else block.gather(gains, -np.inf)
+    return _gather_gains(block, gains) if isinstance(gains, Coded) else block.gather(gains, -np.inf)
 
 
 def ideal_cutoffs(flavor: Flavor, ks: Cutoffs) -> Cutoffs:

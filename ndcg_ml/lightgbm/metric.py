@@ -107,7 +107,7 @@ class NDCGEval(NamedMetric):
             query_weight = None if weight is None else mean_row_weight(weight, group)
             return prepare(labels, group=group, flavor=self.flavor, k=self.ks, query_weight=query_weight)
 
-        return self._cache.prepared((group, labels, weight), make)
+        return self._cache.get_or_make((group, labels, weight), make)
 
 
 def _rows_of(a: Any, b: Any, weight: Any, group: Any) -> tuple[Any, Any, Any, NDArray[Any]]:

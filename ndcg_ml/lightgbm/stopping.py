@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ndcg_ml._checks import KSpec, whole_number
-from ndcg_ml._data.pandas_index import no_labels, same_rows
+from ndcg_ml._data.pandas_index import match_index, refuse_index
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.lightgbm.metric import NDCGEval
 
@@ -206,5 +206,5 @@ def _check_valid(entry: Any, number: int) -> None:
         )
     X, y, group, *weight = entry  # noqa: N806
     where = f"of validation set {number}"
-    same_rows({f"X {where}": X, f"y {where}": y, f"sample_weight {where}": weight[0] if weight else None})
-    no_labels(group, f"group {where}", "Pass the sizes in the order of the rows")
+    match_index({f"X {where}": X, f"y {where}": y, f"sample_weight {where}": weight[0] if weight else None})
+    refuse_index(group, f"group {where}", "Pass the sizes in the order of the rows")

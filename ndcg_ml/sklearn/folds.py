@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold
 
 from ndcg_ml._data.lazy_frames import refuse_lazy
-from ndcg_ml._data.pandas_index import same_rows
+from ndcg_ml._data.pandas_index import match_index
 from ndcg_ml._data.queries import ids_as_array
 from ndcg_ml.sklearn.columns import check_column, column_of, refuse_missing
 
@@ -96,7 +96,7 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
         train, test : ndarray of int
         """
         refuse_lazy(X, "X")
-        same_rows({"X": X, "y": y, "qid": self.qid, "groups": groups})
+        match_index({"X": X, "y": y, "qid": self.qid, "groups": groups})
         if self.qid_column is not None:
             ids = column_of(X, self.qid_column)
         else:

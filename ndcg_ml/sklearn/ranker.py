@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ndcg_ml._checks import optional_whole_number
-from ndcg_ml._data.pandas_index import same_rows
+from ndcg_ml._data.pandas_index import match_index
 from ndcg_ml._data.queries import group_by_ids, real_array
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.sklearn.boosters import RowsByQuery, fit, fit_and_stop, readable
@@ -168,7 +168,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         flavor = as_flavor(self.flavor)
         # The rows: features without the column of ids, labels, and one weight per query.
         X = table(X)  # noqa: N806
-        same_rows({"X": X, "y": y, "qid": qid, "sample_weight": sample_weight, "groups": groups})
+        match_index({"X": X, "y": y, "qid": qid, "sample_weight": sample_weight, "groups": groups})
         validate_data(self, X, skip_check_array=True)
         features, ids = self._features_and_ids(X)
         labels = _labels(y, X.shape[0])

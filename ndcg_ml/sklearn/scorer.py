@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, true_or_false
-from ndcg_ml._data.pandas_index import Axes, same_rows
+from ndcg_ml._data.pandas_index import Axes, match_index
 from ndcg_ml._data.queries import group_by_ids, plain_array
 from ndcg_ml._flavor.text import metric_key
 from ndcg_ml._kernel.cache import Cache
@@ -251,7 +251,7 @@ class NDCGScorer:
             training.
         """
         try:
-            axes = same_rows({"X": X, "y_true": y_true, "qid": qid, "groups": groups, "sample_weight": sample_weight})
+            axes = match_index({"X": X, "y_true": y_true, "qid": qid, "groups": groups, "sample_weight": sample_weight})
             prepared, labels = self._prepared(estimator, X, y_true, qid, groups, sample_weight)
         except Exception as error:  # also warnings as errors
             return refuse(error)
@@ -309,7 +309,7 @@ class NDCGScorer:
                 self._known.refuse_cut(ids)
             return prepare(labels, flavor=self.flavor, k=k, qid=ids, query_weight=weight)
 
-        prepared = self._cache.prepared((labels, ids, weight, *((None, None) if split is None else split)), make)
+        prepared = self._cache.get_or_make((labels, ids, weight, *((None, None) if split is None else split)), make)
         if split is None and self._known is None:
             _warn_of_cut_queries(estimator, ids)
         return prepared, labels
@@ -338,7 +338,7 @@ def _expected_grades(estimator: Any, X: Any, shape: tuple[int, ...], axes: Axes 
         scores = _expected_class(estimator, X)
     else:
         predicted = estimator.predict(X)
-        same_rows({"predictions": predicted}, axes)
+        match_index({"predictions": predicted}, axes)
         scores = plain_array(predicted, "predictions")
     if len(shape) == 1 and scores.shape == (*shape, 1):
         scores = scores[:, 0]

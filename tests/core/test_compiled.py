@@ -189,7 +189,7 @@ def test_the_argument_goes_before_the_variable(asked, variable, compiled, monkey
 
 def test_the_compiled_kernel_starts_once_it_is_worth_it(compiled, not_loaded, monkeypatch):
     loads = []
-    monkeypatch.setattr(choice, "_loaded", lambda: loads.append(1) or (compiled, None))
+    monkeypatch.setattr(choice, "_load", lambda: loads.append(1) or (compiled, None))
     monkeypatch.setattr(choice, "_WORTH_COMPILING", 1000)
     y, s = np.arange(100.0), np.arange(100.0)[::-1].copy()
     prepared = prepare(y, group=[100], kernel="auto")  # the ideal has no ties and must be sorted, which also calls it
@@ -208,7 +208,7 @@ def test_nobody_waits_while_another_thread_compiles(not_loaded, monkeypatch):
         assert go_on.wait(60)
         return None, "it is a test"
 
-    monkeypatch.setattr(choice, "_loaded", slowly)
+    monkeypatch.setattr(choice, "_load", slowly)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         other = threading.Thread(target=choice.compiled_rank, args=("auto", 1))

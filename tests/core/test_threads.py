@@ -232,7 +232,7 @@ def compiling():
     begun.set()
     go_on.wait(30)
     return None, "it is a test"
-choice._loaded, choice._numba_is_installed = compiling, lambda: True
+choice._load, choice._numba_is_installed = compiling, lambda: True
 choice._WORTH_COMPILING = 0
 other = threading.Thread(target=choice.compiled_rank, args=("auto", 1))
 other.start()
