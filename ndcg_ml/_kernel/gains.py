@@ -112,7 +112,7 @@ def _rules(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[Groups, 
             n = int(judged.arrange(negative).sum())
             raise ValueError(
                 f"y_true must be >= 0 under negative='raise'; got {n} negative labels, the lowest {lowest}. "
-                f"If they mark padding, pass mask=. Otherwise use "
+                "If they mark padding, pass mask=. Otherwise use "
                 f"flavor={flavor.replace(negative='zero').short_text!r}, which gives them gain 0."
             )
         graded = judged.keep(~negative)

@@ -59,7 +59,7 @@ def add_scores(blocks: Sequence[Filled], scores: Scores) -> Iterator[tuple[Block
     """Yield each block with its gains and its scores. Padded slots score less than any document."""
     if scores.size and np.fmin.reduce(scores) == -np.inf:  # excluded rows may be NaN
         lowest = np.finfo(scores.dtype).min
-        if (scores == lowest).any():  # no number lies between, so ranks replace the scores
+        if (scores == lowest).any():  # it cannot replace -inf too, so ranks replace all scores
             scores = np.unique(scores, return_inverse=True)[1].astype(np.float64)
         else:
             scores = np.maximum(scores, lowest)
@@ -292,8 +292,8 @@ def ideal(
         return None
     source = graded.ranked if flavor.ideal == "recall" else graded.judged
     gains = graded.row_gains
-    # Reuse the blocks of the ranking if they hold the same documents. Their padding must not differ from documents of
-    # gain 0, unless gains are coded.
+    # Reuse the blocks of the ranking if they hold the same documents. Their padding has gain 0, which is wrong if gains
+    # are negative; coded gains mark padding.
     no_negative = isinstance(gains, Coded) or gains.min(initial=0.0) >= 0
     shared = flavor.ideal != "given" and source is graded.ranked and no_negative
     pool: Iterable[Filled | Block] = blocks() if shared and blocks is not None else source.blocks()

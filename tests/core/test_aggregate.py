@@ -1,4 +1,4 @@
-"""Sums over parts, their scales, and what counts as perfect or empty."""
+"""Sums over parts of the data, gains of very different sizes, and perfect and empty queries."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_an_ideal_may_be_as_small_as_it_likes() -> None:
 
 @pytest.mark.parametrize("size", [1.0, 1e150])
 def test_a_micro_mean_leaves_an_ideal_below_zero_out(size: float) -> None:
-    """Nor does the size of such gains decide which others are too small to see."""
+    """Large negative gains do not make small gains of other queries vanish."""
     flavor = Flavor(aggregate="micro", negative="allow")
     labels = [1e-20, 0.0, -size, -size]
     value = ndcg_score(labels, [1, 2, 1, 2], group=[2, 2], flavor=flavor)
@@ -51,7 +51,7 @@ def test_sums_count_the_empty_queries_at_each_cut_off(aggregate: str) -> None:
 @pytest.mark.parametrize("aggregate", ["macro", "micro"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_many_columns_sum_as_each_by_itself_to_the_last_bit(empty: Any, aggregate: Any, weighted: bool) -> None:
-    """Columns are summed together where the same queries count in them, which must not change a digit."""
+    """Cut-offs at which the same queries count are summed together, which must not change a bit."""
     rng = np.random.default_rng(0)
     ideal = rng.random((301, 7)) + 0.1
     ideal[rng.random(301) < 0.2, :3] = 0.0

@@ -1,4 +1,4 @@
-"""What was prepared lately is found by content, and the one used least recently goes first."""
+"""The cache finds prepared data by content, and drops the least recently used first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_one_used_least_recently_goes_first() -> None:
         return cache.get_or_make(data(number), lambda: made.append(number) or number)
 
     assert [prepared(number) for number in (1, 2, 1, 3, 1, 2)] == [1, 2, 1, 3, 1, 2]
-    assert made == [1, 2, 3, 2]  # 1 was used again before 3 came, so that 2 went
+    assert made == [1, 2, 3, 2]  # 1 was used after 2, so 3 replaced 2
     assert len(cache) == 2
 
 

@@ -1,4 +1,4 @@
-"""The compiled kernel: the NumPy kernel's bits, when it is used, and what happens where it cannot be."""
+"""The compiled kernel is bitwise identical to the NumPy kernel; when it is used; what happens if it cannot be."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ndcg_ml._kernel import choice
 
 
 def the_compiled_kernel():
-    """The compiled kernel, where Numba can be used: one that is refused for its numbers is no reason to skip."""
+    """Return the compiled kernel, or skip if Numba cannot be used. A kernel with wrong numbers fails the test."""
     try:
         import numba
     except ImportError as error:
@@ -38,22 +38,22 @@ def compiled():
 
 @pytest.fixture
 def not_loaded(monkeypatch):
-    """The state of a process that has not ranked anything and has Numba installed."""
+    """Set the state of a process that has Numba and has not ranked anything."""
     for name, value in (("rank", None), ("failure", None), ("slots", 0)):
         monkeypatch.setattr(choice._State, name, value)
     monkeypatch.setattr(choice, "_numba_is_installed", lambda: True)
     monkeypatch.delenv("NDCG_ML_KERNEL", raising=False)
 
 
-# -- the same bits ----------------------------------------------------------------------------------------------------
+# -- bitwise identical values -----------------------------------------------------------------------------------------
 
 SIZES = {
-    "few": lambda rng: rng.integers(0, 8, 12),  # ranked side by side; sorted by insertion where the ideal is local
+    "few": lambda rng: rng.integers(0, 8, 12),  # ranked in lanes; sorted by insertion if the ideal is local
     "some": lambda rng: rng.integers(0, 60, 12),  # sorted by counting and by buckets
     "short": lambda rng: rng.integers(0, 36, 700),  # many lanes, of all ranges of lengths
-    "of one length": lambda rng: np.full(130, 10),  # two times all lanes, and two lists more
+    "of one length": lambda rng: np.full(130, 10),  # all lanes twice, and two further lists
     "many": lambda rng: rng.integers(0, 400, 10),  # scores above a bound are sorted
-    "long": lambda rng: rng.integers(0, 3000, 6),  # stretches without a score above the bound are stepped over
+    "long": lambda rng: rng.integers(0, 3000, 6),  # stretches without a score above the bound are skipped
 }
 SCORES = {
     "untied": lambda rng, n: rng.normal(size=n),
@@ -82,7 +82,7 @@ IDEALS = (
 )
 
 
-# Each size with a few kinds of scores, and each kind with one size or more.
+# Each size with two kinds of scores, and each kind with at least one size.
 QUICK = {
     *[(size, scores) for size in SIZES for scores in ("rounded", "at the ends")],
     *zip(itertools.cycle(SIZES), SCORES, strict=False),
@@ -163,11 +163,11 @@ def test_a_prepared_object_whose_arrays_are_memory_maps(compiled, tmp_path):
     assert prepared(s) == prepare(y, qid=qid, kernel="numpy")(s)
 
 
-# -- which one --------------------------------------------------------------------------------------------------------
+# -- the choice of the kernel -----------------------------------------------------------------------------------------
 
 
 def used(prepared, scores, monkeypatch):
-    """The kernel that a call uses."""
+    """Return the kernel that a call uses."""
     seen = []
     by_numpy = type(prepared)._rank_by_numpy
     monkeypatch.setattr(type(prepared), "_rank_by_numpy", lambda *each: seen.append("numpy") or by_numpy(*each))
@@ -192,7 +192,7 @@ def test_the_compiled_kernel_starts_once_it_is_worth_it(compiled, not_loaded, mo
     monkeypatch.setattr(choice, "_load", lambda: loads.append(1) or (compiled, None))
     monkeypatch.setattr(choice, "_WORTH_COMPILING", 1000)
     y, s = np.arange(100.0), np.arange(100.0)[::-1].copy()
-    prepared = prepare(y, group=[100], kernel="auto")  # the ideal has no ties and must be sorted, which also calls it
+    prepared = prepare(y, group=[100], kernel="auto")  # sorting for the ideal also counts as a call
     kernels = [used(prepared, s, monkeypatch)[0] for _ in range(12)]
     assert kernels == ["numpy"] * 8 + ["compiled"] * 4
     assert loads == [1]

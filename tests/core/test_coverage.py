@@ -1,4 +1,4 @@
-"""95 % intervals are seen to cover the truth as often as docs/deciding.md says."""
+"""95 % intervals have the coverage that docs/deciding.md states."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def test_the_record_has_every_row():
 
 def test_from_200_queries_on_the_record_is_good():
     for row in RECORDED["rows"]:
-        # The weights of this micro average are as skewed as can be; docs/deciding.md says how much that costs.
+        # The weights of this micro mean are extremely skewed; docs/deciding.md gives the loss of coverage.
         enough = row["queries"] >= (1000 if "micro" in row["population"] else 200)
         for method in METHODS if enough else ():
             assert 0.94 <= row[method] <= 0.96, (row["population"], row["queries"], method)
 
 
-# A quarter of the record's: a coverage that is off by .031 or more still fails.
+# A quarter of the record's samples, enough to detect a coverage that differs by .031.
 SAMPLES = 1000
 
 
@@ -37,8 +37,8 @@ SAMPLES = 1000
 def test_the_record_is_what_comes_out(row):
     [population] = [each for each in populations() if each.name == row["population"]]
     found = coverage(population, row["queries"], SAMPLES, RECORDED["resamples"], seed=row["queries"])
-    # Four standard errors of the difference of two simulations: the first draws are the record's, but another NumPy may
-    # draw otherwise.
+    # Four standard errors of the difference of two simulations. The first draws are those of the record, unless another
+    # NumPy draws differently.
     error = (0.05 * 0.95 * (1 / SAMPLES + 1 / RECORDED["samples"])) ** 0.5
     for method in METHODS:
         assert found[method] == pytest.approx(row[method], abs=4 * error)

@@ -1,4 +1,4 @@
-"""Bad input: a typed error that names the parameter, the constraint, what was got and the fix; nothing is computed."""
+"""Invalid input raises a typed error that names the parameter, the constraint, the value and the fix."""
 
 from __future__ import annotations
 

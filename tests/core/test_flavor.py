@@ -1,4 +1,4 @@
-"""The flavor as a value: text and back, equality, pickling, words, and what it refuses."""
+"""The flavor as a value: text, equality, pickling, description and errors."""
 
 from __future__ import annotations
 
@@ -280,7 +280,7 @@ def test_an_alias_is_the_flavor_of_the_preset_that_it_names():
         flavor = Flavor.preset(name)
         assert flavor == Flavor.preset(target) == Flavor.parse(name)
         assert MIRRORS[name].switches == MIRRORS[target].switches
-        # one flavor has one name, in logs as in its text, whichever preset it was made from
+        # equal flavors have the same name and text, whichever preset they were made from
         assert flavor.metric_name == Flavor.preset(target).metric_name
         assert flavor.short_text == Flavor.preset(target).short_text
         assert f"also       {name}: {MIRRORS[name].library} (an alias of {target})" in flavor.describe()

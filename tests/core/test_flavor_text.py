@@ -1,4 +1,4 @@
-"""A flavor in words: its description, its text and what is refused, compared in full."""
+"""The description of a flavor, its text and its errors, compared in full."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from ndcg_ml import Flavor, evaluate
 from ndcg_ml.presets import MIRRORS
 
-# -- the flavor in words --------------------------------------------------------------------------------------------
+# -- the description ------------------------------------------------------------------------------------------------
 
 
 def own(number: float) -> float:
@@ -105,7 +105,7 @@ def test_a_switch_is_described_in_these_words(switches: dict[str, Any], row: str
 
 
 class Named:
-    """A callable that is no function."""
+    """A callable that is not a function."""
 
     def __call__(self, number: float) -> float:
         return number

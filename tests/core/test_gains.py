@@ -1,4 +1,4 @@
-"""Gains, discounts and the maximal ideal as numbers, at both ends of float64."""
+"""Values of gains, discounts and the maximal ideal, up to the limits of float64."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_the_binary_logarithm_of_jarvelin_is_exact_at_powers_of_two() -> None:
     ],
 )
 def test_gains_that_float64_cannot_sum_with_all_digits_are_refused(flavor: Flavor, label: float, size: str) -> None:
-    for n_documents in (2, 600):  # also where whole grades are kept as bytes
+    for n_documents in (2, 600):  # in a wide list, labels are kept as bytes
         labels, scores = [label, *[0.0] * (n_documents - 1)], list(range(n_documents))
         with pytest.raises(ValueError, match=f"gains must be {size}"):
             ndcg_score(labels, scores, group=[n_documents], flavor=flavor)

@@ -20,7 +20,7 @@ def written(tmp_path, qrels, run):
 
 
 def spark(predicted, labels, grades):
-    """The sum of Spark's ``ndcgAt`` for graded labels, over the positions of the prediction and of the labels."""
+    """Compute Spark's ``ndcgAt`` for graded labels."""
     grade = dict(zip(labels, grades, strict=True))
     dcg = sum((2.0 ** grade.get(d, 0) - 1) / math.log(i + 2) for i, d in enumerate(predicted))
     return dcg / sum((2.0**g - 1) / math.log(i + 2) for i, g in enumerate(grades))
@@ -55,7 +55,7 @@ def test_rows_follow_the_judgements_or_the_run_where_scores_tie():
 @pytest.mark.parametrize("ties", ["first", "last", "average", "docid"])
 @pytest.mark.parametrize("duplicates", ["raise", "first", "count"])
 def test_arrays_of_align_give_the_value_of_the_run(ties, duplicates):
-    """Over drawn runs: in all topics for any other ideal, and for ``given`` in those without ties."""
+    """For random runs: under other ideals in all topics, under ``given`` in topics without ties."""
     rng = np.random.default_rng(7)
     documents = [f"d{i}" for i in range(7)]
     qrels, run = {}, {}

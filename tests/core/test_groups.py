@@ -1,4 +1,4 @@
-"""Query ids in any order and of any type: the layout that a dict of rows gives, and no search for distinct ids."""
+"""Query ids in any order and of any type give the same layout as a dict of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays of every dtype, layout and value: the result of the plain ones or a typed error, and never a changed input."""
+"""Arrays of every dtype, layout and value give the result of plain arrays or a typed error; inputs never change."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FLAVORS = (
 )
 
 
-# The strings of any length of NumPy 2.
+# The variable-width strings of NumPy 2.
 VARIABLE_WIDTH = np.dtypes.StringDType() if hasattr(np.dtypes, "StringDType") else "U3"
 
 
@@ -52,7 +52,7 @@ def memmapped(values, folder):
     return np.memmap(path, dtype=values.dtype, mode="r", shape=values.shape)
 
 
-# The same values in another dress; those of whole numbers alone are for labels, sizes and ids.
+# The same values in other layouts and dtypes. Integer dtypes are for labels, sizes and ids.
 LAYOUTS = {
     "every other": lambda v: np.repeat(v, 2, axis=-1)[..., ::2],
     "negative stride": lambda v: np.array(v[..., ::-1])[..., ::-1],
@@ -102,7 +102,7 @@ def plain_arguments(flavor, two_dimensional=False):
 
 
 def frozen(arguments):
-    """The same arrays read-only, and their bytes."""
+    """Make the arrays read-only, and return their bytes."""
     before = {}
     for name, value in arguments.items():
         if isinstance(value, np.ndarray):
@@ -118,7 +118,7 @@ def assert_unchanged(arguments, before):
 
 
 def everything(flavor, arguments):
-    """All that can be asked of these arguments, as bytes and values that must be equal to the last bit."""
+    """Return all results for these arguments, as bytes and values that must be bitwise identical."""
     table = evaluate(**arguments, flavor=flavor).per_query
     rest = {name: value for name, value in arguments.items() if name != "y_score"}
     return (
@@ -131,7 +131,7 @@ def everything(flavor, arguments):
 
 
 DRESSES = [*EVERY, *WHOLE, "memmap", "read-only"]
-# Layouts have two dimensions to go wrong in; what a dtype does, it does in one.
+# Layouts are tested in two dimensions too; for dtypes one dimension suffices.
 QUICK = [*itertools.product(DRESSES, [False]), *itertools.product([*LAYOUTS, "memmap", "list"], [True])]
 
 
@@ -176,7 +176,7 @@ def test_query_ids_of_any_dtype(dtype):
 @pytest.mark.parametrize("shape", [(1, 12), (12, 1), (2, 6), (12, 0), (1, 1)])
 def test_matrices_are_read_as_queries(shape):
     y, s = (np.resize(values, shape) for values in (LABELS, SCORES))
-    lists = {} if shape != (12, 1) else {"mask": np.ones(shape, dtype=bool)}  # a column may be meant as rows
+    lists = {} if shape != (12, 1) else {"mask": np.ones(shape, dtype=bool)}  # a column without a mask is refused
     want = evaluate(y, s, **lists).per_query.ndcg
     for make in (np.asfortranarray, lambda v: v.view(Marked), lambda v: np.flip(np.flip(v).copy())):
         assert evaluate(make(y), make(s), **lists).per_query.ndcg.tobytes() == want.tobytes()
@@ -200,7 +200,7 @@ def test_what_a_prepared_object_keeps_is_its_own():
         y[:], w[:], sizes[:] = LABELS, WEIGHTS, SIZES
 
 
-# -- values at the ends of a dtype ------------------------------------------------------------------------------------
+# -- the largest and smallest values of a dtype -----------------------------------------------------------------------
 
 EXTREMES = {
     "zeros of both signs tie": ([3, 0, 1], [0.0, -0.0, 0.0]),
@@ -288,7 +288,7 @@ def test_bits_that_signal_are_nan_and_no_warning():
             ndcg_score([[1, 2, 3]], labels[None])
 
 
-# -- what is refused --------------------------------------------------------------------------------------------------
+# -- errors -----------------------------------------------------------------------------------------------------------
 
 MASKED = np.ma.masked_array([1, 2, 1], mask=[0, 1, 0])
 REALS = "must hold real numbers"
@@ -333,7 +333,7 @@ def test_a_mask_is_never_lost(name):
 
 
 class Stubborn:
-    """An object whose own conversion fails, as that of a tensor with a gradient does."""
+    """An object whose conversion fails, like that of a tensor with a gradient."""
 
     def __array__(self, *_, **__):
         raise RuntimeError("not here")
@@ -419,7 +419,7 @@ def test_document_ids_of_a_list_stay_apart(ids):
     assert ndcg_score([2, 1, 0], [1, 1, 1], group=[3], doc_id=ids, flavor=flavor) == ndcg_score(
         [2, 1, 0], [1, 1, 1], group=[3], doc_id=[0, 1, 2], flavor=flavor
     )
-    if not isinstance(ids[0], tuple):  # NumPy makes rows of tuples
+    if not isinstance(ids[0], tuple):  # NumPy reads tuples as rows
         assert ndcg_score([[2, 1, 0]], [[1, 1, 1]], doc_id=(tuple(ids),), flavor=flavor) < 1
 
 

@@ -1,4 +1,4 @@
-"""Relevant documents without grades, as judgements of runs and as held-out items; and the two sides exchanged."""
+"""Relevant documents without grades, as judgements of runs and as held-out items; and exchanged arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The NumPy kernel against the enumerating oracle, along every path inside it."""
+"""The NumPy kernel equals the oracle, along every path inside it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ pytestmark = pytest.mark.usefixtures("kernel")
 # Relative to the largest sum that the gains of the query could make.
 TOLERANCE = 1e-12
 
-# Constants that decide where the kernel selects, sorts, pads and cuts into blocks, forced one way and the other.
+# Values of the constants by which the kernel chooses to select or sort, and how it makes blocks.
 SELECT, SORT = {"_SELECT_BELOW": 1e-9}, {"_SELECT_BELOW": 1e9}
-# Whole grades as bytes and a search by lanes, however short the lists are.
+# Labels as bytes and a search by lanes, for lists of any length.
 WIDE = {"_WIDE": 0, "_LANES_PER_RANK": 1, "_SLOTS_PER_LANE": 1, "_PASSES_ONE_IN": 0}
 ONE_BLOCK = {"_SPREAD": 1e9, "_CHEAP_PADDING": 1 << 30}
 TINY_BLOCKS = {"_SPREAD": 1e9, "_BLOCK_SLOTS": 9}
@@ -64,7 +64,7 @@ def close(got: float, exact: Fraction, size: Fraction) -> bool:
 
 
 def well_conditioned(answer: Answer) -> bool:
-    """Whether an ideal DCG of either sign is told from rounding errors: only gains below 0 can cancel."""
+    """Whether an ideal DCG is larger than rounding errors. Only negative gains can cancel."""
     return not answer.cancels or abs(answer.exact_idcg) > Fraction(1e-3) * answer.size
 
 
@@ -148,7 +148,7 @@ def one(*documents: tuple[float, float], **flags: Any) -> tuple[Document, ...]:
     return tuple(Document(grade, score, doc_id=f"d{at}", **flags) for at, (grade, score) in enumerate(documents))
 
 
-# Found by hypothesis or thought of beside it; each was wrong at some time or survived a broken kernel.
+# Cases that were wrong at some time, or that found a broken kernel.
 CASES = {
     "small grade, large one in another query": (
         Flavor(gain="exponential", ideal="recall"),

@@ -1,4 +1,4 @@
-"""Columns, shape (n, 1), which nearly always are rows, are refused; where each query has one document, a warning."""
+"""Columns, shape (n, 1), which are nearly always rows, are refused; queries of one document cause a warning."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_row_numbers_as_ids_are_warned_of(layout):
 
 
 def test_a_stream_is_judged_as_a_whole():
-    """A batch in which each query has one document says nothing about the others."""
+    """In one batch, each query may have one document without a warning."""
     one_each, pair = ([3.0, 0], [1.0, 2], ["a", "b"]), ([3.0, 0], [1.0, 2], ["c", "c"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -1,4 +1,4 @@
-"""Ids in columns of bytes: equal, in order and found again as Python's own bytes are."""
+"""Ids in columns of bytes are compared, ordered and found like Python's bytes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ndcg_ml._files.byte_ids import Names, digests, earlier
 
-# Ends in NULs, lengths around the words' and the columns' ends, ids that differ beyond the columns.
+# Ids with trailing NULs, with lengths near the limits of words and columns, and that differ beyond the columns.
 IDS = st.one_of(
     st.sampled_from([b"", b"\0", b"a", b"a\0", b"b", b"x" * 8, b"x" * 9, b"\xff" * 8, b"\xff" * 7]),
     st.sampled_from([b"p" * 64, b"p" * 63 + b"q", b"p" * 64 + b"a", b"p" * 64 + b"b", b"p" * 64 + b"a\0", b"p" * 200]),

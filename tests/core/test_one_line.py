@@ -1,4 +1,4 @@
-"""What a message shows of a value: at most a part of one line."""
+"""Messages show a value on part of one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The values worked out by hand: from the oracle, from lists in rank order, and from scores."""
+"""Values computed by hand equal those of the oracle, of ranked lists and of scores."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ BURGES = [
 
 
 def documents(ranked: list[float], judged: list[float]) -> list[Document]:
-    """The ranked documents with falling scores, then the judged ones that were not retrieved."""
+    """Return the ranked documents with decreasing scores, then the judged ones that were not retrieved."""
     rest = list(judged)
     for grade in ranked:
         if grade in rest:

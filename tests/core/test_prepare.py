@@ -1,4 +1,4 @@
-"""The prepared object: the same numbers as the functions, whatever the threads, blocks and precision of selection."""
+"""A prepared object gives the same numbers as the functions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_selection_agrees_with_sorting_where_float32_cannot_tell_scores_apart(mo
     selected = evaluate(y, s, flavor=flavor, k=(1, 5, 20)).per_query.ndcg
     monkeypatch.setattr(numpy_kernel, "_SELECT_BELOW", 1000)
     assert np.abs(evaluate(y, s, flavor=flavor, k=(1, 5, 20)).per_query.ndcg - selected).max() < 1e-14
-    if 0 < gap < 1e-6:  # the rounding must have mattered for this to be a test
+    if 0 < gap < 1e-6:  # rounding must change the values, or this would test nothing
         rounded = evaluate(y, np.float32(s), flavor=flavor, k=(1, 5, 20)).per_query.ndcg
         assert np.abs(rounded - selected).max() > 1e-3
 

@@ -1,4 +1,4 @@
-"""The quirks that a preset is for, on inputs small enough to work out by hand."""
+"""The peculiarities of presets, on inputs small enough to compute by hand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GRADES_OF_12 = [3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1]
 
 
 def score(y_true: list[float], y_score: list[float] | None = None, **arguments: Any) -> float:
-    """One query, ranked as it is listed unless scores are given."""
+    """Return the value of one query, ranked in input order unless scores are given."""
     falling = [-float(place) for place in range(len(y_true))]
     value = ndcg_score(y_true, falling if y_score is None else y_score, group=[len(y_true)], **arguments)
     assert isinstance(value, float)
@@ -35,7 +35,7 @@ def test_elasticsearch_cuts_the_ideal_at_the_hits_that_came_back() -> None:
     found = [True, False, False]
     assert score(labels, scores, flavor="elasticsearch", retrieved=found) == 1.0
     assert score(labels, scores, flavor="quepid_cut", retrieved=found) == pytest.approx(7 / (7 + 7 * LOG3 + 1 / 2))
-    two = [False, True, True]  # ranked 1, 3 over an ideal of 3, 3
+    two = [False, True, True]  # the ranking is 1, 3 and the ideal 3, 3
     expected = (1 + 7 * LOG3) / (7 + 7 * LOG3)
     assert score(labels, scores, flavor="elasticsearch", retrieved=two) == pytest.approx(expected)
     assert score(labels, scores, flavor="elasticsearch", retrieved=two, k=1) == pytest.approx(1 / 7)
@@ -59,7 +59,7 @@ def test_spark_takes_the_judgements_in_the_order_given() -> None:
     assert expected > 1.25
     assert score([1, 3], [0, 1], flavor="spark_graded") == pytest.approx(expected)
     assert score([1, 3], [0, 1], flavor="spark_graded", k=1) == 7.0
-    # Judged documents count, retrieved or not; an unjudged one takes no place.
+    # The ideal has all judged documents, retrieved or not, and no unjudged ones.
     flags = [True, False, True]
     assert score([math.nan, 1, 3], [0, 0, 1], flavor="spark_graded", retrieved=flags) == pytest.approx(
         7 / (1 + 7 * LOG3)
@@ -148,7 +148,7 @@ def test_gdeval_leaves_a_topic_without_a_relevant_document_out() -> None:
 
 
 def test_mlnet_discounts_by_a_natural_logarithm() -> None:
-    """Its DCG@1 of one document of grade 1 is 3 / ln 2; a logarithm of another base changes no NDCG."""
+    """DCG@1 of a document of grade 1 is 3 / ln 2. The base of the logarithm does not change NDCG."""
     assert dcg_score([[1, 0]], [[2, 1]], flavor="mlnet", k=1) == pytest.approx(4.3280851226668897, rel=1e-15)
     table = evaluate([[1, 0, 2]], [[2, 1, 0]], flavor="mlnet", k=(1, 3)).per_query
     assert table.dcg[0] == pytest.approx([3 / math.log(2), 3 / math.log(2) + 7 / math.log(4)])
@@ -171,7 +171,7 @@ def test_mlnet_discounts_by_a_natural_logarithm() -> None:
     ],
 )
 def test_keras_rs_weighs_an_empty_query_as_the_mean_of_the_others(weights: list[float], theirs: float) -> None:
-    """Recorded from KerasRS 0.4.0 on JAX. The weight of the third query is not used, unless it is 0: a declared one."""
+    """Recorded from KerasRS 0.4.0 on JAX, which ignores the weight of the third query unless it is 0."""
     y_true = [[0, 0, 1, 0], [1, 0, 3, 2], [0, 0, 0, 0], [2, 1, 0, 0]]
     y_score = [[0.1, 0.2, 0.3, 0.9], [0.1, 0.8, 0.9, 0.7], [0.4, 0.3, 0.2, 0.1], [0.2, 0.7, 0.1, 0.9]]
     used = [*weights[:2], weights[2] and (weights[0] + weights[1] + weights[3]) / 3, weights[3]]

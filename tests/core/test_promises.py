@@ -1,4 +1,4 @@
-"""Verdicts, intervals and corrected scores have the error rates of docs/deciding.md: a few samples, seeds fixed."""
+"""Verdicts, intervals and corrected scores have the error rates of docs/deciding.md, in a few samples of fixed seed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ CELLS = {cell.name: cell for cell in promises.cells()}
 RECORDED = {row["cell"]: row for row in json.loads(promises.RESULT.read_text(encoding="utf-8"))}
 
 
-# Beside each the result of what was there before: plain intervals of pairs, tests of queries as if they were
-# independent, runs stacked as queries, BCa of values at a bound, and the best score of a search.
+# The comments give the result of simpler methods: intervals of single pairs, tests of queries as if they were
+# independent, runs stacked as queries, BCa intervals of values at a bound, and the best score of a search.
 @pytest.mark.parametrize(
     ("name", "samples", "low", "high"),
     [
@@ -34,8 +34,8 @@ def test_promises_are_kept(name, samples, low, high):
     assert found["samples"] == samples
 
 
-# Half the time of all cells goes into these. Sixty samples tell 95 % from the 73 % that plain intervals of five systems
-# cover, and the power of the last is 1.
+# These cells take half of the time. Sixty samples distinguish 95 % from the 73 % that intervals of single pairs cover,
+# and the power of the last is 1.
 FEWER = {
     "simultaneous coverage, 10 systems, 50 queries": 60,
     "simultaneous coverage, 10 systems, 200 queries": 60,

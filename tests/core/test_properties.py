@@ -1,4 +1,4 @@
-"""What must hold for any problem, whatever the numbers are."""
+"""Properties of every problem."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def assert_same(got: dict[str, Any], expected: dict[str, Any], rtol: float = 0.0
 
 
 def shuffled(arguments: dict[str, Any], order: np.ndarray) -> dict[str, Any]:
-    """The rows of a problem with qid in another order."""
+    """Return the rows of a problem with qid in another order."""
     return {
         name: np.asarray(value)[order] if name not in ("query_weight",) else value for name, value in arguments.items()
     }
 
 
 def with_ids(problem: Problem, flavor: Flavor) -> dict[str, Any]:
-    """The arguments with qid in place of group; queries without documents have no row, so there must be none."""
+    """Return the arguments with qid instead of group. No query may be without documents."""
     arguments = problem.flat(flavor)
     arguments["qid"] = np.repeat(np.arange(len(problem.queries)), arguments.pop("group"))
     return arguments
 
 
 def filled(problem: Problem) -> Problem:
-    """Only the queries that have documents."""
+    """Return the problem without queries that have no documents."""
     kept = [at for at, query in enumerate(problem.queries) if query]
     assume(kept)
     weights = None if problem.weights is None else tuple(problem.weights[at] for at in kept)
@@ -149,7 +149,7 @@ def check_ids(as_type: Callable[[np.ndarray], Any], data: st.DataObject) -> None
     arguments = with_ids(problem, flavor)
     order = np.array(data.draw(st.permutations(range(len(arguments["qid"])))))
     moved = shuffled(arguments, order)
-    seen = list(dict.fromkeys(moved["qid"].tolist()))  # queries stand in order of first appearance
+    seen = list(dict.fromkeys(moved["qid"].tolist()))  # queries are in order of first appearance
     if "query_weight" in moved:
         moved["query_weight"] = moved["query_weight"][seen]
     moved["qid"] = as_type(moved["qid"])
@@ -199,7 +199,7 @@ def test_a_perfect_ranking_is_exactly_1(data: st.DataObject) -> None:
     problem = data.draw(problems(flavor, retrieved=False))
     arguments = problem.flat(flavor)
     grades = np.nan_to_num(arguments["y_true"], nan=-1.0)
-    arguments["y_score"] = np.unique(grades, return_inverse=True)[1]  # 0, 1, 2, ...: not even float32 makes ties
+    arguments["y_score"] = np.unique(grades, return_inverse=True)[1]  # 0, 1, 2, ... are not tied in float32 either
     result = evaluate(flavor=flavor, **arguments)
     assert result.per_query.ndcg.tolist() == [1.0] * len(problem.queries)
     assert result.value == 1.0

@@ -1,4 +1,4 @@
-"""``pytest tests/core`` is quick to start: it needs NumPy, hypothesis and pytest."""
+"""``pytest tests/core`` starts quickly: it needs only NumPy, hypothesis and pytest."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from core.conftest import FRAMEWORKS
 
-# Nothing is asserted, so that no assertion is rewritten: that would take most of the time.
+# Rewriting assertions would take most of the time, so it is off.
 COLLECT = """
 import sys, pytest
 status = pytest.main(["--collect-only", "-qq", "--assert=plain", "-p", "no:cacheprovider", sys.argv[1]])
@@ -17,7 +17,7 @@ print(int(status), [name for name in sys.argv[2:] if sys.modules.get(name)])
 
 
 def collected(folder: Path) -> str:
-    """The last line that the collection of the folder printed, in a new interpreter."""
+    """Return the last line that the collection of the folder prints in a new interpreter."""
     command = [sys.executable, "-c", COLLECT, str(folder), *FRAMEWORKS]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=Path(__file__).parents[2])
     return done.stdout.splitlines()[-1]

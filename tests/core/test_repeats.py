@@ -1,4 +1,4 @@
-"""A document that a query lists twice: what each flavor makes of it, by every way in."""
+"""Documents that a query lists twice, under each flavor and through each function."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def of_run(flavor: str, **more: Any) -> float:
     return value
 
 
-# -- a run with the same chunk twice, in the libraries that print these numbers
+# -- a run with the same chunk twice, with the values of the libraries
 
 
 @pytest.mark.parametrize(
@@ -61,18 +61,18 @@ def test_the_ideal_has_a_document_once_and_the_run_its_ranks() -> None:
         assert (table.n_docs.tolist(), table.n_judged.tolist(), table.n_relevant.tolist()) == ([3], [3], [3])
         assert table.idcg.tolist() == pytest.approx([IDEAL_OF_3])
         assert table.dcg.tolist() == pytest.approx([gain])
-        assert table.judged.tolist() == pytest.approx([2 / 3])  # the first k places that hold a judged document
+        assert table.judged.tolist() == pytest.approx([2 / 3])  # the share of ranks with a judged document
 
 
 def test_what_was_retrieved_is_taken_rank_by_rank() -> None:
-    """An ideal of what was retrieved sees what each rank gains; Phoenix, which knows no ids, says 1 here."""
+    """A recall ideal is made of the gain at each rank; Phoenix, which has no ids, gives 1."""
     labels, ids = [1, 1, 0], ["a", "a", "x"]
     arguments: dict[str, Any] = {"y_true": labels, "y_score": [3, 2, 1], "group": [3], "doc_id": ids}
     assert ndcg_score(**arguments, flavor="phoenix[duplicates=count]") == 1.0
     assert evaluate(**arguments, flavor="phoenix[duplicates=first]").per_query.idcg.tolist() == [1.0]
 
 
-# -- which rank is the first
+# -- the rank that is credited
 
 
 def test_the_credit_is_at_the_best_rank_and_not_at_the_first_row() -> None:
@@ -87,7 +87,7 @@ def test_the_credit_is_at_the_best_rank_and_not_at_the_first_row() -> None:
 @pytest.mark.parametrize(("ties", "value"), [("first", 1.0), ("last", LOG3), ("docid", LOG3), ("docid_ascending", 1.0)])
 def test_a_repeat_ties_with_other_documents_in_its_own_place(ties: str, value: float) -> None:
     flavor = Flavor(ties=ties, duplicates="first")
-    # "a" stands at rows 0 and 2, "b" at row 1; the copy at row 2 is worse
+    # "a" is in rows 0 and 2, "b" in row 1; row 2 has a lower score
     assert ndcg_score([1, 0, 1], [2, 2, 1], group=[3], doc_id=["a", "b", "a"], flavor=flavor) == pytest.approx(value)
 
 
@@ -103,10 +103,10 @@ def test_a_document_that_ties_with_itself_has_no_first_rank_among_averaged_ties(
     assert ndcg_score(y_score=[1, 1, 0], flavor=flavor, **arguments) == pytest.approx((1 + LOG3) / 2)
     assert (
         ndcg_score(y_score=[0, 1, 0], flavor="sklearn", y_true=[1, 0, 1], group=[3]) > 0
-    )  # without ids no copy is noticed
+    )  # without ids, rows are separate documents
 
 
-# -- what is refused
+# -- errors
 
 
 def test_repeats_are_refused_by_default() -> None:
@@ -146,7 +146,7 @@ def test_nan_scores_of_a_repeat_are_refused_as_others_are() -> None:
         ndcg_score([1, 1], [math.nan, 1], group=[2], doc_id=["a", "a"], flavor="haystack")
 
 
-# -- by other ways in
+# -- other functions
 
 
 def test_every_way_in_has_one_number() -> None:
@@ -162,7 +162,7 @@ def test_every_way_in_has_one_number() -> None:
         "y_true": [[1, 1, np.nan, 1, 1, 7]], "y_score": [[3, 2, 1, 0, 0, 9]], "mask": [[True] * 5 + [False]],
         "doc_id": [["a", "a", "x", "b", "c", "a"]], "retrieved": [[True, True, True, False, False, True]],
     }  # fmt: skip
-    assert ndcg_score(**padded, flavor="haystack") == want  # padding is no repeat
+    assert ndcg_score(**padded, flavor="haystack") == want  # padding does not count as a repeat
 
 
 def test_a_copy_that_was_not_retrieved_is_the_document_that_was() -> None:
@@ -191,7 +191,7 @@ def test_a_number_with_repeats_is_identified() -> None:
     assert "llama_index" in identify(of_run("llama_index"), **data, k=None, decimals=None).matches[0].presets
 
 
-# -- as text
+# -- the flavor's text
 
 
 def test_as_text() -> None:

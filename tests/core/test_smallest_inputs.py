@@ -1,4 +1,4 @@
-"""The smallest inputs of files, runs, parts and means; limits at both of their sides; defaults as they are told."""
+"""The smallest inputs of files, runs, parts and means, and values at both sides of limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ndcg_ml import (
     ndcg_score,
 )
 
-# -- one of each
+# -- one topic, one document, one row
 
 
 def test_one_topic_with_one_document(tmp_path):
@@ -42,7 +42,7 @@ def test_one_row_is_a_part_and_a_stream():
 @pytest.mark.parametrize("weights", [None, [1.0, 0.0, 0.0], [1.0, 2.0, 0.5]])
 @pytest.mark.parametrize("n_empty", [1, 2])
 def test_a_slice_in_which_every_query_is_empty(aggregate, empty, weights, n_empty):
-    """It has the value of its own rows, or none; under every mean and every rule."""
+    """It has the value of its rows alone, or none, under every mean and rule for empty queries."""
     y = [[1, 0], [0, 0], [0, 0]] if n_empty == 2 else [[1, 0], [0, 0], [0, 1]]
     labels = ["a", "b", "b"] if n_empty == 2 else ["a", "b", "a"]
     s = [[2.0, 1.0]] * 3
@@ -54,19 +54,19 @@ def test_a_slice_in_which_every_query_is_empty(aggregate, empty, weights, n_empt
     counts = own is None or any(own)
     try:
         expected = evaluate([y[at] for at in rows], [s[at] for at in rows], flavor=flavor, query_weight=own).value
-    except ValueError:  # nothing to average, which a slice cannot refuse
+    except ValueError:  # nothing to average; the value of a slice is nan
         expected = math.nan
     assert counts or math.isnan(expected)
     assert found.value == pytest.approx(expected, nan_ok=True)
     assert found.interval is None or not math.isnan(found.interval.low)
 
 
-# -- limits, at both of their sides
+# -- both sides of limits
 
 
 @pytest.mark.parametrize("size", [7, 8, 9, 63, 64, 65, 128])
 def test_ids_that_differ_in_their_last_byte_alone(size):
-    """Ids of up to 64 bytes stand in columns of 8, longer ones beside them."""
+    """Ids of up to 64 bytes are stored in columns of 8 bytes, longer ones separately."""
     stem = "x" * (size - 1)
     qrels = {"t": {stem + "a": 1, stem + "b": 0, stem: 2}}
     result = evaluate_run(qrels, {"t": {stem + "b": 1.0, stem + "a": 1.0, stem + "c": 1.0, stem: 0.5}})
@@ -79,7 +79,7 @@ def test_ids_that_differ_in_their_last_byte_alone(size):
 @pytest.mark.parametrize("which", ["topic", "document", "both"])
 @pytest.mark.parametrize("side", ["qrels", "run"])
 def test_integers_never_meet_the_text_of_a_file(tmp_path, which, side):
-    """On either side of a file: topics, documents, or both."""
+    """Topics, documents or both are integers, and the qrels or the run is a file."""
     path = tmp_path / "file"
     line = "1 Q0 2 1 2.0 tag\n" if side == "qrels" else "1 0 2 1\n"
     path.write_text(line, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""One object in many threads, in forked processes and in fresh ones: the same bits as alone."""
+"""One object in many threads, in forked and in new processes gives bitwise the same values as in one thread."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FLAVORS = (
 
 @pytest.fixture
 def data():
-    """Labels, sizes of queries of many lengths, and scores with ties."""
+    """Labels, sizes of queries of many lengths, and tied scores."""
     rng = np.random.default_rng(11)
     sizes = rng.integers(0, 60, 120)
     labels = rng.integers(0, 5, sizes.sum())
@@ -39,7 +39,7 @@ def data():
 
 @pytest.fixture
 def many_threads(monkeypatch):
-    """Small inputs use the threads of the kernel too; which threads did any work."""
+    """Let small inputs use the kernel's threads. Return the set of threads that start."""
     seen = set()
     start = threading.Thread.start
 
@@ -49,12 +49,12 @@ def many_threads(monkeypatch):
 
     monkeypatch.setattr(threads_module, "_WORTH_A_THREAD", 16)
     monkeypatch.setattr(threading.Thread, "start", noted)
-    threads_module._pool.cache_clear()  # threads that are kept from calls before would not start
+    threads_module._pool.cache_clear()  # threads kept from earlier calls would not start
     return seen
 
 
 def together(call, arguments, times=3):
-    """The results of calls from several threads that start at one moment, in the order of the arguments."""
+    """Call from several threads at once; return the results in the order of the arguments."""
     arguments = list(arguments) * times
     barrier = threading.Barrier(N_THREADS)
 
@@ -80,7 +80,7 @@ def test_a_prepared_object_in_eight_threads(data, flavor, threads, many_threads,
     threads_module._pool.cache_clear()
     got = together(prepared, [(each,) for each in scores])
     assert got == serial * 3
-    # Eight of ours; and the compiled kernel's where they were asked for: these calls are not from the main thread.
+    # The eight threads here, and those of the compiled kernel if requested: these calls are not from the main thread.
     some = threads is not None and kernel == "compiled"
     assert len(many_threads) > N_THREADS if some else len(many_threads) == N_THREADS
 
@@ -167,7 +167,7 @@ def test_a_fork_after_the_threads_were_used(how):
     assert (done.stdout.split(), done.stderr) == (["0", "True"], "")
 
 
-# -- fresh processes --------------------------------------------------------------------------------------------------
+# -- new processes ----------------------------------------------------------------------------------------------------
 
 FRESH = """
 import pickle, sys
@@ -177,7 +177,7 @@ sys.stdout.buffer.write(pickle.dumps([call(*arguments, **named) for call, argume
 
 
 def elsewhere(calls):
-    """What the calls return in a fresh interpreter that was sent the pickled objects."""
+    """Return the results of the calls in a new interpreter, which receives the pickled objects."""
     done = subprocess.run([sys.executable, "-c", FRESH], input=pickle.dumps(calls), capture_output=True, timeout=120)
     assert done.stderr == b""
     return pickle.loads(done.stdout)
@@ -216,7 +216,7 @@ if {before}:
 
 @pytest.mark.parametrize("before", [True, False])
 def test_ranking_in_an_exit_handler(before):
-    """A logger that is flushed when the interpreter ends would do this."""
+    """A logger that is flushed at exit may do this."""
     run = subprocess.run(
         [sys.executable, "-c", AT_EXIT.format(before=before)], capture_output=True, text=True, timeout=60
     )

@@ -1,4 +1,4 @@
-"""Columns and frames of pandas, polars and pyarrow: read as the arrays that they hold."""
+"""Columns and frames of pandas, polars and pyarrow give the results of their arrays."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("flavor", ["sklearn@3", "lightgbm@3", "catboost", "torchmetrics@5", "trec_eval@4"])
 def test_a_column_gives_the_value_of_its_array(form, flavor):
-    # The index of this Series of pandas names nothing, so sizes in it are refused.
+    # The index of this pandas Series is not 0, 1, ..., so sizes in it are refused.
     check_form(FORMS[form], flavor, ids=form != "pandas extension", sizes=form != "pandas")
 
 

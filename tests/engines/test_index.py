@@ -1,4 +1,4 @@
-"""Data that carry labels: an index of pandas, the keys of a mapping. They are used, or refused with the fix."""
+"""An index of pandas and the keys of a mapping are used to align data, or refused with a fix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ndcg_ml import dcg_score, evaluate, explain_difference, identify, ndcg_scor
 
 pd = pytest.importorskip("pandas")
 
-# The ids do not appear in their own order, so that the order of groupby is another than that of the rows.
+# The ids are not sorted, so that groupby and the rows have different orders.
 FRAME = pd.DataFrame(
     {
         "q": ["c", "c", "a", "a", "a", "b", "b"],
@@ -76,7 +76,7 @@ def test_ids_of_any_type_find_their_weight(ids):
 
 
 def test_labels_that_count_from_zero_are_ids_where_the_ids_do():
-    # groupby(..., as_index=False) gives such an index: the rows are in the order of the ids, and nothing else says so.
+    # groupby(..., as_index=False) returns such an index, with rows in the order of the ids.
     weights = NUMBERED.groupby("q", as_index=False)["w"].first()["w"]
     assert isinstance(weights.index, pd.RangeIndex)
     assert ndcg_score(NUMBERED.y, NUMBERED.s, qid=NUMBERED.q, query_weight=weights) == _right(NUMBERED)

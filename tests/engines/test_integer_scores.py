@@ -1,4 +1,4 @@
-"""Integer scores beyond 2^53, which float64 would tie: refused in runs as in arrays."""
+"""Integer scores beyond 2^53, which float64 would tie, are refused in runs and in arrays."""
 
 from __future__ import annotations
 

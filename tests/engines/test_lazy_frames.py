@@ -1,4 +1,4 @@
-"""Frames that are not in memory are refused by name on every route, before anything computes one of their columns."""
+"""Every function refuses frames that are not in memory, before it computes one of their columns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ X = ROWS[["score"]].to_numpy()
 
 
 class Poisoned:
-    """A column, and a frame, that must not be looked at: whatever computes it fails."""
+    """A column and a frame that raise if they are computed."""
 
     columns = ("qid", "docno", "label", "score")
 

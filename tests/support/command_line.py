@@ -1,4 +1,4 @@
-"""The command line as a user types it, and the small files that its tests read."""
+"""Run the command line as a user would, and small files for its tests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def invoke(command: str, *more: object, **settings: object) -> Result:
-    """The command line as it would be typed; further arguments may hold blanks."""
+    """Run a command line. Further arguments may contain blanks."""
     return CliRunner().invoke(ndcg_ml, [*command.split(), *map(str, more)], **settings)
 
 
@@ -46,7 +46,7 @@ def document(command: str, *more: object, ok: tuple[int, ...] = (0,), **settings
 
 
 def program(arguments: list[object], **settings: object) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
+    """Run the command in a new process."""
     run = "from ndcg_ml.cli import main; main()"
     return subprocess.run([sys.executable, "-c", run, *map(str, arguments)], capture_output=True, text=True, **settings)
 

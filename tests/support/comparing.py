@@ -1,4 +1,4 @@
-"""Comparisons of scores of the same documents, and of numbers per query, named a, b, c, ... unless told otherwise."""
+"""Compare scores of the same documents, and numbers per query, by default under the names a, b, c, ..."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Whether a recorded case is one of those that a declared divergence covers.
+"""Find out whether a declared divergence covers a recorded case.
 
-The declarations are in ``ndcg_ml._flavor.divergences``, where each names its cases by ``when``.
+The declarations are in ``ndcg_ml._flavor.divergences``. Each names its cases by ``when``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["COVERS", "Facts", "covers", "facts"]
 
 @dataclass(frozen=True)
 class Facts:
-    """What a predicate may look at: one recorded case."""
+    """The properties of a recorded case that predicates use."""
 
     scores: tuple[tuple[float, ...], ...]
     """The scores of the ranked documents, one tuple per query."""
@@ -41,7 +41,7 @@ class Facts:
 
 
 def facts(problem: dict[str, Any], k: int | None, weighted: bool) -> Facts:
-    """The facts of a recorded case."""
+    """Return the properties of a recorded case."""
     if "queries" in problem:
         queries = problem["queries"]
         return Facts(
@@ -225,5 +225,5 @@ COVERS: dict[str, Callable[[Facts], bool]] = {
 
 
 def covers(entry: Divergence, case: Facts) -> bool:
-    """Whether a case is one of those that an entry declares."""
+    """Whether an entry declares the case."""
     return COVERS[entry.when](case)

@@ -1,4 +1,4 @@
-"""HTML that results write, read back: its elements, its tables and its text."""
+"""Parse the HTML of results into elements, tables and text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.words).split())
 
     def table(self, *heading: str) -> list[list[str]]:
-        """The rows of the one table whose heading begins like this."""
+        """Return the rows of the only table whose heading starts like this."""
         [table] = [each for each in self.tables if each[0][: len(heading)] == list(heading)]
         return table[1:]
 

@@ -1,4 +1,4 @@
-"""Which parameters run by default, and which with ``-m long``."""
+"""Choose the parameters that run by default; the others run with ``-m long``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 def quick(chosen: Container[Any], every: Iterable[Any]) -> list[Any]:
-    """Parameters, or tuples of them, of which the chosen run by default and the others with ``-m long``."""
+    """Return all parameters, or tuples of them. Those that are not chosen run only with ``-m long``."""
     return [
         each
         if each in chosen

@@ -1,4 +1,4 @@
-"""What every loss must keep to, whatever it computes. Each function takes a maker of the loss, and asserts."""
+"""Invariants of every loss. Each function takes a function that makes the loss, and asserts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def doubles(*rows):
 
 
 def numbers(nested):
-    """Recorded values, of which those that JSON has no word for are text."""
+    """Return recorded values as floats. Values that JSON lacks are recorded as strings."""
     return [numbers(entry) for entry in nested] if isinstance(nested, list) else float(nested)
 
 
@@ -38,7 +38,7 @@ def value_and_gradient(loss, scores, labels, mask=None):
 
 
 def watched(loss, scores, labels, mask=None):
-    """The same in anomaly mode, which raises where a nan passes through the graph on its way to being masked."""
+    """Return value and gradient in anomaly mode, which raises if a nan is in the graph, even if it is masked later."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Anomaly Detection")
         with torch.autograd.detect_anomaly():
@@ -46,7 +46,7 @@ def watched(loss, scores, labels, mask=None):
 
 
 def relaxable_flavors(*discounts):
-    """Flavors that a relaxation can tend to; `discounts` are drawn in addition to the named ones."""
+    """Draw flavors that a relaxation can approach. `discounts` are added to the named ones."""
     return st.builds(
         Flavor,
         gain=st.sampled_from(["linear", "exponential", "binary", "judged", (0.0, 1.0, 5.0, 6.0, 20.0)]),
@@ -63,7 +63,7 @@ def relaxable_flavors(*discounts):
 
 
 def tends_to_the_metric(cold_loss, flavor, data, *, tied=False):
-    """A loss per list at a low temperature is 1 - NDCG on drawn lists."""
+    """Check that the loss of each list at a low temperature is 1 - NDCG, for random lists."""
     width = data.draw(st.integers(1, 7))
     drawn = st.lists(st.integers(0, 3), min_size=width, max_size=width) if tied else st.permutations(range(width))
     scores = torch.tensor([data.draw(drawn) for _ in range(3)], dtype=torch.float64)
@@ -186,7 +186,7 @@ def a_score_that_is_not_finite_makes_its_list_nan(make):
 
 
 def it_never_waits_for_an_accelerator(make):
-    # A meta tensor has no data, so that any look at them raises.
+    # A meta tensor has no data, so reading it raises.
     scores = torch.rand(3, 5, device="meta", requires_grad=True)
     make("mean")(scores, torch.ones(3, 5, device="meta")).backward()
     assert scores.grad.shape == (3, 5)
@@ -220,7 +220,7 @@ ANY = (
     it_never_waits_for_an_accelerator,
     refusals_say_what_to_do,
 )
-"""Hold for every loss, random ones with a generator of one seed included."""
+"""Invariants of every loss, including random ones with a seeded generator."""
 
 WITHOUT_NOISE = (
     *ANY,
@@ -229,4 +229,4 @@ WITHOUT_NOISE = (
     documents_may_stand_in_any_order,
     the_gradient_is_that_of_the_value,
 )
-"""Hold for every loss that draws nothing."""
+"""Invariants of every deterministic loss."""

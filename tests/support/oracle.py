@@ -1,8 +1,8 @@
 """NDCG by its definition, in plain Python: one query, one document, one order of the ties at a time.
 
-Nothing here is shared with the package but the ``Flavor`` that says what is meant. Tied documents are put in every
-order they can stand in and the results averaged, and all sums are exact rational numbers, so that a grade of 1000
-under an exponential gain is just a large integer. Slow on purpose: keep queries to seven documents or so.
+Only ``Flavor`` is imported from the package. Results are averaged over every order of tied documents. All sums are
+exact rational numbers, so that a grade of 1000 under an exponential gain is a large integer. This is slow, so queries
+should have at most about seven documents.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ __all__ = ["Answer", "Document", "NothingToAverageError", "TiedRepeatError", "or
 
 
 class NothingToAverageError(Exception):
-    """The flavor refuses these queries: an empty one under ``raise``, or nothing but empty ones under ``skip``."""
+    """A query is empty under ``raise``, or all queries are empty under ``skip``."""
 
 
 class TiedRepeatError(Exception):
-    """A document ties with its own repeat where every order counts the same, so that it has no first rank."""
+    """A document ties with its own repeat while ties are averaged, so that its first rank is undefined."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Document:
 
 @dataclass(frozen=True)
 class Answer:
-    """One query. `size` is what DCG and IDCG could at most be: the yardstick of a rounding error."""
+    """The result of one query. `size` is the largest possible DCG, the scale of rounding errors."""
 
-    ndcg: float | str  # for an empty query, what the flavor's `empty` says: a number, "skip" or "raise"
+    ndcg: float | str  # for an empty query, the flavor's `empty`: a number, "skip" or "raise"
     exact_dcg: Fraction
     exact_idcg: Fraction
     size: Fraction
@@ -71,7 +71,7 @@ class Answer:
 
 
 def oracle(flavor: Flavor, documents: Sequence[Document], k: int | None | EllipsisType = ...) -> Answer:
-    """NDCG, DCG and IDCG of one query; `k` is the flavor's own unless it is given."""
+    """Compute NDCG, DCG and IDCG of one query. By default, `k` is the flavor's own."""
     k = flavor.k if isinstance(k, EllipsisType) else k
     documents = [d for d in documents if not (flavor.negative == "drop" and d.grade < 0)]
     ranked = [d for d in documents if d.retrieved and not (flavor.unjudged == "condense" and not d.judged)]
@@ -116,7 +116,7 @@ def oracle(flavor: Flavor, documents: Sequence[Document], k: int | None | Ellips
 
 
 def oracle_overall(flavor: Flavor, answers: Sequence[Answer], weights: Sequence[float] | None = None) -> float:
-    """The one number over all queries."""
+    """Return the value over all queries."""
     weights = [1.0] * len(answers) if weights is None else weights
     full = [(a, w) for a, w in zip(answers, weights, strict=True) if not a.empty]
     if flavor.empty == "raise" and len(full) < len(answers):
@@ -137,7 +137,7 @@ def oracle_overall(flavor: Flavor, answers: Sequence[Answer], weights: Sequence[
 
 
 def _distinct(flavor: Flavor, documents: Sequence[Document], ranked: Sequence[Document]) -> list[Document]:
-    """Each document once, if its id tells: where it is listed first, or first among the ranked if it is ranked."""
+    """Return each document once: its first ranked copy or, if none is ranked, its first copy."""
     if flavor.duplicates == "raise":
         return list(documents)
     kept: dict[object, int] = {}
@@ -147,12 +147,12 @@ def _distinct(flavor: Flavor, documents: Sequence[Document], ranked: Sequence[Do
 
 
 def _name(document: Document) -> object:
-    """What tells a document from others: itself, where it has no id."""
+    """Return the id of a document; a document without an id is identified by itself."""
     return document.doc_id or id(document)
 
 
 def _credited(flavor: Flavor, runs: Sequence[Sequence[Document]]) -> list[Fraction]:
-    """What each place gains: under ``first``, nothing where the document stood before."""
+    """Return the gain at each rank; under ``first``, later copies of a document have gain 0."""
     gains: list[Fraction] = []
     seen: set[object] = set()
     for run in runs:
@@ -222,12 +222,12 @@ def _discount(flavor: Flavor, rank: int) -> float:
 
 
 def _dcg(flavor: Flavor, gains: Sequence[Fraction], k: int | None) -> Fraction:
-    """The DCG of gains that stand in rank order."""
+    """Return the DCG of gains in rank order."""
     return _mean_dcg(flavor, gains, [range(len(gains))], k)
 
 
 def _mean_dcg(flavor: Flavor, gains: Sequence[Fraction], orders: Sequence[Sequence[int]], k: int | None) -> Fraction:
-    """The DCG of every order, averaged; exact, as integers over a common power of two."""
+    """Return the mean DCG over all orders, exactly, as integers over a common power of two."""
     depth = len(gains) if k is None else min(k, len(gains))
     discounts, under = _integers([Fraction(_discount(flavor, rank)) for rank in range(1, depth + 1)])
     numerators, over = _integers(gains)
@@ -238,7 +238,7 @@ def _mean_dcg(flavor: Flavor, gains: Sequence[Fraction], orders: Sequence[Sequen
 
 
 def _integers(values: Sequence[Fraction]) -> tuple[list[int], int]:
-    """The numerators over a common denominator, and that denominator."""
+    """Return the numerators over a common denominator, and that denominator."""
     common = math.lcm(*(value.denominator for value in values))
     return [value.numerator * (common // value.denominator) for value in values], common
 
@@ -247,7 +247,7 @@ def _integers(values: Sequence[Fraction]) -> tuple[list[int], int]:
 
 
 def _runs(flavor: Flavor, ranked: Sequence[Document]) -> list[list[Document]]:
-    """The tied runs, best first; within a run in the order of the tie rule (for ``average``, any)."""
+    """Return the tie groups, best first, each in the order of the tie-breaking rule (for ``average``, any order)."""
 
     def score(document: Document) -> float:
         assert not math.isnan(document.score)
@@ -275,7 +275,7 @@ def _in_rule_order(flavor: Flavor, run: list[Document], ranked: Sequence[Documen
 
 
 def _orders(flavor: Flavor, runs: Sequence[Sequence[Document]]) -> list[list[int]]:
-    """Which document stands at each rank, for every order that the tie rule allows."""
+    """Return the document at each rank, for every order that the tie-breaking rule allows."""
     numbers = iter(range(sum(len(run) for run in runs)))
     numbered = [[next(numbers) for _ in run] for run in runs]
     if flavor.ties != "average":
@@ -285,7 +285,7 @@ def _orders(flavor: Flavor, runs: Sequence[Sequence[Document]]) -> list[list[int
 
 
 def _expected(gains: Sequence[Fraction], orders: Sequence[Sequence[int]]) -> list[Fraction]:
-    """The mean gain at each rank."""
+    """Return the mean gain at each rank."""
     numerators, over = _integers(gains)
     return [Fraction(sum(numerators[at] for at in rank), over * len(orders)) for rank in zip(*orders, strict=True)]
 
@@ -293,7 +293,7 @@ def _expected(gains: Sequence[Fraction], orders: Sequence[Sequence[int]]) -> lis
 def _first(
     runs: Sequence[Sequence[Document]], gains: Sequence[Fraction], orders: Sequence[Sequence[int]], depth: int | None
 ) -> list[Fraction]:
-    """The gains of the retrieved documents, or of the first `depth`: a run that crosses the depth counts its mean."""
+    """Return the gains of the first `depth` retrieved documents. A tie group that crosses the depth has its mean."""
     depth = len(gains) if depth is None else depth
     whole = 0
     for run in runs:

@@ -1,4 +1,4 @@
-"""Two systems from their values per query, with the statistics of their difference."""
+"""Statistics of the difference of two systems, from their values per query."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ndcg_ml._stats.randomisation import exchange_tests
 
 
 class Paired:
-    """The mean difference b - a over queries that weigh this."""
+    """The weighted mean difference b - a over queries."""
 
     def __init__(self, a: np.ndarray, b: np.ndarray, weight: np.ndarray | None = None) -> None:
         self.means = Means.of(np.stack([a, b], axis=1), weight)

@@ -1,4 +1,4 @@
-"""What hypothesis may draw: a flavor with every switch, and ragged queries that the flavor admits."""
+"""Hypothesis strategies: flavors with every switch, and ragged queries that a flavor accepts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def slow_decay(rank: int) -> float:
 
 
 def half_power(rank: int) -> float:
-    """Another one: the rank-biased discount."""
+    """The rank-biased discount, as a callable."""
     return 0.5 ** (rank - 1)
 
 
@@ -44,13 +44,13 @@ SORTED_IDEALS = ("global", "recall", "local", "max")
 TOPS = [0.0, 0.8, 1.0, 2.5, 4.0, 31.0, 400.0]
 TIES = ("average", "first", "last", "best", "worst", "docid", "docid_ascending")
 
-# Scores that tie, nearly tie (1e-9 apart: one value in float32), or sit at the ends of the line.
+# Scores that are tied, tied in float32 only (1e-9 apart), or very large.
 SCORES = [0.0, -0.0, 1.0, 2.0, -1.5, 1.0 + 1e-9, 1.0 - 1e-9, 1e-30, 3e38, 1e300, math.inf, -math.inf]
 
 
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[float, ...]:
-    """Gain tables: any order, with entries of 0, and now and then below 0."""
+    """Draw gain tables in any order, with entries of 0 and sometimes negative ones."""
     entry = st.sampled_from([0.0, 1.0, 3.0, 7.0, 0.5, 0.1, 1e140]) | st.integers(0, 20).map(float)
     if draw(st.integers(0, 5)) == 0:
         entry = entry | st.sampled_from([-1.0, -0.25])
@@ -66,7 +66,7 @@ def flavors(
     ideals: tuple[str, ...] = (*SORTED_IDEALS, "given"),
     **fixed: Any,
 ) -> Flavor:
-    """Every switch of a flavor. `fixed` switches take the value given."""
+    """Draw every switch of a flavor, except those in `fixed`."""
     gain: Any = draw(st.sampled_from([g for g in gains if callables or g != "callable"]))
     gain = fixed.get("gain", gain)
     if gain == "table":
@@ -101,7 +101,7 @@ def flavors(
 
 @dataclass(frozen=True)
 class Problem:
-    """Queries, and the weight of each."""
+    """Queries and their weights."""
 
     queries: tuple[tuple[Document, ...], ...]
     weights: tuple[float, ...] | None = None
@@ -115,7 +115,7 @@ class Problem:
         return [len(query) for query in self.queries]
 
     def flat(self, flavor: Flavor | None = None) -> dict[str, Any]:
-        """The arguments of ``ndcg_score``, one row a document with the sizes of the queries."""
+        """Return the arguments of ``ndcg_score`` with one row per document and the sizes of the queries."""
         documents = self.documents
         arguments: dict[str, Any] = {
             "y_true": np.array([d.grade for d in documents], dtype=np.float64),
@@ -132,7 +132,7 @@ class Problem:
         return arguments
 
     def padded(self, flavor: Flavor | None = None, garbage: float = math.nan, extra: int = 1) -> dict[str, Any]:
-        """The same as one row a query, padded to one width with garbage under a mask."""
+        """Return the arguments with one row per query, padded with garbage under a mask."""
         width = max((len(query) for query in self.queries), default=0) + extra
         shape = (len(self.queries), width)
         flat = self.flat(flavor)
@@ -166,14 +166,14 @@ def problems(
     finite: bool = False,
     repeats: bool = False,
 ) -> Problem:
-    """Ragged queries of 0..`max_docs` documents with the labels, scores and flags that `flavor` admits.
+    """Draw ragged queries of 0..`max_docs` documents with the labels, scores and flags that `flavor` accepts.
 
-    With ``retrieved=False`` everything is retrieved; with ``finite`` no score is infinite. With ``repeats`` a query may
-    list a document twice, if the flavor admits that.
+    With ``retrieved=False`` all documents are retrieved; with ``finite`` no score is infinite. With ``repeats`` a query
+    may list a document twice, if the flavor accepts that.
     """
     if scores is None:
         some = [s for s in SCORES if not (finite and math.isinf(s))]
-        pool = draw(st.lists(st.sampled_from(some), min_size=1, max_size=4))  # few values: ties
+        pool = draw(st.lists(st.sampled_from(some), min_size=1, max_size=4))  # few values, so that scores are tied
         plain = st.floats(-1e6, 1e6, allow_nan=False)
         scores = st.sampled_from(pool) | st.sampled_from(some) | plain
         if draw(st.integers(0, 3)) == 0:
@@ -189,7 +189,7 @@ def problems(
             flag = st.booleans()
         some_labels = labels
         if draw(st.integers(0, 4)) == 0:
-            some_labels = st.sampled_from([0.0, draw(labels)])  # a query without a relevant document, or nearly so
+            some_labels = st.sampled_from([0.0, draw(labels)])  # a query with few or no relevant documents
         if repeats and flavor.duplicates != "raise" and draw(st.booleans()):
             ids = [draw(st.sampled_from(ids[:3])) for _ in ids]
         grade_of: dict[str, float] = {}
@@ -229,7 +229,7 @@ def _labels(draw: st.DrawFn, flavor: Flavor) -> st.SearchStrategy[float]:
     if flavor.max_grade is not None and checked:
         values = [v for v in values if v <= flavor.max_grade]
         if not isinstance(flavor.gain, tuple):
-            values.append(float(np.float32(flavor.max_grade)))  # 0.8 from float32 is a little more than 0.8
+            values.append(float(np.float32(flavor.max_grade)))  # 0.8 in float32 is slightly larger
     negatives = [-1.0, -2.0, -0.5]
     if flavor.negative in ("zero", "drop") or (flavor.negative == "allow" and not isinstance(flavor.gain, tuple)):
         values += negatives if draw(st.booleans()) else []

@@ -24,7 +24,7 @@ def tensors_of(metric):
 
 
 class Largest(TorchDispatchMode):
-    """The number of entries of the largest storage that any operation makes."""
+    """Record the number of entries of the largest storage that an operation makes."""
 
     numel = 0
 

@@ -1,4 +1,4 @@
-"""What the torch at hand can do. A test of what an older one lacks skips where a small program of that kind fails."""
+"""Features of the installed torch. Tests skip if a small program that uses a feature fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import torch
 
 
 def skip_unless(feature: Callable[[], bool]) -> None:
-    """Skip the test that calls it; the reason is what the feature's docstring says."""
+    """Skip the calling test if the feature is missing. The feature's docstring is the reason."""
     if not feature():
         pytest.skip(f"torch {torch.__version__} {feature.__doc__}")
 
@@ -32,7 +32,7 @@ def _named(word: str) -> _Named:
 
 @functools.cache
 def flavors_by_text_in_a_graph() -> bool:
-    """cannot look at an object that a function marked as constant returns, as a flavor given as text is."""
+    """cannot trace an object returned by a function marked as constant, such as a flavor passed as a string."""
     return _compiles(lambda x: x + 1 if _named("max").word == "max" else x)
 
 
@@ -67,18 +67,18 @@ class _Double(torch.autograd.Function):
 
 @functools.cache
 def functions_with_second_derivatives_in_a_graph() -> bool:
-    """cannot compile an autograd function whose backward pass is one too."""
+    """cannot compile an autograd function whose backward pass is also one."""
     return _compiles(lambda x: _Double.apply(x).sum())  # type: ignore[no-untyped-call]
 
 
 @functools.cache
 def numbers_of_numpy_in_a_graph() -> bool:
-    """cannot compile a number that NumPy works out, as it does the gain of max_grade."""
+    """cannot compile a number computed by NumPy, such as the gain of max_grade."""
     return _compiles(lambda x: x * float(np.exp2(np.float64(3.0))))
 
 
 def reasons_of_graph_breaks() -> bool:
-    """takes no reason for what is never compiled."""
+    """does not accept a reason for not compiling a function."""
     return "reason" in inspect.signature(torch.compiler.disable).parameters
 
 
