@@ -25,13 +25,13 @@ def test_a_perfect_ranking_is_one_whatever_its_rounding_errors() -> None:
         assert ndcg.tolist() == [[value]]
 
 
-def test_an_ideal_may_be_as_small_as_it_likes() -> None:
+def test_an_ideal_may_be_arbitrarily_small() -> None:
     ndcg, empty = one_query(1e300, 1e-300).ndcg(Flavor())
     assert (ndcg.tolist(), empty.tolist()) == ([[math.inf]], [[False]])
 
 
 @pytest.mark.parametrize("size", [1.0, 1e150])
-def test_a_micro_mean_leaves_an_ideal_below_zero_out(size: float) -> None:
+def test_a_micro_mean_skips_a_negative_ideal(size: float) -> None:
     """Large negative gains do not make small gains of other queries vanish."""
     flavor = Flavor(aggregate="micro", negative="allow")
     labels = [1e-20, 0.0, -size, -size]
@@ -50,7 +50,7 @@ def test_sums_count_the_empty_queries_at_each_cut_off(aggregate: str) -> None:
 @pytest.mark.parametrize("empty", [0.0, 1.0, "skip"])
 @pytest.mark.parametrize("aggregate", ["macro", "micro"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_many_columns_sum_as_each_by_itself_to_the_last_bit(empty: Any, aggregate: Any, weighted: bool) -> None:
+def test_sums_of_several_cut_offs_are_bitwise_those_of_each(empty: Any, aggregate: Any, weighted: bool) -> None:
     """Cut-offs at which the same queries count are summed together, which must not change a bit."""
     rng = np.random.default_rng(0)
     ideal = rng.random((301, 7)) + 0.1

@@ -15,7 +15,7 @@ def data(number: float) -> tuple[np.ndarray, None]:
     return np.full(3, number), None
 
 
-def test_the_one_used_least_recently_goes_first() -> None:
+def test_the_least_recently_used_data_are_dropped_first() -> None:
     cache: Cache[float] = Cache(2)
     made: list[float] = []
 
@@ -38,7 +38,7 @@ def test_data_are_compared_by_content_with_copies() -> None:
     assert cache.get_or_make((data(1.0)[0], np.zeros(1)), lambda: "weights") == "weights"
 
 
-def test_what_is_kept_does_not_travel() -> None:
+def test_copies_and_pickles_of_a_cache_are_empty() -> None:
     cache: Cache[str] = Cache(3)
     cache.get_or_make(data(1.0), lambda: "here")
     for other in (pickle.loads(pickle.dumps(cache)), copy.deepcopy(cache), copy.copy(cache)):
@@ -47,7 +47,7 @@ def test_what_is_kept_does_not_travel() -> None:
     assert len(cache) == 1
 
 
-def test_threads_may_share_one() -> None:
+def test_threads_may_share_a_cache() -> None:
     cache: Cache[float] = Cache(3)
     with ThreadPoolExecutor(8) as pool:
         numbers = [number % 5 for number in range(400)]

@@ -90,7 +90,7 @@ QUICK = {
 
 
 @pytest.mark.parametrize(("sizes", "scores"), quick(QUICK, itertools.product(SIZES, SCORES)))
-def test_both_kernels_give_the_same_bits(sizes, scores, compiled):
+def test_both_kernels_are_bitwise_identical(sizes, scores, compiled):
     rng = np.random.default_rng([len(sizes), *scores.encode()])
     group = SIZES[sizes](rng)
     n = int(group.sum())
@@ -116,7 +116,7 @@ def test_both_kernels_give_the_same_bits(sizes, scores, compiled):
 
 @examples(100)
 @given(st.data())
-def test_both_kernels_give_the_same_bits_under_every_flavor(data):
+def test_both_kernels_are_bitwise_identical_under_every_flavor(data):
     the_compiled_kernel()
     flavor = data.draw(flavors(empty=0.0))
     arguments = data.draw(problems(flavor, max_docs=40)).flat(flavor)
@@ -130,7 +130,7 @@ def test_both_kernels_give_the_same_bits_under_every_flavor(data):
 
 
 @pytest.mark.parametrize("threads", [2, 3, 8])
-def test_threads_give_the_same_bits(threads, compiled):
+def test_threads_do_not_change_a_bit(threads, compiled):
     rng = np.random.default_rng(0)
     group = np.concatenate([[0, 0, 200_000], rng.integers(0, 300, 2000), [0]])
     labels, scores = rng.random(group.sum()), rng.normal(size=group.sum()).round(2)
@@ -142,7 +142,7 @@ def test_threads_give_the_same_bits(threads, compiled):
 
 @pytest.mark.parametrize("threads", [1, 4])
 @pytest.mark.parametrize("n", [1, 5, 20, 200, 2000, 400_000])
-def test_a_nan_is_found_wherever_it_is(n, threads, compiled):
+def test_a_nan_at_any_row_is_refused(n, threads, compiled):
     group = [3, n, 0, 2]
     prepared = prepare(np.ones(n + 5), group=group, k=10, kernel="compiled", threads=threads)
     for at in {3, 3 + n // 2, 3 + n - 1, n + 4}:
@@ -177,7 +177,7 @@ def used(prepared, scores, monkeypatch):
 
 @pytest.mark.parametrize("asked", ["numpy", "compiled"])
 @pytest.mark.parametrize("variable", ["numpy", "compiled", "", None])
-def test_the_argument_goes_before_the_variable(asked, variable, compiled, monkeypatch):
+def test_the_argument_overrides_the_variable(asked, variable, compiled, monkeypatch):
     if variable is None:
         monkeypatch.delenv("NDCG_ML_KERNEL", raising=False)
     else:
@@ -187,7 +187,7 @@ def test_the_argument_goes_before_the_variable(asked, variable, compiled, monkey
         assert used(prepare([1, 0], group=[2]), [1, 2], monkeypatch) == [variable]
 
 
-def test_the_compiled_kernel_starts_once_it_is_worth_it(compiled, not_loaded, monkeypatch):
+def test_the_compiled_kernel_starts_after_enough_rows(compiled, not_loaded, monkeypatch):
     loads = []
     monkeypatch.setattr(choice, "_load", lambda: loads.append(1) or (compiled, None))
     monkeypatch.setattr(choice, "_WORTH_COMPILING", 1000)
@@ -199,7 +199,7 @@ def test_the_compiled_kernel_starts_once_it_is_worth_it(compiled, not_loaded, mo
     assert len({prepared(s), prepare(y, group=[100], kernel="numpy")(s)}) == 1
 
 
-def test_nobody_waits_while_another_thread_compiles(not_loaded, monkeypatch):
+def test_calls_do_not_wait_while_another_thread_compiles(not_loaded, monkeypatch):
     monkeypatch.setattr(choice, "_WORTH_COMPILING", 0)
     began, go_on = threading.Event(), threading.Event()
 
@@ -244,7 +244,7 @@ def test_a_wrong_variable_is_refused(monkeypatch):
 # -- missing, old, broken ---------------------------------------------------------------------------------------------
 
 
-def test_without_numba_the_numpy_kernel_is_used_without_a_word(not_loaded, monkeypatch):
+def test_without_numba_the_numpy_kernel_is_used_silently(not_loaded, monkeypatch):
     monkeypatch.setattr(choice, "_numba_is_installed", lambda: False)
     monkeypatch.setattr(choice, "_WORTH_COMPILING", 0)
     assert used(prepare([1, 0], group=[2]), [1, 2], monkeypatch) == ["numpy"]
@@ -315,7 +315,7 @@ print(prepare([3, 0, 1], group=[3], kernel="compiled")([1, 2, 3]))
 """
 
 
-def test_where_nothing_can_be_kept_it_is_compiled_every_time(compiled, tmp_path):
+def test_without_a_cache_folder_the_kernel_is_compiled_every_time(compiled, tmp_path):
     cache = tmp_path / "cache"
     cache.write_text("a file, in which no folder can be made, whoever asks")
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "HOME": str(cache), "XDG_CACHE_HOME": str(cache)}

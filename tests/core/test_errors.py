@@ -108,7 +108,7 @@ def test_a_query_of_size_zero_is_an_empty_query():
     assert evaluate(np.zeros((2, 0)), np.zeros((2, 0))).n_empty == 2
 
 
-def test_scores_that_do_not_take_part_may_be_nan():
+def test_scores_of_excluded_rows_may_be_nan():
     kept = np.array([True, False, True, True])
     got = evaluate(Y, [0.4, math.nan, 0.2, 0.1], qid=Q, retrieved=kept).per_query.ndcg
     assert (got == evaluate(Y, S, qid=Q, retrieved=kept).per_query.ndcg).all()
@@ -124,7 +124,7 @@ def test_scores_that_do_not_take_part_may_be_nan():
         (lambda y: math.inf, ValueError, r"Flavor\.gain as a callable must return a finite number"),
     ],
 )
-def test_callables_that_are_no_functions_of_one_number(gain, error, message):
+def test_callables_that_fail_are_refused(gain, error, message):
     with pytest.raises(error, match=message):
         ndcg_score(Y, S, qid=Q, flavor=Flavor(gain=gain))
     discount = lambda rank: gain(rank - 1)  # noqa: E731

@@ -49,7 +49,7 @@ def test_pickle_copy_and_set_membership(flavor):
         assert {again, flavor} == {flavor}
 
 
-def test_nan_is_one_value():
+def test_flavors_with_nan_are_equal():
     one, other = Flavor(empty=math.nan), Flavor(empty=float("nan"))
     assert one == other == Flavor(empty="nan") == pickle.loads(pickle.dumps(one)) == Flavor.parse(str(one))
     assert hash(one) == hash(other)
@@ -62,7 +62,7 @@ def seen_in_a_worker(flavor):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_it_travels_to_worker_processes():
+def test_flavors_can_be_sent_to_worker_processes():
     joblib = pytest.importorskip("joblib")
     sent = [*PRESETS.values(), Flavor(empty=math.nan, gain=(0, 1, 3))]
     for flavor, (text, same, back) in zip(
@@ -139,7 +139,7 @@ def test_it_is_frozen_and_keyword_only():
         ({"score_dtype": np.float32}, TypeError, "Flavor.score_dtype must be one of"),
     ],
 )  # fmt: skip
-def test_it_is_validated_when_it_is_made(arguments, error, message):
+def test_invalid_switches_are_refused(arguments, error, message):
     with pytest.raises(error, match=message):
         Flavor(**arguments)
     if "max_grade" not in message:
@@ -147,7 +147,7 @@ def test_it_is_validated_when_it_is_made(arguments, error, message):
             Flavor().replace(**arguments)
 
 
-def test_a_name_that_is_no_field():
+def test_unknown_switches_are_refused():
     with pytest.raises(TypeError, match=r"'tie' is not a field of Flavor; the fields are 'gain'.*Did you mean 'ties'"):
         Flavor().replace(tie="average")
     with pytest.raises(TypeError, match="'at' is not a field of Flavor"):
@@ -179,7 +179,7 @@ def test_a_name_that_is_no_field():
         ("ndcg[gain=<lambda>]", ValueError, "a flavor with a callable cannot be read back.*Keep the Flavor object"),
     ],
 )
-def test_text_that_is_no_flavor(text, error, message):
+def test_invalid_text_is_refused(text, error, message):
     with pytest.raises(error, match=message):
         Flavor.parse(text)
 
@@ -224,7 +224,7 @@ def test_the_description_has_the_formula_and_every_switch(flavor):
     assert str(flavor) in words
 
 
-def test_descriptions_differ_where_flavors_differ():
+def test_different_flavors_have_different_descriptions():
     changes = [
         {}, {"gain": "exponential"}, {"discount": "reciprocal"}, {"ideal": "recall"}, {"ideal": "local"}, {"empty": 1},
         {"ideal": "max", "max_grade": 4}, {"ideal_depth": "all"}, {"ideal": "recall", "recall_depth": 3}, {"ties": "docid"},
@@ -238,7 +238,7 @@ def test_descriptions_differ_where_flavors_differ():
     assert "D(r) = 0 for r > 5" in Flavor(k=5).describe()
 
 
-def test_presets_are_listed_and_say_where_they_come_from():
+def test_presets_are_listed_with_their_sources():
     assert set(PRESETS) == set(MIRRORS)
     assert {"sklearn", "lightgbm", "xgboost", "catboost", "torchmetrics", "trec_eval"} <= set(PRESETS)
     assert {"burges2005", "jarvelin2002"} <= set(PRESETS)
@@ -349,7 +349,7 @@ def test_the_short_text_starts_from_the_nearest_preset(flavor, text):
         ("lightgbm[ties=average]", (1, 10), True, "'lightgbm[ties=average]', k=(1, 10)"),
     ],
 )
-def test_a_definition_is_shown_as_a_caller_would_write_it(flavor, ks, several, text):
+def test_a_definition_is_printed_as_arguments(flavor, ks, several, text):
     assert as_arguments(as_flavor(flavor), ks, several) == text
 
 

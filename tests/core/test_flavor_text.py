@@ -111,7 +111,7 @@ class Named:
         return number
 
 
-def test_the_text_of_a_flavor_is_as_short_as_it_reads() -> None:
+def test_the_text_of_a_flavor_omits_defaults() -> None:
     assert str(Flavor()) == "ndcg[gain=linear,discount=log2,ideal=global,ties=average,empty=0]"
     assert str(Flavor(max_grade=4, gain=(0, 0.5))) == (
         "ndcg[gain=0|0.5,discount=log2,ideal=global,ties=average,empty=0,max_grade=4]"
@@ -120,7 +120,7 @@ def test_the_text_of_a_flavor_is_as_short_as_it_reads() -> None:
         assert str(Flavor(max_grade=number)).endswith(f",max_grade={text}]")
 
 
-def test_what_a_flavor_is_where_nothing_is_said() -> None:
+def test_the_defaults_of_a_flavor() -> None:
     assert {field.name: getattr(Flavor(), field.name) for field in dataclasses.fields(Flavor)} == {
         "gain": "linear",
         "off_table": "raise",
@@ -173,7 +173,7 @@ def test_numbers_may_be_written_in_other_ways(text: str, field: str, value: floa
         ("ndcg[ideal=a=b]", "Flavor.ideal must be one of 'global', 'recall', 'local', 'max', 'given'; got 'a=b'."),
     ],
 )  # fmt: skip
-def test_what_the_text_gets_wrong_is_said_in_full(text: str, message: str) -> None:
+def test_messages_about_invalid_text(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Flavor.parse(text)
 
@@ -189,7 +189,7 @@ def test_the_name_for_logs_is_a_digest_of_the_text_without_the_cut_off() -> None
     assert flavor.metric_name == f"ndcg_{digest[:8]}"
 
 
-def test_a_word_for_a_gain_is_not_taken_for_a_table() -> None:
+def test_an_unknown_word_for_a_gain_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^Flavor\.gain must be one of 'linear', .*; got 'e2'"):
         Flavor.parse("ndcg[gain=e2]")
 

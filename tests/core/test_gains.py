@@ -14,7 +14,7 @@ from ndcg_ml._data.queries import group_by_sizes
 from ndcg_ml._kernel import gains
 
 
-def test_a_callable_discount_is_asked_for_each_rank_once() -> None:
+def test_a_callable_discount_is_called_once_per_rank() -> None:
     asked = []
 
     def inverse(rank: int) -> float:
@@ -33,7 +33,7 @@ def of_labels(flavor: Flavor, labels: list[float]) -> list[float]:
 
 
 @pytest.mark.parametrize("labels", [[0.0, 1.0, 3.0], [0.5, 0.0, 2.25], [0.0, 0.0], [1e-9, 1e9]])
-def test_gains_of_ordinary_size_are_left_as_they_are(labels: list[float]) -> None:
+def test_linear_gains_are_the_labels(labels: list[float]) -> None:
     assert of_labels(Flavor(negative="allow"), labels) == labels
     assert of_labels(Flavor(negative="allow"), [-y for y in labels]) == [-y for y in labels]
 

@@ -82,7 +82,7 @@ def test_copies_of_a_document_have_one_place_in_the_given_ideal():
     assert table.idcg == pytest.approx([1 + 2 / math.log2(3)])
 
 
-def test_of_copies_in_arrays_the_first_retrieved_one_has_the_place():
+def test_the_given_ideal_has_the_first_retrieved_copy():
     flavor = GIVEN.replace(duplicates="count")
     rows = {"group": [4], "doc_id": ["a", "b", "a", "c"]}
     labels, scores = [3, 1, 3, 2], [4, 3, 2, 1]

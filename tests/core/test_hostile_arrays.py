@@ -130,30 +130,30 @@ def everything(flavor, arguments):
     )
 
 
-DRESSES = [*EVERY, *WHOLE, "memmap", "read-only"]
+FORMS = [*EVERY, *WHOLE, "memmap", "read-only"]
 # Layouts are tested in two dimensions too; for dtypes one dimension suffices.
-QUICK = [*itertools.product(DRESSES, [False]), *itertools.product([*LAYOUTS, "memmap", "list"], [True])]
+QUICK = [*itertools.product(FORMS, [False]), *itertools.product([*LAYOUTS, "memmap", "list"], [True])]
 
 
-@pytest.mark.parametrize(("dress", "two_dimensional"), quick(QUICK, itertools.product(DRESSES, [False, True])))
-def test_another_dress_is_the_same_array(dress, two_dimensional, tmp_path):
+@pytest.mark.parametrize(("form", "two_dimensional"), quick(QUICK, itertools.product(FORMS, [False, True])))
+def test_layout_and_dtype_do_not_change_results(form, two_dimensional, tmp_path):
     for flavor in FLAVORS:
         plain = plain_arguments(flavor, two_dimensional)
         expected = everything(flavor, plain)
         for name, values in plain.items():
-            if values.dtype == bool and dress not in (*LAYOUTS, "memmap", "read-only", "list", "tuple"):
+            if values.dtype == bool and form not in (*LAYOUTS, "memmap", "read-only", "list", "tuple"):
                 continue
-            if name == "group" and dress not in (*LAYOUTS, *WHOLE, "memmap", "read-only", "list", "tuple"):
+            if name == "group" and form not in (*LAYOUTS, *WHOLE, "memmap", "read-only", "list", "tuple"):
                 continue
-            if name == "y_score" and dress in WHOLE:
+            if name == "y_score" and form in WHOLE:
                 continue
-            if name == "doc_id" and dress == "objects of many kinds":
+            if name == "doc_id" and form == "objects of many kinds":
                 continue
-            if dress == "memmap":
-                dressed = memmapped(values, tmp_path)
+            if form == "memmap":
+                changed = memmapped(values, tmp_path)
             else:
-                dressed = values.copy() if dress == "read-only" else {**EVERY, **WHOLE}[dress](values)
-            arguments = {**plain_arguments(flavor, two_dimensional), name: dressed}
+                changed = values.copy() if form == "read-only" else {**EVERY, **WHOLE}[form](values)
+            arguments = {**plain_arguments(flavor, two_dimensional), name: changed}
             before = frozen(arguments)
             assert everything(flavor, arguments) == expected, (name, flavor)
             assert_unchanged(arguments, before)
@@ -166,9 +166,9 @@ def test_query_ids_of_any_dtype(dtype):
     ids = codes.astype("i8").astype(VARIABLE_WIDTH if dtype == "T" else dtype)
     y, s = np.array(LABELS[:6]), np.array(SCORES[:6])
     expected = evaluate(y, s, qid=codes, flavor=flavor).per_query
-    for dressed in (ids, np.repeat(ids, 2)[::2], ids[::-1].copy()[::-1]):
-        dressed.flags.writeable = False
-        got = evaluate(y, s, qid=dressed, flavor=flavor).per_query
+    for changed in (ids, np.repeat(ids, 2)[::2], ids[::-1].copy()[::-1]):
+        changed.flags.writeable = False
+        got = evaluate(y, s, qid=changed, flavor=flavor).per_query
         assert got.ndcg.tobytes() == expected.ndcg.tobytes()
         assert got.qid.tolist() == [ids.tolist()[0], ids.tolist()[1]]
 
@@ -185,7 +185,7 @@ def test_matrices_are_read_as_queries(shape):
         assert evaluate(np.matrix(y), np.matrix(s), **lists).per_query.ndcg.tobytes() == want.tobytes()
 
 
-def test_what_a_prepared_object_keeps_is_its_own():
+def test_a_prepared_object_keeps_copies():
     y, w, sizes = np.array(LABELS, dtype="f8"), np.array(WEIGHTS, dtype="f8"), np.array(SIZES)
     for flavor in (Flavor(), Flavor(ideal="local"), Flavor(ideal="recall", recall_depth=2)):
         ndcg = prepare(y, group=sizes, query_weight=w, flavor=flavor)
@@ -255,13 +255,13 @@ def test_scores_that_float64_would_tie_are_refused(scores, flavor):
         ndcg_score([0, 3, 1, 2], scores, group=[4], flavor=flavor, doc_id=[1, 2, 3, 4])
 
 
-def test_numbers_that_float64_rounds_and_keeps_apart_are_scores():
+def test_scores_that_stay_different_in_float64_are_accepted():
     exact = ndcg_score([[0, 3, 1, 2]], [[2, 1, 3, 0]])
     for scores in ([2**53, 2**53 - 1, 2**60, 0], [Fraction(2, 3), Fraction(1, 3), Fraction(1), Fraction(0)]):
         assert ndcg_score([[0, 3, 1, 2]], [scores]) == exact
 
 
-def test_the_largest_integers_of_64_bits_as_labels():
+def test_labels_may_be_the_largest_integers_of_64_bits():
     top = np.array([2**64 - 1, 2**63, 1], dtype=np.uint64)
     got = evaluate(top[None], [[1, 2, 3]], flavor=Flavor()).per_query
     assert got.ndcg[0] == evaluate([top.astype("f8")], [[1, 2, 3]], flavor=Flavor()).per_query.ndcg[0]
@@ -277,7 +277,7 @@ def test_long_doubles_beyond_float64():
     assert ndcg_score([[0, 1, 0]], huge) == ndcg_score([[0, 1, 0]], [[1, math.inf, 0]]) == 1.0
 
 
-def test_bits_that_signal_are_nan_and_no_warning():
+def test_signalling_nans_cause_no_warning():
     quiet = np.array([0x7FC00000, 0, 0x3F800000], dtype="u4").view("f4")
     signalling = np.array([0x7F800001, 0, 0x3F800000], dtype="u4").view("f4")
     flavor = Flavor(unjudged="zero")
@@ -312,7 +312,7 @@ OBJECTS = {
 
 @pytest.mark.parametrize("case", OBJECTS)
 @pytest.mark.parametrize("name", ["y_true", "y_score", "query_weight"])
-def test_what_holds_no_real_numbers(case, name):
+def test_arguments_without_real_numbers_are_refused(case, name):
     value, error, message = OBJECTS[case]
     arguments = {"y_true": [1, 0, 2], "y_score": [3, 2, 1], "group": [1, 1, 1]}
     with pytest.raises(error, match=rf"^{name} {message}"):
@@ -360,7 +360,7 @@ def test_lists_of_unequal_lengths(name):
 
 
 @pytest.mark.parametrize("zero", [np.array(3), np.float64(1.0), 2, np.zeros((2, 2, 2)), np.array(None)])
-def test_no_dimension_or_too_many(zero):
+def test_zero_or_three_dimensions_are_refused(zero):
     with pytest.raises((ValueError, TypeError), match=r"^y_true must"):
         ndcg_score(zero, zero)
     with pytest.raises((ValueError, TypeError), match=r"^y_score must"):
@@ -401,7 +401,7 @@ def test_sizes_whose_sum_wraps_around():
     ],
     ids=["bytes", "text", "NumPy's integers", "times", "tuples", "tuples of several lengths"],
 )
-def test_ids_of_a_list_stay_apart(ids):
+def test_different_ids_of_a_list_stay_different(ids):
     got = evaluate([1, 0, 2, 0], [4, 3, 2, 1], qid=ids)
     assert got.per_query.qid.tolist() == ids_of(ids[:3])
     assert got.value == ndcg_score([1, 0, 2, 0], [4, 3, 2, 1], qid=[0, 1, 2, 1])
@@ -414,7 +414,7 @@ def ids_of(ids):
 
 
 @pytest.mark.parametrize("ids", [[b"\x01", b"\x01\x00", b"\x02"], ["a", "a\x00", "b"], [("a", 1), ("a", 2), ("b", 1)]])
-def test_document_ids_of_a_list_stay_apart(ids):
+def test_different_document_ids_of_a_list_stay_different(ids):
     flavor = Flavor(ties="docid")
     assert ndcg_score([2, 1, 0], [1, 1, 1], group=[3], doc_id=ids, flavor=flavor) == ndcg_score(
         [2, 1, 0], [1, 1, 1], group=[3], doc_id=[0, 1, 2], flavor=flavor
@@ -434,7 +434,7 @@ def test_document_ids_of_several_types_are_refused(ids):
 @pytest.mark.parametrize("missing", [None, math.nan, np.datetime64("NaT", "s")])
 @pytest.mark.parametrize("name", ["qid", "doc_id"])
 @pytest.mark.parametrize("part", [False, True], ids=["an id", "a part of an id"])
-def test_a_missing_id_is_called_missing(missing, name, part):
+def test_missing_ids_are_refused(missing, name, part):
     ids = np.empty(3, dtype=object)
     ids[:] = [("a", 1), ("b", missing), ("c", 2)] if part else ["a", missing, "c"]
     arguments = {"group": [3], "doc_id": ids} if name == "doc_id" else {"qid": ids}
@@ -460,7 +460,7 @@ HUGE = "begin" + "x" * 1_000_000 + "end"
     ],
     ids=["doc_id", "empty", "unhashable", "keys", "absent", "flavor", "array as flavor", "objects", "k"],
 )
-def test_an_error_carries_no_more_than_a_line_of_the_data(arguments, error):
+def test_messages_show_at_most_a_line_of_the_data(arguments, error):
     with pytest.raises(error) as caught:
         ndcg_score(**{"y_true": [1, 0], "y_score": [2, 1], **arguments})
     assert len(str(caught.value)) < 1000
@@ -475,7 +475,7 @@ def test_ids_that_numpy_would_make_equal(ids):
 
 
 @pytest.mark.parametrize("grades", [[[1, [2]]], [[[1], [1, 2]]]])
-def test_ranked_lists_that_are_no_lists_of_numbers(grades):
+def test_ranked_lists_of_lists_are_refused(grades):
     with pytest.raises(
         ValueError, match=r"^grades\[0\] must be a one- or two-dimensional array; got list that is not one"
     ):

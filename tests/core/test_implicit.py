@@ -26,7 +26,7 @@ def test_a_document_listed_twice_is_refused():
         evaluate_run({"q": "d1"}, RUN)
 
 
-def test_exchanged_arguments_are_warned_of():
+def test_exchanged_arguments_cause_a_warning():
     run = {"q": {"d1": 0.5, "d2": 0.25}}
     with pytest.warns(UserWarning, match=r"as if the two were exchanged: the order is evaluate_run\(qrels, run\)"):
         evaluate_run(run, {"q": {"d1": 1, "d2": 0}})
@@ -63,7 +63,7 @@ def test_held_out_items_that_are_refused(held_out, qid, message):
         evaluate_topk(RETRIEVED, held_out, qid=qid)
 
 
-def test_a_row_that_is_no_list_is_named():
+def test_the_message_names_a_row_that_is_not_a_list():
     with pytest.raises(TypeError, match="a list of relevant items for each user; got 'a'"):
         evaluate_topk(RETRIEVED, [[0], "a"])
 

@@ -41,7 +41,7 @@ def test_a_column_is_refused(route):
 
 
 @pytest.mark.parametrize("route", ROUTES.values(), ids=ROUTES)
-def test_with_a_mask_it_is_lists_of_one_document_and_a_warning_says_so(route):
+def test_with_a_mask_lists_of_one_document_cause_a_warning(route):
     with pytest.warns(UserWarning, match="each of the 6 queries has one document") as seen:
         value = route(Y[:, None], S[:, None], mask=np.ones((6, 1), dtype=bool))
     assert seen[0].filename == __file__  # the warning points at the caller's line
@@ -49,14 +49,14 @@ def test_with_a_mask_it_is_lists_of_one_document_and_a_warning_says_so(route):
         assert value == pytest.approx(4 / 6)  # the share of relevant rows
 
 
-def test_a_single_document_is_no_column():
+def test_a_single_document_is_accepted():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert ndcg_score([[3]], [[0.5]]) == 1.0
         assert ndcg_score([3], [0.5], group=[1]) == 1.0
 
 
-def test_scores_alone_with_an_axis_too_many():
+def test_a_superfluous_axis_of_scores_is_refused():
     with pytest.raises(
         ValueError, match=r"got \(6, 1\)\. The last axis of y_score is one too many: pass y_score\.squeeze\(-1\)"
     ):
@@ -67,19 +67,19 @@ def test_scores_alone_with_an_axis_too_many():
         prepare(Y[:, None], mask=np.ones((6, 1), dtype=bool))(S)
 
 
-def test_lists_are_told_how_they_drop_the_axis():
+def test_the_message_for_lists_shows_how_to_drop_the_axis():
     with pytest.raises(ValueError, match=r"pass np\.asarray\(y_true\)\.squeeze\(-1\)"):
         ndcg_score(Y[:, None].tolist(), S[:, None].tolist())
 
 
 @pytest.mark.parametrize("layout", [{"qid": np.arange(6)}, {"group": [1] * 6}, {"group": [1, 0, 1, 1, 1, 1, 1]}])
-def test_row_numbers_as_ids_are_warned_of(layout):
+def test_row_numbers_as_ids_cause_a_warning(layout):
     n_queries = len(layout.get("group", Y))
     with pytest.warns(UserWarning, match=f"each of the {n_queries} queries has one document.*ids may number rows"):
         ndcg_score(Y, S, **layout)
 
 
-def test_a_stream_is_judged_as_a_whole():
+def test_a_stream_is_checked_as_a_whole():
     """In one batch, each query may have one document without a warning."""
     one_each, pair = ([3.0, 0], [1.0, 2], ["a", "b"]), ([3.0, 0], [1.0, 2], ["c", "c"])
     with warnings.catch_warnings():

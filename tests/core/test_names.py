@@ -63,7 +63,7 @@ def test_byte_order(rows):
     assert [rows[i] for i in names.order_by_bytes(topic, some)] == sorted(rows[i] for i in some)
 
 
-def test_hashes_tell_ids_that_are_almost_equal_apart():
+def test_similar_ids_have_different_hashes():
     names = names_of([b"doc%07d" % i for i in range(200_000)])
     hashes = names.hashes(slice(0, len(names)))
     for bits in (40, 48):
@@ -83,7 +83,7 @@ def test_ids_that_differ_beyond_their_columns_are_in_order_in_every_topic(first)
     assert [names[row] for row in ordered] == [b"a", b"z", *sorted(LONG), *sorted(LONG), b"b"]
 
 
-def test_ids_that_differ_beyond_their_columns_are_told_apart():
+def test_ids_that_differ_beyond_their_columns_are_different():
     names = names_of([LONG[0], LONG[1], LONG[1], LONG[0], b"p" * 64, LONG[3]])
     assert names.changes().tolist() == [0, 1, 3, 4, 5]
     assert names.are_equal(np.arange(5), np.arange(1, 6)).tolist() == [False, True, False, False, False]
@@ -93,7 +93,7 @@ def test_ids_that_differ_beyond_their_columns_are_told_apart():
     assert names.long_rows(slice(4, 6)) == [5]
 
 
-def test_digests_tell_ids_that_differ_beyond_their_columns_apart():
+def test_ids_that_differ_beyond_their_columns_have_different_digests():
     def digest(ids, values):
         names = names_of([b"first", *ids])
         return digests(

@@ -141,7 +141,7 @@ def test_a_huge_grade_does_not_overflow(grade: float) -> None:
         assert value == pytest.approx(expected, abs=1e-14), way
 
 
-def test_the_oracle_tells_empty_queries() -> None:
+def test_the_oracle_finds_empty_queries() -> None:
     for empty in (0.0, 1.0, "skip", "raise"):
         assert oracle(Flavor(empty=empty), [Document(0.0, 1.0)]).ndcg == empty
         assert tuple(oracle(Flavor(empty=empty), [])) == (empty, 0.0, 0.0)

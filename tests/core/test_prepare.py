@@ -34,7 +34,7 @@ def test_prepared_equals_the_functions(flavor):
 
 @pytest.mark.parametrize("ties", ["average", "first", "last", "best", "worst"])
 @pytest.mark.parametrize("gap", [0.0, 1e-12, 1e-9, 1e-3])
-def test_selection_agrees_with_sorting_where_float32_cannot_tell_scores_apart(monkeypatch, ties, gap):
+def test_selection_agrees_with_sorting_for_scores_tied_in_float32(monkeypatch, ties, gap):
     rng = np.random.default_rng(4)
     s = rng.integers(0, 6, (200, 90)) + gap * rng.integers(0, 4, (200, 90))
     y = rng.integers(0, 4, (200, 90)).astype(float)
@@ -83,7 +83,7 @@ def test_a_wrong_number_of_threads_is_refused(monkeypatch, value):
         prepare([1, 0], group=[2], threads=1.5)
 
 
-def test_a_document_that_was_not_retrieved_is_relevant_all_the_same():
+def test_an_unretrieved_document_may_be_relevant():
     flavor = Flavor(gain="exponential", ideal="recall")
     kept = np.array([True, True, False])
     expected = ndcg_score([1, 2], [3, 2], group=[2], flavor=flavor)
@@ -92,7 +92,7 @@ def test_a_document_that_was_not_retrieved_is_relevant_all_the_same():
     assert result.per_query.n_relevant.tolist() == [3]
 
 
-def test_a_callable_is_asked_about_grades_that_occur_alone():
+def test_a_callable_gain_is_called_for_occurring_grades_only():
     asked = []
 
     def gain(grade):
@@ -105,7 +105,7 @@ def test_a_callable_is_asked_about_grades_that_occur_alone():
     assert sorted(asked) == [1.0, 2.0]
 
 
-def test_rows_that_take_no_part_are_not_held_against_the_scale():
+def test_excluded_rows_are_not_checked_against_the_scale():
     flavor = Flavor(max_grade=-1.0, negative="allow")
     assert evaluate([[-2, 5]], [[1, 2]], mask=np.array([[True, False]]), flavor=flavor).n_empty == 1
 

@@ -41,7 +41,7 @@ def test_elasticsearch_cuts_the_ideal_at_the_hits_that_came_back() -> None:
     assert score(labels, scores, flavor="elasticsearch", retrieved=two, k=1) == pytest.approx(1 / 7)
 
 
-def test_no_hit_leaves_an_ideal_of_nothing() -> None:
+def test_without_hits_the_ideal_is_empty() -> None:
     nothing = evaluate([3, 1], [1, 0], group=[2], retrieved=[False, False], flavor="elasticsearch")
     assert nothing.n_empty == 1
     assert nothing.value == 0.0
@@ -79,7 +79,7 @@ def test_every_judged_item_counts() -> None:
 
 
 @pytest.mark.parametrize(("preset", "gains"), [("letor3", [0, 1, 3, 0, 0, 0]), ("mslr", [0, 1, 3, 7, 15, 0])])
-def test_a_grade_beyond_the_table_gains_nothing(preset: str, gains: list[int]) -> None:
+def test_a_grade_beyond_the_table_has_gain_0(preset: str, gains: list[int]) -> None:
     for grade, gain in enumerate(gains):
         assert dcg_score([grade], [1], group=[1], flavor=preset) == gain
     assert dcg_score([10**300], [1], group=[1], flavor=preset) == 0
@@ -101,7 +101,7 @@ def test_letor_does_not_discount_rank_2() -> None:
 
 
 @pytest.mark.parametrize("preset", ["letor3", "letor4", "mslr"])
-def test_a_list_shorter_than_k_counts_0(preset: str) -> None:
+def test_a_list_shorter_than_k_scores_0(preset: str) -> None:
     arguments: dict[str, Any] = {"y_true": [2, 1, 2, 1, 0], "y_score": [2, 1, 3, 2, 1], "group": [2, 3]}
     result = evaluate(flavor=preset, k=[1, 2, 3, 4, None], **arguments)
     assert isinstance(result.value, dict)
@@ -114,7 +114,7 @@ def test_a_list_shorter_than_k_counts_0(preset: str) -> None:
     assert longer.value == 1.0
 
 
-def test_what_was_not_retrieved_does_not_make_a_list_longer() -> None:
+def test_unretrieved_documents_do_not_lengthen_a_list() -> None:
     flavor = Flavor(short_lists="zero", unjudged="condense", k=2)
     assert score([1, 1], flavor=flavor, retrieved=[True, False]) == 0.0
     assert score([1, math.nan], flavor=flavor) == 0.0
@@ -137,7 +137,7 @@ def test_gdeval_refuses_grades_above_4() -> None:
         score([5, 0], flavor="gdeval", **ids)
 
 
-def test_gdeval_leaves_a_topic_without_a_relevant_document_out() -> None:
+def test_gdeval_skips_topics_without_a_relevant_document() -> None:
     arguments: dict[str, Any] = {"y_true": [4, 0, 0], "y_score": [1, 2, 1], "group": [1, 2], "doc_id": ["a", "a", "b"]}
     assert ndcg_score(**arguments, flavor="gdeval") == 1.0
     assert ndcg_score(**arguments, flavor="ir_measures_exp") == 0.5

@@ -58,7 +58,7 @@ def test_the_page_shows_the_record():
     assert shown == f"{promises.BEGIN}\n{promises.table([RECORDED[name] for name in CELLS if name in RECORDED])}\n"
 
 
-def test_what_is_missed_is_said():
+def test_missed_targets_are_documented():
     for name, row in RECORDED.items():
         assert row["met"] == (CELLS[name].target[0] <= row["result"] <= CELLS[name].target[1])
         assert row["met"] or f"{name} |" in promises.PAGE.read_text(encoding="utf-8")

@@ -267,7 +267,7 @@ def check_form(change: Callable[[np.ndarray], Any], flavor: str, ids: bool, size
 
 @examples(60)
 @given(st.data())
-def test_a_weight_counts_a_query_that_often(data: st.DataObject) -> None:
+def test_an_integer_weight_repeats_a_query(data: st.DataObject) -> None:
     flavor = data.draw(flavors(empty=0.0))
     problem = data.draw(problems(flavor, weighted=False))
     times = data.draw(st.lists(st.integers(0, 3), min_size=len(problem.queries), max_size=len(problem.queries)))

@@ -27,6 +27,6 @@ def test_collecting_these_tests_loads_no_framework() -> None:
     assert collected(Path(__file__).parent) == "0 []"
 
 
-def test_the_check_sees_a_framework(tmp_path: Path) -> None:
+def test_the_check_detects_a_framework(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text("import sys\nsys.modules['pandas'] = sys\n\ndef test_nothing(): ...\n")
     assert collected(tmp_path) == "0 ['pandas']"

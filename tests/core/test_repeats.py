@@ -50,12 +50,12 @@ def test_the_relevant_chunk_twice(preset: str, value: float) -> None:
     assert of_run(preset) == pytest.approx(value, abs=1e-15)
 
 
-def test_one_relevant_document_found_twice_scores_more_than_1_where_each_counts() -> None:
+def test_a_document_found_twice_may_score_more_than_1() -> None:
     assert evaluate_run({"q": {"a": 1}}, {"q": ["a", "a"]}, flavor="llama_index").value == pytest.approx(1 + LOG3)
     assert evaluate_run({"q": {"a": 1}}, {"q": ["a", "a"]}, flavor="haystack").value == 1.0
 
 
-def test_the_ideal_has_a_document_once_and_the_run_its_ranks() -> None:
+def test_the_ideal_has_each_document_once() -> None:
     for duplicates, gain in (("first", 1.0), ("count", 1 + LOG3)):
         table = evaluate_run(QRELS, TWICE, flavor=f"trec_eval[duplicates={duplicates}]").per_query
         assert (table.n_docs.tolist(), table.n_judged.tolist(), table.n_relevant.tolist()) == ([3], [3], [3])
@@ -64,7 +64,7 @@ def test_the_ideal_has_a_document_once_and_the_run_its_ranks() -> None:
         assert table.judged.tolist() == pytest.approx([2 / 3])  # the share of ranks with a judged document
 
 
-def test_what_was_retrieved_is_taken_rank_by_rank() -> None:
+def test_a_recall_ideal_uses_the_gain_of_each_rank() -> None:
     """A recall ideal is made of the gain at each rank; Phoenix, which has no ids, gives 1."""
     labels, ids = [1, 1, 0], ["a", "a", "x"]
     arguments: dict[str, Any] = {"y_true": labels, "y_score": [3, 2, 1], "group": [3], "doc_id": ids}
@@ -85,13 +85,13 @@ def test_the_credit_is_at_the_best_rank_and_not_at_the_first_row() -> None:
 
 
 @pytest.mark.parametrize(("ties", "value"), [("first", 1.0), ("last", LOG3), ("docid", LOG3), ("docid_ascending", 1.0)])
-def test_a_repeat_ties_with_other_documents_in_its_own_place(ties: str, value: float) -> None:
+def test_a_repeat_may_tie_with_other_documents(ties: str, value: float) -> None:
     flavor = Flavor(ties=ties, duplicates="first")
     # "a" is in rows 0 and 2, "b" in row 1; row 2 has a lower score
     assert ndcg_score([1, 0, 1], [2, 2, 1], group=[3], doc_id=["a", "b", "a"], flavor=flavor) == pytest.approx(value)
 
 
-def test_a_document_that_ties_with_itself_has_no_first_rank_among_averaged_ties() -> None:
+def test_a_tie_of_a_document_with_itself_is_refused_if_ties_are_averaged() -> None:
     arguments: dict[str, Any] = {"y_true": [1, 0, 1], "group": [3], "doc_id": ["a", "b", "a"]}
     flavor = Flavor(duplicates="first")
     with pytest.raises(
@@ -141,7 +141,7 @@ def test_copies_have_one_label(labels: list[float]) -> None:
     assert ndcg_score(both, [3, 2, 1], group=[3], doc_id=["a", "b", "a"], flavor=flavor) == pytest.approx(LOG3)
 
 
-def test_nan_scores_of_a_repeat_are_refused_as_others_are() -> None:
+def test_nan_scores_of_a_repeat_are_refused() -> None:
     with pytest.raises(ValueError, match="y_score must not hold NaN"):
         ndcg_score([1, 1], [math.nan, 1], group=[2], doc_id=["a", "a"], flavor="haystack")
 
@@ -149,7 +149,7 @@ def test_nan_scores_of_a_repeat_are_refused_as_others_are() -> None:
 # -- other functions
 
 
-def test_every_way_in_has_one_number() -> None:
+def test_every_function_gives_the_same_number() -> None:
     want = of_run("haystack")
     with pytest.raises(ValueError, match=r"a document must not appear twice.*or pass duplicates=.keep.\."):
         align(QRELS, TWICE)
@@ -165,7 +165,7 @@ def test_every_way_in_has_one_number() -> None:
     assert ndcg_score(**padded, flavor="haystack") == want  # padding does not count as a repeat
 
 
-def test_a_copy_that_was_not_retrieved_is_the_document_that_was() -> None:
+def test_an_unretrieved_copy_adds_nothing_to_the_ideal() -> None:
     arguments: dict[str, Any] = {"y_true": [1, 1, 1], "y_score": [0, 1, 0], "group": [3], "doc_id": ["a", "a", "b"]}
     for duplicates in ("first", "count"):
         flavor = Flavor(duplicates=duplicates)
@@ -218,7 +218,7 @@ def test_ties_by_ascending_id() -> None:
         ndcg_score([1, 0], [1, 1], group=[2], flavor="sentence_transformers")
 
 
-def test_a_binary_gain_is_not_held_against_the_top_of_the_scale() -> None:
+def test_labels_are_not_checked_against_the_scale_under_a_binary_gain() -> None:
     ratings, retrieved = [5, 3, 0, 4], [True, True, True, False]
     assert ndcg_score(ratings, [3, 1, 2, 0], group=[4], retrieved=retrieved, flavor="rectools", k=3) == pytest.approx(
         (1 + 1 / 2) / IDEAL_OF_3

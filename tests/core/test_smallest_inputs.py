@@ -78,7 +78,7 @@ def test_ids_that_differ_in_their_last_byte_alone(size):
 
 @pytest.mark.parametrize("which", ["topic", "document", "both"])
 @pytest.mark.parametrize("side", ["qrels", "run"])
-def test_integers_never_meet_the_text_of_a_file(tmp_path, which, side):
+def test_integer_ids_do_not_match_the_text_of_a_file(tmp_path, which, side):
     """Topics, documents or both are integers, and the qrels or the run is a file."""
     path = tmp_path / "file"
     line = "1 Q0 2 1 2.0 tag\n" if side == "qrels" else "1 0 2 1\n"

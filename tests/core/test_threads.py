@@ -85,7 +85,7 @@ def test_a_prepared_object_in_eight_threads(data, flavor, threads, many_threads,
     assert len(many_threads) > N_THREADS if some else len(many_threads) == N_THREADS
 
 
-def test_an_error_in_one_thread_leaves_the_object_as_it_was(data, many_threads):
+def test_an_error_in_one_thread_does_not_change_the_object(data, many_threads):
     labels, sizes, scores = data
     prepared = prepare(labels, group=sizes, threads=2)
     alone = prepared(scores[0])

@@ -107,7 +107,7 @@ def test_ids_of_frames_may_end_in_nul(library):
 
 
 @pytest.mark.parametrize("dtype", ["string", "object", "category", "Int64"])
-def test_a_missing_id_of_a_frame_is_refused_as_such(dtype):
+def test_a_missing_id_of_a_frame_is_refused(dtype):
     ids = [1, None] if dtype == "Int64" else ["q1", None]
     for qid, docno, column in ((ids, ["d1", "d2"], "qid"), (["q1", "q1"], ids, "docno")):
         columns = {"qid": qid, "docno": docno, "label": [1, 2]}

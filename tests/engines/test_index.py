@@ -75,7 +75,7 @@ def test_ids_of_any_type_find_their_weight(ids):
     assert got.per_query.weight.tolist() == [1.0, 4.0]
 
 
-def test_labels_that_count_from_zero_are_ids_where_the_ids_do():
+def test_an_index_from_zero_may_hold_the_ids():
     # groupby(..., as_index=False) returns such an index, with rows in the order of the ids.
     weights = NUMBERED.groupby("q", as_index=False)["w"].first()["w"]
     assert isinstance(weights.index, pd.RangeIndex)
@@ -94,13 +94,13 @@ def test_labels_that_count_from_zero_are_ids_where_the_ids_do():
     ],
     ids=["counted", "rows", "one lacks", "repeats", "mapping lacks", "empty mapping"],
 )
-def test_labels_that_are_no_ids_are_refused(weights, message):
+def test_an_index_that_lacks_ids_is_refused(weights, message):
     with pytest.raises(ValueError, match=message):
         ndcg_score(FRAME.y, FRAME.s, qid=FRAME.q, query_weight=weights)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_a_frame_of_weights_is_refused_with_the_line_to_write(library):
+def test_a_frame_of_weights_is_refused(library):
     frame = FRAME.drop_duplicates("q")[["q", "w"]]
     if library == "polars":
         pl = pytest.importorskip("polars")
@@ -116,14 +116,14 @@ def test_a_series_of_polars_has_no_labels():
     assert ndcg_score(FRAME.y, FRAME.s, qid=FRAME.q, query_weight=pl.Series(BY_APPEARANCE)) == _right()
 
 
-def test_sizes_with_the_ids_as_labels_are_refused():
+def test_sizes_indexed_by_id_are_refused():
     sizes = FRAME.groupby("q").size()
     with pytest.raises(ValueError, match=r"^group has an index \(its first label is 'a'\).*Pass qid=.*group\.to_numpy"):
         ndcg_score(FRAME.y, FRAME.s, group=sizes)
     assert ndcg_score(FRAME.y, FRAME.s, group=pd.Series([2, 3, 2])) == ndcg_score(FRAME.y, FRAME.s, qid=FRAME.q)
 
 
-def test_weights_with_ids_as_labels_beside_sizes_are_refused():
+def test_weights_indexed_by_id_are_refused_with_sizes():
     weights = FRAME.groupby("q")["w"].first()
     with pytest.raises(ValueError, match=r"^query_weight has an index.*Pass qid= instead of group"):
         ndcg_score(FRAME.y, FRAME.s, group=[2, 3, 2], query_weight=weights)
@@ -161,7 +161,7 @@ def test_rows_that_do_not_correspond_are_refused(name, other):
     assert 0 < ndcg_score(**{**arguments, name: aligned}) <= 1
 
 
-def test_arrays_beside_labelled_rows_are_read_by_position():
+def test_arrays_are_matched_with_labelled_rows_by_position():
     expected = ndcg_score(FRAME.y.to_numpy(), FRAME.s.to_numpy(), qid=FRAME.q.to_numpy())
     shuffled = FRAME.iloc[[3, 1, 0, 2, 6, 5, 4]]
     assert ndcg_score(shuffled.y, shuffled.s, qid=shuffled.q) == pytest.approx(expected, abs=1e-15)
@@ -169,7 +169,7 @@ def test_arrays_beside_labelled_rows_are_read_by_position():
     assert ndcg_score(FRAME.y.tolist(), FRAME.s, qid=FRAME.q.to_numpy()) == expected
 
 
-def test_what_was_prepared_knows_its_rows():
+def test_a_prepared_object_compares_the_index_of_scores():
     ndcg = prepare(FRAME.y, qid=FRAME.q)
     again = pickle.loads(pickle.dumps(ndcg))
     for each in (ndcg, again):
@@ -179,7 +179,7 @@ def test_what_was_prepared_knows_its_rows():
                 call(FRAME.s.sort_values())
 
 
-def test_another_length_is_refused_as_such():
+def test_another_length_is_refused():
     with pytest.raises(ValueError, match=r"^y_score must have the shape of y_true"):
         ndcg_score(FRAME.y, FRAME.s.iloc[1:], qid=FRAME.q)
 
@@ -198,7 +198,7 @@ def test_documents_in_columns_of_another_order_are_refused():
 @pytest.mark.parametrize("missing", [pd.NA, pd.NaT])
 @pytest.mark.parametrize("name", ["qid", "doc_id"])
 @pytest.mark.parametrize("part", [False, True], ids=["an id", "a part of an id"])
-def test_a_missing_id_of_pandas_is_called_missing(missing, name, part):
+def test_missing_ids_of_pandas_are_refused(missing, name, part):
     ids = np.empty(3, dtype=object)
     ids[:] = [("a", 1), ("b", missing), ("c", 2)] if part else ["a", missing, "c"]
     arguments = {"group": [3], "doc_id": ids} if name == "doc_id" else {"qid": ids}
@@ -211,7 +211,7 @@ def test_a_missing_id_in_text_of_pandas():
         ndcg_score([2, 1, 0], [2, 1, 0], qid=pd.Series(["a", pd.NA, "b"], dtype="string"))
 
 
-def test_a_frame_of_one_column_is_rows_with_an_axis_too_many():
+def test_a_frame_of_one_column_is_refused():
     frame = pd.DataFrame({"rating": [3, 0, 1, 0, 2, 1], "score": [0.9, 0.8, 0.1, 0.5, 0.4, 0.3]})
     with pytest.raises(ValueError, match=r"pass np\.asarray\(y_true\)\.squeeze\(-1\)"):
         ndcg_score(frame[["rating"]], frame[["score"]], k=10)

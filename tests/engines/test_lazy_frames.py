@@ -121,7 +121,7 @@ def test_every_route_refuses_a_plan_without_computing_it(route):
         ("pyarrow", "RecordBatchReader", r"to_table\(\)", None),
     ],
 )
-def test_it_is_named_with_the_way_out(library, kind, fix, sister):
+def test_the_message_names_the_library_and_the_fix(library, kind, fix, sister):
     for route in (COLUMNS["labels of ndcg_score"], FRAMES["run"]):
         with pytest.raises(TypeError, match=f"got a {kind} of {library},.*rows = frame.{fix}") as refused:
             route(of(library, kind))
@@ -166,12 +166,12 @@ def test_duckdb_itself():
 @pytest.mark.parametrize(
     ("batches", "got"), [(None, "NoneType"), (3, "int"), ("rows.csv", "str"), ({"a": 1}, "dict"), (ROWS, "DataFrame")]
 )
-def test_what_is_no_stream_of_batches(batches, got):
+def test_an_argument_without_batches_is_refused(batches, got):
     with pytest.raises(TypeError, match=rf"batches must be an iterable of tuples \(y_true, y_score, qid\).*got {got}"):
         evaluate_batches(batches)
 
 
-def test_frames_in_memory_are_taken():
+def test_frames_in_memory_are_accepted():
     for library in ("polars", "pyarrow"):
         module = pytest.importorskip(library)
         frame = module.DataFrame(ROWS.to_dict("list")) if library == "polars" else module.table(ROWS.to_dict("list"))
