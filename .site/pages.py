@@ -1,8 +1,7 @@
-"""Pages of the site that live elsewhere in the repository, where their readers look for them first.
+"""Hooks of MkDocs: pages from outside docs/, pages of the presets, and the wheel of the explorer.
 
-The README is the home page; the change log, the notebooks and the recorded benchmarks keep their own places. Links are
-written for the repository, so they are rewritten here for the site. The pages of the presets are written here, and the
-wheel that the explorer runs is built beside it.
+The README is the home page. The change log, the notebooks and the recorded benchmarks keep their paths. Links are
+written for the repository, and rewritten for the site.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from ndcg_ml import PRESETS
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# Places outside docs/ that are pages under the same path, and the one under another.
+# Files outside docs/ that become pages, with the same path or another.
 SAME_PATH = ("CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/results/*.md", "notebooks/*.ipynb")
 PAGES = {str(path.relative_to(ROOT)): str(path.relative_to(ROOT)) for glob in SAME_PATH for path in ROOT.glob(glob)}
 PAGES["README.md"] = "index.md"
@@ -37,7 +36,7 @@ PAGES["README.md"] = "index.md"
 _PRESETS = "flavors/"
 _GROUPS = ("ac", "df", "gl", "mo", "pr", "sz")
 
-# The converter of notebooks writes this for every picture, whatever the notebook says.
+# The converter of notebooks gives every picture this description.
 _NO_WORDS = "No description has been provided for this image"
 
 _LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)\s]*)?\))")
@@ -63,9 +62,9 @@ def on_config(config: Any, **_: Any) -> Any:
 
 
 def on_post_build(config: Any, **_: Any) -> None:
-    """Build the wheel beside the explorer, with what is installed: nothing is downloaded."""
+    """Build the explorer's wheel with the installed hatchling, without downloads."""
     if find_spec("hatchling") is None:
-        raise PluginError("the explorer carries a wheel of ndcg_ml: install hatchling, which the extra [docs] has")
+        raise PluginError("the explorer needs a wheel of ndcg_ml; install the extra [docs], which has hatchling")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(Path(config.site_dir, "explorer"))]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if built.returncode:
@@ -124,7 +123,7 @@ def on_post_page(html: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:
-    """Rewrite the links of a notebook, which becomes HTML without having been Markdown, and name its pictures."""
+    """Rewrite the links of a notebook, whose page is HTML and not Markdown, and describe its pictures."""
     if not page.file.src_uri.endswith(".ipynb"):
         return html
     notebook = json.loads(Path(page.file.abs_src_path).read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Pages of the presets, which the site has beside docs/flavors.md: written when it is built, from the presets."""
+"""Pages of the presets, written from their data when the site is built."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ndcg_ml import PRESETS, Flavor, explain_difference
 from ndcg_ml._flavor.divergences import declared
 from ndcg_ml.presets import MIRRORS
 
-# What became of the recorded values of each library; tests/pages/test_flavors_page.py writes it.
+# Presets of each library, and the outcomes of its recorded values; tests/pages/test_flavors_page.py writes them.
 COUNTS = Path(__file__).parents[1] / "docs" / "parity.json"
 KINDS = ("reproduced", "refused", "defined", "declared", "undeclared")
 HEAD = (

@@ -1,1 +1,1 @@
-"""Speed of ndcg_ml beside its peers, on the same arrays, in one run: ``python -m benchmarks``."""
+"""Benchmarks of ndcg_ml and other libraries on the same data: ``python -m benchmarks``."""

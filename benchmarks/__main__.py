@@ -1,4 +1,4 @@
-"""Run the comparisons and write one JSON and one Markdown file."""
+"""Run benchmarks and write their results as JSON and Markdown."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-# Pools are sized when a library is first loaded, so this comes before everything else.
+# Libraries read this when they are imported.
 os.environ.setdefault("OMP_NUM_THREADS", "2")
-# A case that names no kernel gets the one that needs NumPy alone, not the one that the case before left behind.
+# The kernel of cases that name none.
 os.environ.setdefault("NDCG_ML_KERNEL", "numpy")
 
 from benchmarks.cases import CASES
@@ -42,13 +42,13 @@ def _processor() -> str:
 
 
 def main() -> None:
-    """Parse the command line, run, write."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), help="comparisons to run")
-    parser.add_argument("--scale", type=float, default=1.0, help="size of the inputs, as a fraction of the full ones")
+    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), help="benchmarks to run")
+    parser.add_argument("--scale", type=float, default=1.0, help="size of the inputs, relative to full size")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results", help="folder to write to")
-    parser.add_argument("--name", default="speed", help="name of the two files, without their ending")
-    parser.add_argument("--keep", action="store_true", help="keep the other comparisons of the files that are there")
+    parser.add_argument("--name", default="speed", help="name of the two files, without suffix")
+    parser.add_argument("--keep", action="store_true", help="keep the other results of existing files")
     arguments = parser.parse_args()
     report: dict[str, Any] = {
         "date": date.today().isoformat(),
@@ -67,10 +67,10 @@ def main() -> None:
     path = arguments.out / f"{arguments.name}.json"
     if arguments.keep:
         before = json.loads(path.read_text())
-        # A file may be older than the list of libraries that are named.
+        # The file may lack libraries that were added to LIBRARIES later.
         before["versions"] = {**report["versions"], **before["versions"]}
         if {**before, "results": {}, "date": "", "load": ""} != {**report, "date": "", "load": ""}:
-            parser.error(f"{path} is of another machine, scale or version of a library: its comparisons cannot be kept")
+            parser.error(f"--keep needs results of this machine, scale and library versions; got others in {path}.")
         report["results"] = before["results"]
     for name in arguments.only:
         print(f"== {name}", flush=True)

@@ -1,4 +1,4 @@
-"""What is compared with what, and what was promised."""
+"""The benchmarks: contenders, inputs and targets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ndcg_ml import ndcg_score, prepare
 
 
 def _optional(make: Callable[..., Contender], *arguments: object) -> list[Contender]:
-    """The contender, or none where its library is not installed."""
+    """Return the contender in a list, which is empty if its library is not installed."""
     try:
         return [make(*arguments)]
     except ImportError as error:
@@ -31,7 +31,7 @@ def _optional(make: Callable[..., Contender], *arguments: object) -> list[Conten
 
 
 def lightgbm(scale: float) -> Iterator[Result]:
-    """A boosting round's evaluation beside LightGBM's own metric."""
+    """Compare the evaluation in a boosting round with LightGBM's own metric."""
     model = workloads.of_a_model(workloads.ragged(scale), 20)
     for threads, target in ((1, 3.5), (2, 3.0)):
         ragged = workloads.ragged(scale)
@@ -49,7 +49,7 @@ def lightgbm(scale: float) -> Iterator[Result]:
 
 
 def kernels(scale: float) -> Iterator[Result]:
-    """The compiled kernel beside the NumPy kernel: threads, tied scores under every tie rule, one call."""
+    """Compare the compiled kernel with the NumPy kernel: threads, ties under every tie-breaking rule, small calls."""
     work = workloads.ragged(scale)
     for data in (work, workloads.tied(work)):
         yield compare(
@@ -61,10 +61,6 @@ def kernels(scale: float) -> Iterator[Result]:
             ],
             target=1.8,
         )
-    yield compare(
-        f"two threads without a pause, k=10; {work.name}",
-        [peers.ours_without_a_pause(work, "lightgbm", 10, threads) for threads in (2, 1)],
-    )
     untied = dataclasses.replace(
         peers.ours_prepared(work, "lightgbm", 10, 1, "compiled", None), note="untied, ties='first'"
     )
@@ -97,7 +93,7 @@ def kernels(scale: float) -> Iterator[Result]:
 
 
 def dense(scale: float) -> Iterator[Result]:
-    """The sklearn flavor beside scikit-learn, on its own dense form."""
+    """Compare the sklearn flavor with scikit-learn on dense arrays."""
     work = workloads.dense(scale)
     for data, target in ((work, 20.0), (workloads.tied(work), 10.0), (workloads.constant(work), None)):
         for k in (10, None):
@@ -115,7 +111,7 @@ def dense(scale: float) -> Iterator[Result]:
 
 
 def ragged(scale: float) -> Iterator[Result]:
-    """Ragged queries beside everything that takes them."""
+    """Compare with other libraries on queries of different lengths."""
     work = workloads.ragged(scale)
     yield compare(
         f"ndcg_score, sklearn flavor, k=10; {work.name}",
@@ -140,7 +136,7 @@ def ragged(scale: float) -> Iterator[Result]:
 
 
 def torch_cpu(scale: float) -> Iterator[Result]:
-    """CPU tensors, one id per row."""
+    """Compare with torchmetrics on CPU tensors, with one id per row."""
     for work in (workloads.ragged(scale), workloads.tiny(scale)):
         yield compare(
             f"torch on the CPU, sklearn flavor, k=10; {work.name}",
@@ -168,7 +164,7 @@ def torch_cpu(scale: float) -> Iterator[Result]:
 
 
 def validation_epoch(scale: float) -> Iterator[Result]:
-    """What a metric costs in a PyTorch validation epoch: with it, without it, and by itself."""
+    """Time a PyTorch validation epoch with a metric and without one, and the metric alone."""
     work = workloads.ragged(scale)
     epoch = peers.Epoch(work)
     yield compare(
@@ -185,18 +181,10 @@ def validation_epoch(scale: float) -> Iterator[Result]:
         target=-1.05,
         budget_s=10.0,
     )
-    yield compare(
-        f"the same updates of 100 queries, right after each other and after 5 ms of an empty loop; {work.name}",
-        [
-            epoch.contender("NDCG by itself, compiled kernel", "ours", 10, scored=True, kernel="compiled"),
-            epoch.contender("with the loops", "ours", 10, scored=True, kernel="compiled", pause_s=0.005),
-            epoch.contender("the loops alone", None, 10, scored=True, pause_s=0.005),
-        ],
-    )
 
 
 def shapes(scale: float) -> Iterator[Result]:
-    """How the cost moves with shape, ties, precision and cut-off."""
+    """Time inputs of several shapes, with and without ties, at several cut-offs and precisions."""
     made = (workloads.ragged, workloads.tiny, workloads.short, workloads.huge, workloads.trec)
     for work in filter(None, (make(scale) for make in made)):
         for k in (1, 10, 100, None):
@@ -223,7 +211,7 @@ def shapes(scale: float) -> Iterator[Result]:
 
 
 def limits(scale: float) -> Iterator[Result]:
-    """Against the machine: one pass over the data; five cut-offs against one."""
+    """Compare with one pass over the data, and five cut-offs with one."""
     work = workloads.ragged(scale)
     for kernel, passes in (("numpy", 12.0), ("compiled", 8.0)):
         yield compare(
@@ -243,7 +231,7 @@ def limits(scale: float) -> Iterator[Result]:
 
 
 def ids(scale: float) -> Iterator[Result]:
-    """Ids one per row, as numbers and as text, of rows in order and in none, against sizes."""
+    """Compare integer and string ids, in several orders of the rows, with group sizes."""
     for work in (workloads.ragged(scale), workloads.tiny(scale)):
         every = workloads.by_id(work)
         yield compare(
@@ -263,7 +251,7 @@ def ids(scale: float) -> Iterator[Result]:
 
 
 def runs(scale: float) -> Iterator[Result]:
-    """A TREC run evaluated from its files, beside the other libraries with their own readers."""
+    """Compare the evaluation of TREC files with other libraries and their readers."""
     for times, repeats in ((1, 5), (20, 1)):
         with tempfile.TemporaryDirectory() as folder:
             qrels, run = workloads.trec_files(times * scale, Path(folder))
@@ -273,9 +261,9 @@ def runs(scale: float) -> Iterator[Result]:
 
 
 def imports(scale: float) -> Iterator[Result]:
-    """What importing the package adds to importing NumPy, where Python has compiled both before."""
+    """Compare importing the package with importing NumPy; Python has compiled both before."""
     with tempfile.TemporaryDirectory() as folder:
-        # Python may be told to write no compiled files; then every import would compile the sources again.
+        # Without compiled files, every import would compile the sources again.
         there = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         there["PYTHONPYCACHEPREFIX"] = folder
 
@@ -292,20 +280,7 @@ def imports(scale: float) -> Iterator[Result]:
 CASES = {
     case.__name__: case
     for case in (
-        *(
-            lightgbm,
-            kernels,
-            dense,
-            ragged,
-            catalogue,
-            limits,
-            ids,
-            torch_cpu,
-            validation_epoch,
-            shapes,
-            runs,
-            rounds,
-        ),
+        lightgbm, kernels, dense, ragged, catalogue, limits, ids, torch_cpu, validation_epoch, shapes, runs, rounds,
         imports,
     )
-}
+}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Recommenders: wide lists of a whole catalogue, masks of -inf, and retrieved items by number."""
+"""Benchmarks for recommenders: scores of a whole catalogue, masks, and lists of retrieved items."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHAPES = ((1000, 1000), (200, 20_000), (20, 200_000), (64, 100_000))
 
 
 def catalogue(scale: float) -> Iterator[Result]:
-    """Each case beside what people write by hand, and beside the libraries that take such input."""
+    """Compare with NumPy and PyTorch code written by hand, and with libraries that take such input."""
     rng = np.random.default_rng(0)
     for rows, width in SHAPES[:3]:
         yield _wide(rng, max(4, int(rows * scale)), width)
@@ -141,7 +141,7 @@ def _masks(rng: np.random.Generator, n_queries: int) -> Iterator[Result]:
 
 
 def _interactions(rng: np.random.Generator, n_users: int) -> tuple[Any, tuple[Any, Any, Any]]:
-    """Ten items per user out of 20 000, and five that were held out, half of them among the ten."""
+    """Return ten retrieved items per user out of 20 000, and five held-out ones, of which two were retrieved."""
     retrieved = np.argsort(rng.random((2000, 200)), axis=1)[rng.integers(0, 2000, n_users), :K] * 100
     users = np.repeat(np.arange(n_users), 5)
     items = np.where(np.arange(users.size) % 5 < 2, retrieved[users, np.arange(users.size) % 5], 0)
@@ -169,7 +169,7 @@ def _users(rng: np.random.Generator, n_users: int) -> Result:
         Contender(
             "ndcg_ml.evaluate_topk", lambda: evaluate_topk(retrieved, held_out, flavor="recbole", k=K).value, 0.0
         ),
-        Contender("NumPy by hand", by_hand, 1e-12, "the mean alone, no table of users"),
+        Contender("NumPy by hand", by_hand, 1e-12, "the mean only"),
         Contender(
             "ndcg_ml.evaluate_run from dicts", lambda: evaluate_run(qrels, run, flavor="recbole", k=K).value, 0.0
         ),
@@ -185,7 +185,7 @@ def _users(rng: np.random.Generator, n_users: int) -> Result:
         def implicit() -> float:
             return float(ndcg_at_k(model, held_out, held_out, K=K, show_progress=False, num_threads=1))
 
-        contenders.append(Contender("implicit.evaluation.ndcg_at_k", implicit, 1e-9, "the items given, no model"))
+        contenders.append(Contender("implicit.evaluation.ndcg_at_k", implicit, 1e-9, "precomputed items, no model"))
     try:
         import ranx
     except ImportError:

@@ -1,7 +1,7 @@
-"""How often confidence intervals cover the truth: ``python -m benchmarks.coverage``.
+"""Coverage of confidence intervals: ``python -m benchmarks.coverage``.
 
-Populations of 20 000 queries are ranked and evaluated; samples are drawn from them, and it is counted how many of their
-95 % intervals hold the value of the population. The result is the table of docs/deciding.md.
+Samples are drawn from populations of 20 000 queries. The table of docs/deciding.md shows how many of their 95 %
+intervals cover the value of the population.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BEGIN, END = "<!-- table: written by python -m benchmarks.coverage --page -->", 
 
 
 class Population(NamedTuple):
-    """Queries to draw from: NDCG and weight of one system, or of two whose difference is wanted."""
+    """Queries to draw from: NDCG and weight of one system, or of two systems to compare."""
 
     name: str
     values: NDArray[np.float64]
@@ -36,12 +36,12 @@ class Population(NamedTuple):
 
 
 def populations(n_queries: int = 20_000) -> list[Population]:
-    """Four of them: a hard task, an easy one, a micro average of the hard one, and a difference."""
+    """Return a hard task, an easy one, a micro average of the hard one, and a difference."""
     rng = np.random.default_rng(1)
     hard, easy = (
         rng.choice(5, (n_queries, 30), p=(1 - rare, rare / 2, rare / 4, rare / 8, rare / 8)) for rare in (0.02, 0.1)
     )
-    for grades in (hard, easy):  # every query has something to find
+    for grades in (hard, easy):  # no query is empty
         grades[np.arange(n_queries), rng.integers(0, 30, n_queries)] = 1
     flavor = Flavor.preset("lightgbm", k=10)
     first, second = (hard + rng.normal(0, noise, hard.shape) for noise in (6.0, 5.0))
@@ -61,7 +61,7 @@ def populations(n_queries: int = 20_000) -> list[Population]:
 
 
 def coverage(population: Population, size: int, samples: int, resamples: int, seed: int) -> dict[str, float]:
-    """The share of samples of this size whose 95 % interval covers the value of the population, by method."""
+    """Return, by method, the share of samples whose 95 % interval covers the value of the population."""
     rng = np.random.default_rng(seed)
     means = np.average(population.values, axis=0, weights=population.weight)
     truth = float(means[-1] - means[0] if means.size == 2 else means[0])
@@ -77,7 +77,7 @@ def coverage(population: Population, size: int, samples: int, resamples: int, se
 
 
 def table(report: dict[str, Any]) -> str:
-    """The coverage of each method, in per cent."""
+    """Return the table of coverage in per cent."""
     lines = ["| value | skewness | queries | BCa | percentile | t |", "|---|--:|--:|--:|--:|--:|"]
     for row in report["rows"]:
         shares = " | ".join(f"{100 * row[method]:.1f}" for method in METHODS)
@@ -86,7 +86,7 @@ def table(report: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Simulate and write; or, with --page, write the table of docs/deciding.md from what was recorded."""
+    """Simulate and record. With --page, write the table of docs/deciding.md from the record."""
     if "--page" in sys.argv:
         head, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
         text = f"{head}{BEGIN}\n{table(json.loads(RESULT.read_text()))}\n{END}{rest.split(END)[1]}"

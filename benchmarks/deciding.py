@@ -1,7 +1,7 @@
-"""How much queries differ between two systems, on real data: ``python -m benchmarks.deciding``.
+"""Differences of queries between two systems on real data: ``python -m benchmarks.deciding``.
 
-The demo's three models (docs/demo_scores.csv) and five first-stage runs of TREC Deep Learning 2019. The picture of
-docs/deciding.md is drawn from the result.
+It compares the demo's three models (docs/demo_scores.csv) and five first-stage runs of TREC Deep Learning 2019. The
+figure of docs/deciding.md shows the result.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ RUNS = {
 MODELS = ("scikit-learn", "PyTorch", "LightGBM")
 
 
-def of_demo() -> Comparison:
-    """The demo's models on its test queries."""
+def compare_demo_models() -> Comparison:
+    """Compare the demo's models on its test queries."""
     rows = [read_columns(ROOT / "docs" / "demo_scores.csv", model).arguments() for model in MODELS]
     return compare(*(evaluate(**each, flavor="lightgbm", k=10) for each in rows), names=MODELS, seed=0)
 
 
-def of_trec(folder: Path) -> Comparison:
-    """The runs of TREC Deep Learning 2019, passages."""
+def compare_trec_runs(folder: Path) -> Comparison:
+    """Compare the runs of TREC Deep Learning 2019, passages."""
     runs = [evaluate_run(folder / "qrels.dl19-passage.txt", folder / f"run.{name}.txt", k=10) for name in RUNS.values()]
     return compare(*runs, names=list(RUNS), seed=0)
 
@@ -56,9 +56,9 @@ def _rows(data: str, comparison: Comparison) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Compare and write."""
+    """Compare and record."""
     data = Path(os.environ.get("NDCG_ML_DATA") or ROOT.parent / "shared" / "data")
-    rows = _rows("digits", of_demo()) + _rows("TREC DL 2019", of_trec(data / "trec_dl19"))
+    rows = _rows("digits", compare_demo_models()) + _rows("TREC DL 2019", compare_trec_runs(data / "trec_dl19"))
     RESULT.write_text(json.dumps({"date": date.today().isoformat(), "rows": rows}, indent=1) + "\n")
 
 

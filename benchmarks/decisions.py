@@ -1,8 +1,7 @@
-"""Whether verdicts, intervals and honest values keep their promises: ``python -m benchmarks.decisions``.
+"""Measure coverage and error rates of verdicts, intervals and corrected scores: ``python -m benchmarks.decisions``.
 
-Queries are drawn from populations whose truth is known, and it is counted how often a statement about them is right.
-Each cell is saved when it is done, so that the run can be stopped and taken up again; ``--samples N`` and names of
-cells choose less. ``--page`` writes the table of docs/deciding.md.
+Queries are drawn from populations with known means. Each cell is recorded when it is done, so a stopped run can be
+continued. ``--samples N`` and names of cells measure less. ``--page`` writes the table of docs/deciding.md.
 """
 
 from __future__ import annotations
@@ -36,21 +35,21 @@ P = ParamSpec("P")
 
 
 class Cell(NamedTuple):
-    """One promise: what is counted, the target, and how to draw one sample of it."""
+    """One row of the table: its name, its target, and a function that draws one sample."""
 
     name: str
     target: tuple[float, float]
     sample: Callable[[Rng], float]
     per_cent: bool = True
     most: int = 10**9
-    """Samples, of a cell that takes long."""
+    """Return the number of samples of a slow cell."""
 
 
 # -- populations ----------------------------------------------------------------------------------------------------
 
 
 def population(n_systems: int, differences: FloatArray | float = 0.0, n: int = 20_000) -> FloatArray:
-    """NDCG of systems on many queries: hard and easy ones, ties at 0 and 1, and systems that vary by unequal amounts.
+    """Return NDCG of queries by system: hard and easy queries, many values of 0 and 1, systems of unequal variance.
 
     The means differ by exactly `differences`.
     """
@@ -63,13 +62,13 @@ def population(n_systems: int, differences: FloatArray | float = 0.0, n: int = 2
 
 
 def drawn(values: FloatArray, n: int, rng: Rng) -> FloatArray:
-    """Queries of a population."""
+    """Draw queries of a population."""
     sample: FloatArray = values[rng.integers(0, len(values), n)]
     return sample
 
 
 def compared(values: FloatArray, rng: Rng, **settings: Any) -> Comparison:
-    """The systems in the columns."""
+    """Compare the systems in the columns."""
     n = len(values)
     settings = {"n_resamples": RESAMPLES, "seed": rng, **settings}
     letters = [chr(ord("a") + at) if at < 26 else f"s{at + 1}" for at in range(values.shape[1])]
@@ -77,11 +76,11 @@ def compared(values: FloatArray, rng: Rng, **settings: Any) -> Comparison:
     return compare_values(columns, qid=np.arange(n), measure="ndcg", **settings)
 
 
-# -- promises -------------------------------------------------------------------------------------------------------
+# -- cells ----------------------------------------------------------------------------------------------------------
 
 
 def when_drawn(promise: Callable[P, Callable[[Rng], float]]) -> Callable[P, Callable[[Rng], float]]:
-    """Make a population only when its first sample is drawn: there are 80 cells, and a test wants few of them."""
+    """Make a population only when its first sample is drawn, because tests use few of the 80 cells."""
 
     @functools.wraps(promise)
     def later(*arguments: P.args, **options: P.kwargs) -> Callable[[Rng], float]:
@@ -99,7 +98,7 @@ def when_drawn(promise: Callable[P, Callable[[Rng], float]]) -> Callable[P, Call
 
 @when_drawn
 def all_cover(n_systems: int, n: int) -> Callable[[Rng], float]:
-    """Whether the intervals of all pairs hold the true differences, none of which is 0."""
+    """Return whether the intervals of all pairs cover the true differences, which are not 0."""
     truth = np.linspace(0, 0.05, n_systems)
     values = population(n_systems, truth)
     true = {f"s{i}": float(each) for i, each in enumerate(truth)}
@@ -113,7 +112,7 @@ def all_cover(n_systems: int, n: int) -> Callable[[Rng], float]:
 
 @when_drawn
 def false_alarm(n_systems: int, n_equal: int, n: int, baseline: bool = False) -> Callable[[Rng], float]:
-    """Whether any two systems of equal means are told apart; the others differ."""
+    """Return whether any two systems of equal means differ significantly; the others do differ."""
     values = population(n_systems, np.where(np.arange(n_systems) < n_equal, 0.0, 0.06))
 
     def sample(rng: Rng) -> float:
@@ -127,7 +126,7 @@ def false_alarm(n_systems: int, n_equal: int, n: int, baseline: bool = False) ->
 
 @when_drawn
 def power(n_systems: int, n: int) -> Callable[[Rng], float]:
-    """The share of true differences that are found."""
+    """Return the share of true differences that are significant."""
     truth = np.where(np.arange(n_systems) < n_systems // 2, 0.0, 0.06)
     values = population(n_systems, truth)
 
@@ -140,7 +139,7 @@ def power(n_systems: int, n: int) -> Callable[[Rng], float]:
 
 
 def found_among_many(rng: Rng) -> float:
-    """Whether a system with a t of 25 is told from all 99 others."""
+    """Return whether a system with a t of 25 differs significantly from all 99 others."""
     n = 200
     base = rng.beta(0.7, 0.7, (n, 1))
     values = base + rng.normal(0, 0.1, (n, 100))
@@ -151,7 +150,7 @@ def found_among_many(rng: Rng) -> float:
 
 @when_drawn
 def contradiction(n_systems: int, n: int) -> Callable[[Rng], float]:
-    """Whether a verdict, an interval and an adjusted p-value contradict each other anywhere."""
+    """Return whether a verdict contradicts its interval or its adjusted p-value."""
     values = population(n_systems, np.linspace(0, 0.06, n_systems))
 
     def sample(rng: Rng) -> float:
@@ -166,7 +165,7 @@ def contradiction(n_systems: int, n: int) -> Callable[[Rng], float]:
 
 @when_drawn
 def not_worse_at_the_margin(n: int) -> Callable[[Rng], float]:
-    """Whether a system that is worse by the margin is called not worse."""
+    """Return whether the verdict on a system that is worse by the margin is 'not worse'."""
     values = population(2, np.array([0.0, -0.02]))
 
     def sample(rng: Rng) -> float:
@@ -177,7 +176,7 @@ def not_worse_at_the_margin(n: int) -> Callable[[Rng], float]:
 
 @when_drawn
 def covers(n: int) -> Callable[[Rng], float]:
-    """Whether the interval of the difference of two systems holds it."""
+    """Return whether the interval of a difference covers it."""
     values = population(2, np.array([0.0, 0.03]))
 
     def sample(rng: Rng) -> float:
@@ -189,7 +188,7 @@ def covers(n: int) -> Callable[[Rng], float]:
 
 @when_drawn
 def planned(n_pilot: int) -> Callable[[Rng], float]:
-    """Whether as many queries as a pilot asks for show the difference that was stated."""
+    """Return whether the number of queries that a pilot suggests detects the stated difference."""
     values = population(2, np.array([0.0, 0.05]))
 
     def sample(rng: Rng) -> float:
@@ -201,7 +200,7 @@ def planned(n_pilot: int) -> Callable[[Rng], float]:
 
 @when_drawn
 def detectable(n: int) -> Callable[[Rng], float]:
-    """Whether the smallest detectable difference, as a true one, is found."""
+    """Return whether a true difference of the minimum detectable size is significant."""
     equal = population(2)
     size = compared(equal[:5000], generator(0)).smallest_detectable() * math.sqrt(5000 / n)
     values = equal + np.array([0.0, size])
@@ -213,7 +212,7 @@ def detectable(n: int) -> Callable[[Rng], float]:
 
 
 def users(n_users: int, rng: Rng, equal: bool = False) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Two systems of equal means on queries of users, with an intraclass correlation of .3, and the user of each."""
+    """Draw two systems of equal means on queries of users with intraclass correlation .3, and each query's user."""
     sizes = np.full(n_users, 5) if equal else 1 + rng.geometric(0.2, n_users)
     of_query = np.repeat(np.arange(n_users), sizes)
     difference = rng.normal(0, math.sqrt(0.3), n_users)[of_query] + rng.normal(0, math.sqrt(0.7), of_query.size)
@@ -222,7 +221,7 @@ def users(n_users: int, rng: Rng, equal: bool = False) -> tuple[FloatArray, NDAr
 
 
 def clustered(n_users: int, use: bool) -> Callable[[Rng], float]:
-    """Whether two systems of equal means are told apart by the queries of users."""
+    """Return whether two systems of equal means differ significantly on queries of users."""
 
     def sample(rng: Rng) -> float:
         values, of_query = users(n_users, rng)
@@ -232,7 +231,7 @@ def clustered(n_users: int, use: bool) -> Callable[[Rng], float]:
 
 
 def clustered_interval(n_users: int) -> Callable[[Rng], float]:
-    """Whether the robust t interval of a value over users misses it."""
+    """Return whether the robust t interval of a value over users misses it."""
 
     def sample(rng: Rng) -> float:
         values, of_query = users(n_users, rng)
@@ -244,7 +243,7 @@ def clustered_interval(n_users: int) -> Callable[[Rng], float]:
 
 
 def seeds(n_runs: int, n: int, over_runs: float) -> Callable[[Rng], float]:
-    """Whether two systems of equal means, whose runs differ, are told apart."""
+    """Return whether two systems of equal means, whose runs differ, differ significantly."""
 
     def sample(rng: Rng) -> float:
         base = rng.beta(0.7, 0.7, n)
@@ -259,7 +258,7 @@ def seeds(n_runs: int, n: int, over_runs: float) -> Callable[[Rng], float]:
 
 
 def verdict_of_runs(runs: list[list[FloatArray]]) -> str:
-    """The verdict on two systems with several runs each."""
+    """Return the verdict on two systems with several runs each."""
     from ndcg_ml._stats.differences import Settings, differences
 
     values = np.stack([np.mean(of_one, axis=0) for of_one in runs], axis=1)
@@ -270,7 +269,7 @@ def verdict_of_runs(runs: list[list[FloatArray]]) -> str:
 
 
 def piled(share: float, rest: str, n: int, rng: Rng) -> tuple[FloatArray, float]:
-    """NDCG that is 1 in this share of queries, and its true mean."""
+    """Draw NDCG that is 1 in this share of queries, and return it with its true mean."""
     values = np.ones(n)
     other = rng.random(n) >= share
     size = int(other.sum())
@@ -279,7 +278,7 @@ def piled(share: float, rest: str, n: int, rng: Rng) -> tuple[FloatArray, float]
 
 
 def bounded(share: float, rest: str, n: int) -> Callable[[Rng], float]:
-    """Whether the bounded interval holds the mean."""
+    """Return whether the bounded interval covers the mean."""
 
     def sample(rng: Rng) -> float:
         values, truth = piled(share, rest, n, rng)
@@ -291,7 +290,7 @@ def bounded(share: float, rest: str, n: int) -> Callable[[Rng], float]:
 
 
 def bounded_width(share: float, rest: str, n: int) -> Callable[[Rng], float]:
-    """The width of the bounded interval over the mean width of BCa's."""
+    """Return the width of the bounded interval divided by the mean width of BCa's."""
     widths: list[float] = []
 
     def of_bca(rng: Rng) -> float:
@@ -314,10 +313,10 @@ def bounded_width(share: float, rest: str, n: int) -> Callable[[Rng], float]:
 
 @when_drawn
 def searched(what: str, n_candidates: int, n: int, apart: float) -> Callable[[Rng], float]:
-    """How a search is valued: the bias of its honest value, of its best score, or whether the interval covers.
+    """Return the bias of a search's corrected or best score, or whether the interval of the corrected score covers.
 
-    `apart` scales how much candidates differ within a query. With 0.45 the best score is too high by as much as in
-    searches on real values, .02 for 20 candidates and 50 queries.
+    `apart` scales the differences between candidates within a query. With 0.45 the best score is as biased as on real
+    data: .02 for 20 candidates and 50 queries.
     """
     rng = np.random.default_rng(2)
     values = population(n_candidates, 0.02 * rng.normal(size=n_candidates))
@@ -340,17 +339,17 @@ ANY = (-math.inf, math.inf)
 
 
 def cells() -> list[Cell]:
-    """All promises."""
+    """Return all cells."""
     found = [
-        Cell(f"all intervals of {k} systems cover, {n} queries", (94, 96.5), all_cover(k, n))
+        Cell(f"simultaneous coverage, {k} systems, {n} queries", (94, 96.5), all_cover(k, n))
         for k in (3, 5, 10)
         for n in (50, 200)
     ]
     found += [
-        Cell("equal systems told apart: 3 of 3, 50 queries", (0, 6), false_alarm(3, 3, 50)),
-        Cell("equal systems told apart: 3 of 5, 50 queries", (0, 6), false_alarm(5, 3, 50)),
-        Cell("equal systems told apart: 5 of 10, 50 queries", (0, 6), false_alarm(10, 5, 50)),
-        Cell("equal systems told apart: 5 of 5 with the baseline, 50 queries", (0, 6), false_alarm(5, 5, 50, True)),
+        Cell("type I error, 3 equal of 3 systems, 50 queries", (0, 6), false_alarm(3, 3, 50)),
+        Cell("type I error, 3 equal of 5 systems, 50 queries", (0, 6), false_alarm(5, 3, 50)),
+        Cell("type I error, 5 equal of 10 systems, 50 queries", (0, 6), false_alarm(10, 5, 50)),
+        Cell("type I error, 5 equal of 5 systems with a baseline, 50 queries", (0, 6), false_alarm(5, 5, 50, True)),
         Cell("power with max-T, 4 systems, 100 queries", ANY, power(4, 100)),
         Cell("t = 25 found among 100 systems", (100, 100), found_among_many, most=40),
         Cell("verdict, interval and p contradict each other, 4 systems, 12 queries", (0, 0), contradiction(4, 12)),
@@ -358,33 +357,37 @@ def cells() -> list[Cell]:
         Cell("false 'not worse' at the margin, 50 queries", (0, 5.5), not_worse_at_the_margin(50)),
         Cell("false 'not worse' at the margin, 200 queries", (0, 5.5), not_worse_at_the_margin(200)),
     ]
-    found += [Cell(f"interval of a difference (test) covers, {n} queries", (94, 96.5), covers(n)) for n in (20, 50)]
+    found += [Cell(f"coverage, interval of a difference, {n} queries", (94, 96.5), covers(n)) for n in (20, 50)]
     found += [
-        Cell("power of as many queries as a pilot of 50 asks for", (76, 84), planned(50)),
-        Cell("power at the smallest detectable difference, 50 queries", (76, 84), detectable(50)),
-        Cell("equal systems told apart, 20 users", (4, 7), clustered(20, True)),
-        Cell("equal systems told apart, 50 users", (4, 7), clustered(50, True)),
-        Cell("equal systems told apart, 50 users, without cluster=", ANY, clustered(50, False)),
-        Cell("robust t interval of a value misses, 20 users", (4, 7), clustered_interval(20)),
-        Cell("robust t interval of a value misses, 50 users", (4, 7), clustered_interval(50)),
-        Cell("equal systems told apart, 5 seeds that differ by .05, 50 queries", (0, 7), seeds(5, 50, 0.05)),
-        Cell("equal systems told apart, 5 seeds that do not differ, 50 queries", (0, 7), seeds(5, 50, 0.0)),
+        Cell("power with the number of queries that a pilot of 50 suggests", (76, 84), planned(50)),
+        Cell("power at the minimum detectable difference, 50 queries", (76, 84), detectable(50)),
+        Cell("type I error with cluster=, 20 users", (4, 7), clustered(20, True)),
+        Cell("type I error with cluster=, 50 users", (4, 7), clustered(50, True)),
+        Cell("type I error without cluster=, 50 users", ANY, clustered(50, False)),
+        Cell("miss rate, robust t interval of a value, 20 users", (4, 7), clustered_interval(20)),
+        Cell("miss rate, robust t interval of a value, 50 users", (4, 7), clustered_interval(50)),
+        Cell("type I error, 5 seeds that differ by .05, 50 queries", (0, 7), seeds(5, 50, 0.05)),
+        Cell("type I error, 5 seeds that do not differ, 50 queries", (0, 7), seeds(5, 50, 0.0)),
     ]
     found += [
-        Cell(f"bounded interval covers, {100 * s:.0f} % ones, else {rest}, {n} queries", (94, 100), bounded(s, rest, n))
+        Cell(
+            f"coverage, bounded interval, {100 * s:.0f} % ones, rest {rest}, {n} queries",
+            (94, 100),
+            bounded(s, rest, n),
+        )
         for s in (0.8, 0.93, 0.98)
-        for rest in ("0", "anything")
+        for rest in ("0", "uniform")
         for n in (10, 20, 50, 200)
     ]
     found += [
         Cell(
-            f"bounded width over BCa's, {100 * s:.0f} % ones, else {rest}, 50 queries",
+            f"bounded width over BCa's, {100 * s:.0f} % ones, rest {rest}, 50 queries",
             (0, 1.3),
             bounded_width(s, rest, 50),
             False,
         )
         for s in (0.8, 0.93)
-        for rest in ("0", "anything")
+        for rest in ("0", "uniform")
     ]
     for k, n in ((20, 20), (20, 50), (100, 20), (100, 50), (20, 200)):
         near = 0.008 if n == 20 else 0.005
@@ -392,14 +395,14 @@ def cells() -> list[Cell]:
             size = f"{k} candidates, {n} queries{words}"
             found += [
                 Cell(f"bias of the best score, {size}", ANY, searched("best score", k, n, apart), False),
-                Cell(f"bias of the honest value, {size}", (-near, near), searched("bias", k, n, apart), False),
-                Cell(f"honest interval covers, {size}", (94, 100), searched("covers", k, n, apart)),
+                Cell(f"bias of the corrected score, {size}", (-near, near), searched("bias", k, n, apart), False),
+                Cell(f"coverage, interval of the corrected score, {size}", (94, 100), searched("covers", k, n, apart)),
             ]
     return found
 
 
 def measured(cell: Cell, samples: int) -> dict[str, Any]:
-    """The mean over samples, with its standard error."""
+    """Return the mean over samples and its standard error."""
     rng, samples = np.random.default_rng(3), min(samples, cell.most)
     values = np.array([cell.sample(rng) for _ in range(samples)], dtype=np.float64)
     values *= 100 if cell.per_cent else 1
@@ -417,7 +420,7 @@ def measured(cell: Cell, samples: int) -> dict[str, Any]:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Targets beside results."""
+    """Return the table of targets and results."""
     lines = ["| what | target | result | samples |", "|---|--:|--:|--:|"]
     for row in rows:
         digits, unit = (1, " %") if row["per_cent"] else (3, "")
@@ -439,9 +442,9 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Measure what is not recorded yet, and write each cell when it is done."""
+    """Measure cells without a record, and record each when it is done."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="measure the cells whose names hold one of these again")
+    parser.add_argument("names", nargs="*", help="measure the cells whose names contain one of these again")
     parser.add_argument("--samples", type=int, default=SAMPLES)
     parser.add_argument("--page", action="store_true")
     options = parser.parse_args()

@@ -1,7 +1,7 @@
-"""NDCG@10 of a TREC run from its files, each library with its own reader and in a process of its own.
+"""Time NDCG@10 of TREC files, for each library with its own reader in a separate process.
 
-``python -m benchmarks.from_files NAME QRELS RUN`` prints the value, the seconds of one call and the most memory that
-the process had. A call on the first lines of the files comes first, so that nothing is compiled while the clock runs.
+``python -m benchmarks.from_files NAME QRELS RUN`` prints the value, the seconds of one call and the peak memory. An
+untimed call on the first lines of the files comes first, because some libraries compile code.
 """
 
 from __future__ import annotations
@@ -63,17 +63,17 @@ def _ranx() -> Callable[[str, str], float]:
     return call
 
 
-# A function, the module that it needs, how far its value may be from ours, and a note.
+# A function, the module that it needs, the tolerance of its value, and a note.
 CONTENDERS = {
-    "ndcg_ml.evaluate_run": (_ours, "ndcg_ml", 0.0, "every line checked"),
-    "pytrec_eval with its parsers": (_pytrec_eval, "pytrec_eval", 1e-9, "no check of the lines"),
+    "ndcg_ml.evaluate_run": (_ours, "ndcg_ml", 0.0, "all lines are checked"),
+    "pytrec_eval with its parsers": (_pytrec_eval, "pytrec_eval", 1e-9, "lines are not checked"),
     "ir_measures": (_ir_measures, "ir_measures", 1e-9, ""),
     "ranx": (_ranx, "ranx", 1e-3, "compiled beforehand; ties in another order"),
 }
 
 
 def compare_files(title: str, qrels: Path, run: Path, repeats: int) -> Result:
-    """All that are installed, in turn; each call in a process of its own."""
+    """Time the installed libraries in turn, each call in a separate process."""
     size = (qrels.stat().st_size + run.stat().st_size) / 1e6
     names = [name for name, (_, module, _, _) in CONTENDERS.items() if find_spec(module)]
     taken: dict[str, list[dict[str, float]]] = {name: [] for name in names}

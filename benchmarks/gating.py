@@ -1,8 +1,7 @@
-"""How often the gate is right: ``python -m benchmarks.gating``.
+"""Error rates of the gate: ``python -m benchmarks.gating``.
 
-Queries are drawn from those of the demo (docs/demo_scores.csv): the values of one model, and the differences between
-two models, centred and scaled to a standard deviation. To these a true difference is added. docs/gate.md shows the
-result.
+Queries are drawn from those of the demo (docs/demo_scores.csv): one model's values, and the differences between two
+models, centred and scaled to a standard deviation, plus a true difference. docs/gate.md shows the result.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ FloatArray = NDArray[np.float64]
 
 
 def pool() -> tuple[FloatArray, FloatArray]:
-    """The values of one model, and the centred differences between two with standard deviation 1, by query."""
+    """Return one model's values and the differences between two models, centred and scaled to sd 1."""
     one, other = (
         evaluate(
             **read_columns(ROOT / "docs" / "demo_scores.csv", name).arguments(), flavor="lightgbm", k=10
@@ -40,7 +39,7 @@ def pool() -> tuple[FloatArray, FloatArray]:
 
 
 def outcome(base: FloatArray, new: FloatArray, margin: float, rng: np.random.Generator) -> str:
-    """What the gate says of two lists of values."""
+    """Return the outcome of the gate for two lists of values."""
     names = [f"q{i}" for i in range(base.size)]
     seed = int(rng.integers(2**31))
     values = {"base": base, "new": new}
@@ -49,7 +48,7 @@ def outcome(base: FloatArray, new: FloatArray, margin: float, rng: np.random.Gen
 
 
 def shares(n: int, deviation: float, true: float, draws: int, rng: np.random.Generator) -> dict[str, float]:
-    """How often the gate passes, fails and cannot tell, where the true difference is this."""
+    """Return the shares of outcomes of the gate under this true difference."""
     values, differences = pool()
     counts = dict.fromkeys(("pass", "worse", "undecided"), 0)
     for _ in range(draws):
@@ -61,7 +60,7 @@ def shares(n: int, deviation: float, true: float, draws: int, rng: np.random.Gen
 
 
 def nights(follows: bool, n: int, deviation: float, rng: np.random.Generator) -> int | None:
-    """The first night on which the gate fails while every night loses a little; None if it never does."""
+    """Return the first night on which the gate fails if every night loses a little, or None."""
     values, differences = pool()
     base = values[rng.integers(values.size, size=n)]
 
@@ -79,7 +78,7 @@ def nights(follows: bool, n: int, deviation: float, rng: np.random.Generator) ->
 
 
 def main(draws: int = 1000, series: int = 100) -> None:
-    """Simulate and write."""
+    """Simulate and record."""
     rng = np.random.default_rng(0)
     cases = [
         {"n": n, "deviation": deviation, "true": true, **shares(n, deviation, true, draws, rng)}

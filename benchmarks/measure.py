@@ -1,4 +1,4 @@
-"""Timing of things that must first be shown to agree."""
+"""Time functions that compute the same value."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass, field
 
 @dataclass
 class Contender:
-    """One way to the number: its name, and a call that returns it."""
+    """A function to time, which returns NDCG."""
 
     name: str
     call: Callable[[], float]
-    # How far its value may be from ours; None where it computes another definition, and says so.
+    # Tolerance of its value; None if it computes another definition, as its note says.
     within: float | None
     note: str = ""
 
@@ -32,10 +32,10 @@ class Timing:
 
 @dataclass
 class Result:
-    """One comparison: the first contender is ours, `ratio` says how many times longer the others take.
+    """The timings of one benchmark, ours first. `ratio` is the time relative to ours.
 
-    A positive target is the ratio that was promised for the second contender; a negative one promises that the first
-    takes at most that many times the second.
+    A positive target is the smallest ratio for the second contender. A negative target -x means that ours takes at most
+    x times as long as the second.
     """
 
     title: str
@@ -55,7 +55,7 @@ def compare(
     target: float | None = None,
     budget_s: float = 6.0,
 ) -> Result:
-    """Check that the contenders agree with the first, then time them in turn, several times over."""
+    """Check that the values of the contenders agree with the first, then time them repeatedly, in turn."""
     contenders = list(contenders)
     values, first_s = [], []
     for contender in contenders:

@@ -1,15 +1,12 @@
-"""Peers, each with its own native input prebuilt: a function here returns the contender to be timed.
+"""Contenders of this package and of other libraries, each with its input in the library's own form.
 
-What a library computes besides the one number (per-query tables, other measures) cannot be switched off everywhere;
-where that is so the note says it.
+Some libraries also compute values per query or other measures, as their notes say.
 """
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from unittest.mock import patch
 
@@ -22,8 +19,8 @@ from ndcg_ml.lightgbm import NDCGEval
 
 
 def ours(work: Workload, flavor: str, k: int | None, threads: int | None = 1, kernel: str = "auto") -> Contender:
-    """The whole of ``ndcg_score``: validation, layout, ideal and ranking, from group sizes."""
-    prepared = prepare  # ndcg_score takes its threads and kernel from the environment; prepare, as arguments
+    """Return ``ndcg_score`` with group sizes."""
+    prepared = prepare  # the same as ndcg_score, but takes threads and kernel as arguments
 
     def call() -> float:
         return prepared(work.labels, group=work.sizes, flavor=flavor, k=k, threads=threads, kernel=kernel)(work.scores)
@@ -42,18 +39,6 @@ def ours_prepared(
     prepared = prepare(work.labels, group=work.sizes, flavor=flavor, k=k, threads=threads, kernel=kernel)
     name = f"ndcg_ml.prepare, {_kernel_name(kernel, threads)}"
     return Contender(name, lambda: prepared(work.scores), within)
-
-
-def ours_without_a_pause(work: Workload, flavor: str, k: int | None, threads: int) -> Contender:
-    """Forty calls, of one thread each, in so many threads."""
-    prepared = prepare(work.labels, group=work.sizes, flavor=flavor, k=k, threads=1, kernel="compiled")
-
-    def call() -> float:
-        with ThreadPoolExecutor(threads) as pool:
-            *_, last = pool.map(prepared, [work.scores] * 40)
-        return float(last)
-
-    return Contender(f"40 calls, compiled kernel, in {threads} thread{'s' * (threads > 1)}", call, 0.0)
 
 
 def _kernel_name(kernel: str, threads: int | None = None) -> str:
@@ -75,7 +60,7 @@ def sklearn_dense(work: Workload, k: int | None, ignore_ties: bool = False) -> C
 
 
 def sklearn_loop(work: Workload, k: int | None) -> Contender:
-    """What users write: a loop over queries. One-document queries, which it refuses, are left out by the workload."""
+    """Return a loop over queries. The workload has no queries of one document, which scikit-learn refuses."""
     from sklearn.metrics import ndcg_score as sklearn_ndcg
 
     cuts = np.cumsum(work.sizes)[:-1]
@@ -89,7 +74,7 @@ def sklearn_loop(work: Workload, k: int | None) -> Contender:
 
 
 def ours_in_torch(work: Workload, flavor: str, k: int | None, what: str, kernel: str = "numpy") -> Contender:
-    """CPU tensors, flat with one id per row: the metric, the function, or the torch kernel that serves devices."""
+    """Return the metric, the function or the torch kernel on CPU tensors with one id per row."""
     import torch
 
     from ndcg_ml.torch import NDCG, ndcg
@@ -99,12 +84,12 @@ def ours_in_torch(work: Workload, flavor: str, k: int | None, what: str, kernel:
 
     def metric() -> float:
         metric = NDCG(flavor, k=k)
-        with kernel_of_what_is_prepared(kernel):
+        with use_kernel(kernel):
             metric.update(scores, labels, indexes=indexes)
         return float(metric.compute())
 
     def function() -> float:
-        with kernel_of_what_is_prepared(kernel):
+        with use_kernel(kernel):
             return float(ndcg(scores, labels, flavor=flavor, k=k, indexes=indexes).mean())
 
     def for_devices() -> float:
@@ -119,7 +104,7 @@ def ours_in_torch(work: Workload, flavor: str, k: int | None, what: str, kernel:
 
 
 class Epoch:
-    """A validation epoch of a small network over rows with 136 features, in batches of whole queries."""
+    """A validation epoch of a small network on rows with 136 features, in batches of whole queries."""
 
     FEATURES, QUERIES_A_BATCH = 136, 100
 
@@ -150,12 +135,8 @@ class Epoch:
         *,
         scored: bool = False,
         kernel: str = "numpy",
-        pause_s: float = 0.0,
     ) -> Contender:
-        """The epoch with a metric (of either library) or none; or, of `scored` rows, the metric alone.
-
-        With a pause, in an empty loop, before each batch.
-        """
+        """Return the epoch with a metric of either library or without one; with `scored`, the metric alone."""
         import torch
         from torchmetrics.retrieval import RetrievalNormalizedDCG
 
@@ -167,9 +148,6 @@ class Epoch:
             held = found and found()
             seen = 0.0
             for rows in self.batches:
-                until = time.perf_counter() + pause_s
-                while pause_s and time.perf_counter() < until:
-                    pass
                 scores = self.scores[rows] if scored else self.model(self.features[rows])
                 if held is None:
                     seen += float(scores[0])
@@ -178,14 +156,14 @@ class Epoch:
             return seen if held is None else float(held.compute())
 
         def with_kernel() -> float:
-            with kernel_of_what_is_prepared(kernel):
+            with use_kernel(kernel):
                 return call()
 
         return Contender(name, with_kernel, None if metric is None else 1e-5)
 
 
 def ours_by_ids(work: Workload, flavor: str, k: int | None) -> Contender:
-    """``ndcg_score`` from one contiguous id per row, with the default number of threads."""
+    """Return ``ndcg_score`` with contiguous ids, and the default number of threads."""
     qid = work.qid
     return Contender(
         "ndcg_ml.ndcg_score, qid=", lambda: ndcg_score(work.labels, work.scores, qid=qid, flavor=flavor, k=k), 1e-9
@@ -208,7 +186,7 @@ def torchmetrics(work: Workload, k: int | None) -> Contender:
 
 
 def lightgbm_metric(work: Workload, k: int, threads: int) -> Contender:
-    """LightGBM's own C++ metric over the scores, with no tree in the way."""
+    """Return LightGBM's own metric, computed from initial scores by a model without trees."""
     import lightgbm as lgb
 
     data = lgb.Dataset(
@@ -227,24 +205,24 @@ def lightgbm_metric(work: Workload, k: int, threads: int) -> Contender:
 
 
 @contextmanager
-def kernel_of_what_is_prepared(kernel: str, threads: int | None = None) -> Iterator[None]:
-    """For adapters, which prepare a data set when they first see it."""
+def use_kernel(kernel: str, threads: int | None = None) -> Iterator[None]:
+    """Set the kernel of adapters, which prepare a data set with their first call."""
     there = {"NDCG_ML_KERNEL": kernel} | ({} if threads is None else {"NDCG_ML_THREADS": str(threads)})
     with patch.dict(os.environ, there):
         yield
 
 
 def ours_in_lightgbm(work: Workload, k: int, threads: int, kernel: str) -> Contender:
-    """What LightGBM calls each round: the evaluation function with a constructed data set."""
+    """Return the evaluation function with a data set, as LightGBM calls it in each round."""
     import lightgbm as lgb
 
-    # LightGBM's number of threads is one for the process, and what it makes last sets it.
+    # LightGBM's last constructed object sets its number of threads for the process.
     params = {"verbosity": -1, "num_threads": threads}
     data = lgb.Dataset(np.zeros((work.rows, 1)), work.labels, group=work.sizes, params=params).construct()
     evaluation = NDCGEval("lightgbm", k=(k,))
 
     def call() -> float:
-        with kernel_of_what_is_prepared(kernel, threads):
+        with use_kernel(kernel, threads):
             return evaluation(work.scores, data)[0][1]
 
     call()
@@ -287,7 +265,7 @@ def pytrec_eval(work: Workload, k: int) -> Contender:
     def call() -> float:
         return float(np.mean([query[f"ndcg_cut_{k}"] for query in evaluator.evaluate(run).values()]))
 
-    return Contender("pytrec_eval", call, 1e-5, "qrels prebuilt; reads the run's dict each time; float32 scores")
+    return Contender("pytrec_eval", call, 1e-5, "qrels prebuilt, run as a dict; float32 scores")
 
 
 def ranx(work: Workload, k: int) -> Contender:
@@ -311,7 +289,7 @@ def ir_measures(work: Workload, k: int) -> Contender:
 
 
 def rax(work: Workload, k: int | None) -> Contender:
-    """Compiled by jax for the dense shape; float32."""
+    """Return rax's metric, compiled by JAX for the dense shape."""
     import jax
     import jax.numpy as jnp
     import rax as library
@@ -322,5 +300,5 @@ def rax(work: Workload, k: int | None) -> Contender:
 
 
 def one_pass(work: Workload) -> Contender:
-    """Reading the scores and the labels once: the floor under any metric."""
+    """Return a sum over scores and labels, a lower bound for any metric."""
     return Contender("one pass over scores and labels", lambda: float(work.scores.sum() + work.labels.sum()), None)

@@ -1,4 +1,4 @@
-"""Pictures of the docs from the benchmarks' JSON: ``python -m benchmarks.plots``."""
+"""Draw the pictures of the documentation from the records of benchmarks: ``python -m benchmarks.plots``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BLUE, GREY, RED = "#2f6ca3", "#8a8a8a", "#c8452f"
 
 
 def main() -> None:
-    """Draw them all."""
+    """Draw all pictures."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def _bars(result: dict[str, Any], question: str, path: Path) -> None:
-    """The shortest time of each contender, ours in colour, on an axis from 0."""
+    """Draw the shortest time of each contender, ours in colour."""
     from matplotlib import pyplot as plt
 
     timings = sorted(result["timings"], key=lambda timing: -float(timing["min_ms"]))
@@ -52,7 +52,7 @@ def _bars(result: dict[str, Any], question: str, path: Path) -> None:
 
 
 def _growth(report: dict[str, Any], path: Path) -> None:
-    """Nanoseconds per row over the cut-off, for each shape."""
+    """Draw the time per row by cut-off, for each shape."""
     from matplotlib import pyplot as plt
 
     lines: dict[str, dict[str, float]] = {}
@@ -72,7 +72,7 @@ def _growth(report: dict[str, Any], path: Path) -> None:
 
 
 def draw_queries_needed(path: Path) -> None:
-    """Queries needed against the difference, for how much the queries of real pairs of systems differ."""
+    """Draw the queries needed by difference, for the standard deviations of real pairs of systems."""
     import numpy as np
     from matplotlib import pyplot as plt
 
@@ -115,7 +115,7 @@ def draw_queries_needed(path: Path) -> None:
 
 
 def draw_labels_needed(path: Path) -> None:
-    """The share of comparisons whose winner is right for good, by the number of labels, for each order of labelling."""
+    """Draw the share of comparisons whose winner no longer changes, by number of labels and order of labelling."""
     import numpy as np
     from matplotlib import pyplot as plt
 
@@ -140,7 +140,7 @@ def draw_labels_needed(path: Path) -> None:
 
 
 def draw_evidence(folder: Path) -> None:
-    """Differences between losses, objectives and stopping rules on MQ2008, one picture per question."""
+    """Draw differences between losses, objectives and stopping rules on MQ2008, one picture per question."""
     report = json.loads((ROOT / "benchmarks" / "results" / "letor.json").read_text())
     parts = report["data"]["mq2008"]
     pictures = {
@@ -156,7 +156,7 @@ def draw_evidence(folder: Path) -> None:
 
 
 def _differences(panels: dict[str, dict[str, Any]], margin: float, path: Path) -> None:
-    """Differences from a reference, the largest at the top; those beyond 0.05 are printed, not drawn."""
+    """Draw differences from a reference, the largest at the top. Print those beyond 0.05 instead."""
     from matplotlib import pyplot as plt
 
     sizes = [len(against["pairs"]) + 3 for against in panels.values()]
@@ -187,7 +187,7 @@ def _differences(panels: dict[str, dict[str, Any]], margin: float, path: Path) -
 
 
 def draw_results(folder: Path) -> None:
-    """What ``plot`` draws of the demo's models."""
+    """Draw the demo's models with ``plot``."""
     import pandas as pd
     from matplotlib import pyplot as plt
 

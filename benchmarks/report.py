@@ -1,4 +1,4 @@
-"""The Markdown table of a benchmark report."""
+"""Format a benchmark report as Markdown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def markdown(report: dict[str, Any]) -> str:
-    """The report as a page: machine and versions, then a table a group of comparisons."""
+    """Return the report as a page: the machine, the versions, and a table per comparison."""
     machine = report["machine"]
     versions = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
     where = (
@@ -18,8 +18,8 @@ def markdown(report: dict[str, Any]) -> str:
         f"{report['date']}; {where}; Python {report['python']}; {versions}.",
         f"Inputs at {report['scale']:g} of full size. Load at the start: {report.get('load', 'not noted')}.",
         "",
-        "Written by `python -m benchmarks`. All rows of one comparison ran in turn in one process on the same arrays,",
-        "after their values were seen to agree. Ratio: time over that of the first row.",
+        "Written by `python -m benchmarks`. The rows of one table ran in turn, in one process, on the same arrays,",
+        "after a check that their values agree. Ratio: time divided by that of the first row.",
     ]
     for name, results in report["results"].items():
         lines += ["", f"## {name}"]

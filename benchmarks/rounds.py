@@ -1,4 +1,4 @@
-"""What evaluation adds to a boosting round: 1.2 M rows x 136 features, each library's own metric beside ours."""
+"""Time evaluation in boosting rounds on 1.2 M rows and 136 features, by each library's metric and by ours."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measure import Result, Timing
-from benchmarks.peers import kernel_of_what_is_prepared
+from benchmarks.peers import use_kernel
 from benchmarks.workloads import Workload, ragged
 
 THREADS = 2
 ROUNDS = 8
-# The first round also prepares the data set, and the models of the first rounds are smaller than later ones.
+# The first round also prepares the data set, and the first models are smaller.
 SKIPPED = 2
 
 Features = NDArray[np.float32]
 Train = Callable[[Any, "Clock"], float]
-"""Train with an evaluation function, None (the library's own metric) or ... (none); the last value of the metric."""
+"""Train with an evaluation function, the library's own metric (None) or without one (...); return its last value."""
 
 
 class Clock:
-    """When each round ended, and how long our evaluation took in it."""
+    """The time at which each round ended, and the duration of our evaluation in it."""
 
     def __init__(self) -> None:
         self.ends: list[float] = []
@@ -54,7 +54,7 @@ class Clock:
 
 
 def rounds(scale: float) -> Iterator[Result]:
-    """A round without a metric, with the library's own and with ours, which is evaluated on the training set."""
+    """Compare rounds without a metric, with the library's own and with ours, evaluated on the training set."""
     work = ragged(scale)
     rng = np.random.default_rng(8)
     features = rng.standard_normal((work.rows, 136), dtype=np.float32)
@@ -70,7 +70,7 @@ def rounds(scale: float) -> Iterator[Result]:
 
 def _result(library: str, work: Workload, train: Train, evaluation: Callable[[], Any], within: float) -> Result:
     def with_kernel(kernel: str) -> tuple[Any, str]:
-        with kernel_of_what_is_prepared(kernel, THREADS):  # some prepare data when made, others when called
+        with use_kernel(kernel, THREADS):  # CatBoost's prepares the data when it is created
             return evaluation(), kernel
 
     contenders: dict[str, tuple[Any, str | None]] = {
@@ -85,7 +85,7 @@ def _result(library: str, work: Workload, train: Train, evaluation: Callable[[],
     for _ in range(2):
         for name, (metric, kernel) in contenders.items():
             clock = Clock()
-            with kernel_of_what_is_prepared(kernel or "numpy", THREADS):
+            with use_kernel(kernel or "numpy", THREADS):
                 values[name] = train(metric, clock)
             taken[name] += clock.rounds_ms
             if clock.inside:
@@ -185,7 +185,7 @@ def _catboost(work: Workload, features: Features) -> tuple[Train, Callable[[], A
             return True
 
     def train(metric: Any, clock: Clock) -> float:
-        # CatBoost always evaluates its loss, and its own NDCG on the training set only if it is told to.
+        # CatBoost always evaluates its loss, but its own NDCG on the training set only with this hint.
         own = {} if metric is ... else {"eval_metric": metric or "NDCG:top=10;hints=skip_train~false"}
         if own and metric:
             metric.evaluate = clock.around(type(metric).evaluate.__get__(metric))

@@ -1,9 +1,9 @@
-"""What the losses cost beside their bare formulas on 64 lists of 100: ``python -m benchmarks.steps``.
+"""Compare the cost of losses with that of bare formulas, on 64 lists of 100: ``python -m benchmarks.steps``.
 
-A bare formula is what one writes for lists without padding, empty lists, refused labels, scores that are not finite or
-gains that overflow. For each: operations of torch in one forward and backward pass (each is a launch on a device), how
-often the host waits, and the time on this machine's CPU, eager and under ``torch.compile(fullgraph=True)``.
-Values are compared before anything is timed. ``--out FOLDER`` writes elsewhere, and ``--quick`` tries the script.
+A bare formula supports no padding, empty lists, invalid labels, infinite scores or overflowing gains. The report has
+the number of torch operations in one forward and backward pass (each is a launch on a device), the number of times the
+host waits for the device, and the time on the CPU, eager and under ``torch.compile(fullgraph=True)``. The values are
+compared first.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 class Steps(TorchDispatchMode):
-    """Counts the operations, and those for which the host waits."""
+    """Count the operations, and those for which the host waits."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class Steps(TorchDispatchMode):
 
 
 def _weights(labels: Tensor, k: int | None) -> Tensor:
-    """Gain over ideal."""
+    """Return each gain divided by the ideal DCG."""
     gain = torch.exp2(labels.float()) - 1
     best = gain.sort(dim=-1, descending=True).values[..., :k]
     ranks = torch.arange(1, best.shape[-1] + 1)
@@ -68,19 +68,19 @@ def _weights(labels: Tensor, k: int | None) -> Tensor:
 
 
 def softmax(scores: Tensor, labels: Tensor) -> Tensor:
-    """Cross-entropy with the gains."""
+    """Return the cross-entropy with the gains."""
     gain = torch.exp2(labels.float()) - 1
     return -(gain / gain.sum(-1, keepdim=True) * scores.log_softmax(-1)).sum(-1).mean()
 
 
 def approx(scores: Tensor, labels: Tensor) -> Tensor:
-    """1 - NDCG of smooth ranks, over all pairs."""
+    """Return 1 - NDCG of smooth ranks, computed from all pairs."""
     ranks = 0.5 + torch.sigmoid(scores.unsqueeze(-2) - scores.unsqueeze(-1)).sum(-1)
     return 1 - (_weights(labels, None) / torch.log2(ranks + 1.0)).sum(-1).mean()
 
 
 def lambdarank(scores: Tensor, labels: Tensor) -> Tensor:
-    """Pairs weighted by the change of NDCG@10, over all pairs."""
+    """Return the loss of all pairs, weighted by the change in NDCG@10."""
     scores, order = scores.sort(dim=-1, descending=True)
     weight = _weights(labels, K).gather(-1, order)
     n = scores.shape[-1]
@@ -92,7 +92,7 @@ def lambdarank(scores: Tensor, labels: Tensor) -> Tensor:
 
 
 def neural(scores: Tensor, labels: Tensor) -> Tensor:
-    """1 - NDCG@10 of NeuralSort's matrix, over all pairs."""
+    """Return 1 - NDCG@10 of NeuralSort's matrix, computed from all pairs."""
     n = scores.shape[-1]
     apart = (scores.unsqueeze(-1) - scores.unsqueeze(-2)).abs().sum(-1)
     ranks = torch.arange(1, K + 1)
@@ -132,7 +132,7 @@ def _step(loss: Loss) -> Callable[[], Tensor]:
 
 
 def _milliseconds(step: Callable[[], object], repeats: int) -> float:
-    """The least of several: what else runs on the machine only adds to a time."""
+    """Return the shortest time, because other processes only add to it."""
     for _ in range(10):
         step()
     taken = []
@@ -150,7 +150,7 @@ def _counted(step: Callable[[], object]) -> Steps:
 
 
 def measured(repeats: int) -> list[dict[str, object]]:
-    """A row for each loss."""
+    """Return one row per loss."""
     rows = []
     for name, (ours, bare) in LOSSES.items():
         steps = _counted(_step(ours))
@@ -173,7 +173,7 @@ def measured(repeats: int) -> list[dict[str, object]]:
         metric.update(scores, labels)
         metric.compute()
 
-    with torch_kernel():  # CPU tensors go to the NumPy kernel otherwise
+    with torch_kernel():  # CPU tensors otherwise use the NumPy kernel
         for name, call in (("ndcg", lambda: ndcg(scores, labels, flavor=FLAVOR, k=K)), ("NDCG.update, compute", epoch)):
             steps = _counted(call)
             rows.append({"loss": f"{name}, k = {K}", "steps": steps.number, "waits": steps.waits})
@@ -182,7 +182,7 @@ def measured(repeats: int) -> list[dict[str, object]]:
 
 
 def markdown(report: dict[str, Any]) -> str:
-    """The report as a page."""
+    """Return the report as a Markdown page."""
     columns = ("loss", "steps", "bare steps", "waits", "ms", "bare ms", "compiled ms", "bare compiled ms")
     versions = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
     lines = [
@@ -204,10 +204,10 @@ def markdown(report: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Parse the command line, run, write."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.steps", description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results", help="folder to write to")
-    parser.add_argument("--quick", action="store_true", help="few repeats, to try the script")
+    parser.add_argument("--quick", action="store_true", help="few repeats, to test the script")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", category=DeprecationWarning)

@@ -1,8 +1,7 @@
-"""Deciding with missing labels, measured: ``python -m benchmarks.unjudged``.
+"""Comparisons with missing labels: ``python -m benchmarks.unjudged``.
 
-What happens to a difference when the judgements that one system alone contributed are left out, how many labels it
-takes until the right winner is known for good, and how long an exact range takes. The tables of docs/unjudged.md and
-its picture are made from the result.
+It measures how a difference changes if the judgements that only one system contributed are removed, how many labels
+determine the winner, and how long an exact range takes. The tables and the figure of docs/unjudged.md show the result.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ Run = dict[str, list[str]]
 
 
 def main() -> None:
-    """Measure and write the result and the tables of the page."""
+    """Measure, and write the record and the tables of the page."""
     data = Path(os.environ.get("NDCG_ML_DATA") or ROOT.parent / "shared" / "data")
     qrels, runs = read_trec(data / "trec_dl19")
     report: dict[str, Any] = {"date": date.today().isoformat()}
     report["uniques"] = [left_out(qrels, runs, a, b) for a, b in permutations(STRONG, 2)]
-    report["labels"] = [*of_trec(qrels, runs), *of_mq2008(data / "mq2008")]
+    report["labels"] = [*trec_pairs(qrels, runs), *mq2008_pairs(data / "mq2008")]
     report["seconds"] = seconds()
     RESULT.write_text(json.dumps(report, indent=1) + "\n")
     write_page(report)
@@ -53,7 +52,7 @@ def main() -> None:
 
 
 def read_trec(folder: Path) -> tuple[Qrels, dict[str, Run]]:
-    """The judgements of TREC DL 2019, and the first ranks of five runs."""
+    """Return the judgements of TREC DL 2019 and the first ranks of five runs."""
     qrels: Qrels = {}
     for line in (folder / "qrels.dl19-passage.txt").read_text().splitlines():
         topic, _, document, grade = line.split()
@@ -69,7 +68,7 @@ def read_trec(folder: Path) -> tuple[Qrels, dict[str, Run]]:
 
 
 def read_mq2008(folder: Path) -> tuple[Qrels, dict[str, Run]]:
-    """The labels of MQ2008, and the rankings by its four best single features."""
+    """Return the labels of MQ2008 and the rankings by its four best single features."""
     files = sorted(folder.glob("S*.txt.gz"))
     lines = [line for file in files for line in gzip.decompress(file.read_bytes()).decode().splitlines()]
     rows = [line.split("#")[0].split() for line in lines]
@@ -92,11 +91,11 @@ def read_mq2008(folder: Path) -> tuple[Qrels, dict[str, Run]]:
     return qrels, runs
 
 
-# -- judgements that one system alone contributed ----------------------------------------------------------------------
+# -- judgements that only one system contributed -----------------------------------------------------------------------
 
 
 def left_out(qrels: Qrels, runs: dict[str, Run], a: str, b: str) -> dict[str, Any]:
-    """System b compared with a, without the judgements of documents that b alone has at its first ranks."""
+    """Compare b with a after removing the judgements of documents that only b has at its first ranks."""
     others = [run for name, run in runs.items() if name != b]
     fewer = {
         topic: {
@@ -134,11 +133,11 @@ def left_out(qrels: Qrels, runs: dict[str, Run], a: str, b: str) -> dict[str, An
     }
 
 
-# -- labels until the winner stays right -------------------------------------------------------------------------------
+# -- labels until the winner no longer changes -------------------------------------------------------------------------
 
 
-def of_trec(qrels: Qrels, runs: dict[str, Run]) -> Iterator[dict[str, Any]]:
-    """All pairs of runs, on drawn halves of the topics."""
+def trec_pairs(qrels: Qrels, runs: dict[str, Run]) -> Iterator[dict[str, Any]]:
+    """Yield all pairs of runs on random halves of the topics."""
     rng = np.random.default_rng(0)
     for a, b in combinations(runs, 2):
         for _ in range(3):
@@ -146,8 +145,8 @@ def of_trec(qrels: Qrels, runs: dict[str, Run]) -> Iterator[dict[str, Any]]:
             yield from labels_needed("TREC DL 2019", qrels, runs[a], runs[b], topics, rng)
 
 
-def of_mq2008(folder: Path) -> Iterator[dict[str, Any]]:
-    """All pairs of four rankings, on drawn queries."""
+def mq2008_pairs(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield all pairs of four rankings on random queries."""
     qrels, runs = read_mq2008(folder)
     rng = np.random.default_rng(0)
     for a, b in combinations(runs, 2):
@@ -159,7 +158,7 @@ def of_mq2008(folder: Path) -> Iterator[dict[str, Any]]:
 def labels_needed(
     data: str, qrels: Qrels, a: Run, b: Run, topics: list[str], rng: np.random.Generator
 ) -> Iterator[dict[str, Any]]:
-    """How many labels each order takes, from none, until the winner of the labelled pool is that of the whole pool."""
+    """Yield, per order, the numbers of labels until the winner is that of the whole pool and until it is settled."""
     tops = [{topic: run[topic][:DEPTH] for topic in topics} for run in (a, b)]
     nothing: Qrels = {topic: {"(no document)": 0.0} for topic in topics}
     with warnings.catch_warnings():
@@ -179,7 +178,7 @@ def labels_needed(
         repeats = []
         for _ in range(9 if name == "random" else 1):
             order = {
-                "judge_next": lambda: by_judge_next(pair, truth, top),
+                "judge_next": lambda: judge_next_order(pair, truth, top),
                 "pooling": lambda: pool[np.argsort(place[pool] + rng.random(pool.size), kind="stable")],
                 "random": lambda: rng.permutation(pool),
             }[name]()
@@ -189,7 +188,7 @@ def labels_needed(
 
 
 def labels_and_ranks(pair: Pair, qrels: Qrels, tops: list[Run], topics: list[str]) -> tuple[Any, Any]:
-    """The true grade of every document of a pair, and the better of its two ranks, from 0."""
+    """Return the true grade of every document of a pair and the better of its two ranks, from 0."""
     truth, place = np.zeros(pair.query.size), np.full(pair.query.size, 10 * DEPTH)
     for side, scored in enumerate((pair.a, pair.b)):
         assert scored.queries.names is not None
@@ -203,7 +202,7 @@ def labels_and_ranks(pair: Pair, qrels: Qrels, tops: list[Run], topics: list[str
 
 
 def difference(pair: Pair, gain: Any) -> float:
-    """The difference where some documents have a grade and the others, NaN, gain nothing."""
+    """Return the difference if documents with a NaN grade have gain 0."""
     known = np.where(np.isnan(gain), 0.0, gain)
     n_queries = len(pair.queries)
     order = np.lexsort((-known, pair.query))
@@ -215,8 +214,8 @@ def difference(pair: Pair, gain: Any) -> float:
     return float(np.divide(upper, ideal, out=np.zeros(n_queries), where=ideal > 0).mean())
 
 
-def by_judge_next(pair: Pair, truth: Any, top: float) -> Any:
-    """The documents in the order of judge_next, asked again after every five labels."""
+def judge_next_order(pair: Pair, truth: Any, top: float) -> Any:
+    """Return the documents in the order of judge_next, which is called after every five labels."""
     gain, order = pair.gain.copy(), []
     gains = np.arange(top + 1)
     while np.isnan(gain).any():
@@ -229,7 +228,7 @@ def by_judge_next(pair: Pair, truth: Any, top: float) -> Any:
 
 
 def until_right(pair: Pair, truth: Any, order: Any, target: float) -> int:
-    """Labels after which the winner is the right one, and stays so whatever is labelled next in this order."""
+    """Return the number of labels after which the winner is right for the rest of this order."""
     gain, last_wrong = pair.gain.copy(), 0
     for n, document in enumerate(order.tolist(), start=1):
         gain[document] = truth[document]
@@ -239,7 +238,7 @@ def until_right(pair: Pair, truth: Any, order: Any, target: float) -> int:
 
 
 def until_settled(pair: Pair, truth: Any, order: Any, top: float) -> int:
-    """Labels after which no grades of the others turn the sign: more labels never widen a range."""
+    """Return the number of labels after which no other grades change the sign. Labels never widen a range."""
     low, high = 0, len(order)
     while low < high:
         middle = (low + high) // 2
@@ -256,7 +255,7 @@ def until_settled(pair: Pair, truth: Any, order: Any, top: float) -> int:
 
 
 def seconds() -> dict[str, float]:
-    """The range of a value and of a difference: 10 000 queries of 20 documents, 40 % unjudged, 4 grades, k = 10."""
+    """Time ranges: 10 000 queries of 20 documents, 40 % unjudged, 4 grades, k = 10."""
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 4, (10_000, 20)).astype(np.float64)
     labels[rng.random(labels.shape) < 0.4] = np.nan
@@ -280,7 +279,7 @@ def seconds() -> dict[str, float]:
 
 
 def table_of_uniques(report: dict[str, Any]) -> str:
-    """The table of judgements that were left out, in Markdown."""
+    """Return the table of removed judgements in Markdown."""
     head = "| a, b | all labels | judged@10, a, b | zero | condensed | range | settled |\n|--|--:|--|--:|--:|--|--|\n"
     lines = [
         f"| {row['a']}, {row['b']} | {row['full']:+.3f} (p {row['full_p']:.3f}) | "
@@ -293,7 +292,7 @@ def table_of_uniques(report: dict[str, Any]) -> str:
 
 
 def table_of_labels(report: dict[str, Any]) -> str:
-    """The table of labels that were needed, in Markdown."""
+    """Return the table of needed labels in Markdown."""
     out = "| data | pool | order | winner stays right: median (quartiles) | settled: median |\n|--|--:|--|--:|--:|\n"
     for data in dict.fromkeys(row["data"] for row in report["labels"]):
         for order in ORDERS:
@@ -307,7 +306,7 @@ def table_of_labels(report: dict[str, Any]) -> str:
 
 
 def write_page(report: dict[str, Any]) -> None:
-    """Put the tables in their places."""
+    """Write the tables into the page."""
     page = PAGE.read_text(encoding="utf-8")
     for name, table in (("uniques", table_of_uniques(report)), ("labels", table_of_labels(report))):
         begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"

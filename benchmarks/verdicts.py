@@ -1,7 +1,7 @@
-"""Error rates where few queries change, one baseline meets many, values pile up, or a model labels.
+"""Measure error rates with few changed queries, a baseline of many systems, values near a bound, and model labels.
 
-``python -m benchmarks.verdicts after`` measures the installed package; ``before`` did so at commit a0ea998, and
-``page`` writes the tables of docs/deciding.md and docs/model_labels.md. Each table is recorded when it is done.
+``python -m benchmarks.verdicts`` records each table when it is done. With ``--page`` it writes the tables of
+docs/deciding.md and docs/model_labels.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Draw = Callable[[Rng, int], "float | None"]
 
 
 class Grid(NamedTuple):
-    """One table: rows are populations and columns numbers of queries; a cell is a share or a mean."""
+    """One table with a row per population and a column per number of queries. Cells are shares or means."""
 
     page: str
     title: str
@@ -40,13 +40,13 @@ class Grid(NamedTuple):
 
 
 def compared(values: dict[str, FloatArray], rng: Rng, **more: Any) -> Comparison:
-    """Systems on the same queries."""
+    """Return evaluations of systems on the same queries."""
     n = len(next(iter(values.values())))
     return compare_values(values, qid=np.arange(n), measure="ndcg", n_resamples=RESAMPLES, seed=rng, **more)
 
 
 def few_change(share: float, loss: float, jitter: float = 0.0) -> Draw:
-    """Whether a loss of the margin passes, if any query changed; None if none did."""
+    """Return whether a loss of the margin passes, or None if no query changed."""
 
     def draw(rng: Rng, n: int) -> float | None:
         d = np.where(rng.random(n) < share, -loss, 0.0) + jitter * rng.standard_normal(n)
@@ -60,7 +60,7 @@ def few_change(share: float, loss: float, jitter: float = 0.0) -> Draw:
 
 
 def low_limit_above(limit: float, some: int, low: float, high: float, normal: bool = False) -> Draw:
-    """Whether the interval is above a limit, where some queries gain and none loses, or all change."""
+    """Return whether the interval is above a limit if some queries gain and none loses, or if all change."""
 
     def draw(rng: Rng, n: int) -> float:
         d = np.zeros(n)
@@ -71,7 +71,7 @@ def low_limit_above(limit: float, some: int, low: float, high: float, normal: bo
 
 
 def equal_to_baseline(noise: float, k: int) -> Draw:
-    """Whether any of k systems of equal means is told from the baseline."""
+    """Return whether any of k systems differs significantly from a baseline of equal mean."""
 
     def draw(rng: Rng, n: int) -> float:
         base = rng.beta(2, 2, n)
@@ -83,7 +83,7 @@ def equal_to_baseline(noise: float, k: int) -> Draw:
 
 
 def of_values(values: FloatArray, weight: FloatArray | None = None, qid: NDArray[Any] | None = None) -> Evaluation[Any]:
-    """An evaluation whose queries have these values: the label of the first of two documents, of which 1 is ideal."""
+    """Return an evaluation with these values per query, which are labels of the first of two documents."""
     qid = np.arange(values.size) if qid is None else qid
     labels, scores = np.column_stack([values, np.zeros(values.size)]), np.tile([1.0, 0.0], values.size)
     weights = None if weight is None else dict(zip(qid.tolist(), weight.tolist(), strict=True))
@@ -92,21 +92,21 @@ def of_values(values: FloatArray, weight: FloatArray | None = None, qid: NDArray
 
 UNIT = Flavor(gain="linear", ideal="max", max_grade=1, k=1)
 
-# Values of queries: what is drawn, and where most of them are.
+# Distributions of the values of queries.
 VALUES: dict[str, Callable[[Rng, int], FloatArray]] = {
     "95 % from .95 to 1, 5 % zeros": lambda rng, n: np.where(rng.random(n) < 0.95, rng.uniform(0.95, 1, n), 0.0),
     "the same, half of the 95 % exact ones": lambda rng, n: np.where(
         rng.random(n) < 0.95, np.where(rng.random(n) < 0.5, 1.0, rng.uniform(0.95, 1, n)), 0.0
     ),
     "beta(5, .6)": lambda rng, n: rng.beta(5, 0.6, n),
-    "half ones, else anything": lambda rng, n: np.where(rng.random(n) < 0.5, 1.0, rng.random(n)),
+    "half ones, rest uniform": lambda rng, n: np.where(rng.random(n) < 0.5, 1.0, rng.random(n)),
     "beta(.5, .5)": lambda rng, n: rng.beta(0.5, 0.5, n),
-    "70 % zeros, else anything": lambda rng, n: np.where(rng.random(n) < 0.7, 0.0, rng.random(n)),
+    "70 % zeros, rest uniform": lambda rng, n: np.where(rng.random(n) < 0.7, 0.0, rng.random(n)),
 }
 
 
 def value_covered(name: str, heavy: bool) -> Draw:
-    """Whether the interval that is the default holds the mean; with heavy weights, those of Pareto(1.5)."""
+    """Return whether the default interval covers the mean. Heavy weights are from Pareto(1.5)."""
     truth = float(VALUES[name](np.random.default_rng(9), 4_000_000).mean())
 
     def draw(rng: Rng, n: int) -> float:
@@ -118,7 +118,7 @@ def value_covered(name: str, heavy: bool) -> Draw:
 
 
 def labelled(what: str, bias: float, noise: float) -> Draw:
-    """A system of 1 000 queries whose model labels are too generous: n of them have labels of people."""
+    """Return a system on 1 000 queries with model labels that are too high. n queries have people's labels."""
 
     def sample(rng: Rng) -> tuple[FloatArray, FloatArray]:
         human = rng.beta(2, 2, N_MODEL)
@@ -137,7 +137,7 @@ def labelled(what: str, bias: float, noise: float) -> Draw:
         human, model = sample(rng)
         one = corrected(human, model)
         if what == "equal":
-            # Another system of the same mean, which the model does not favour.
+            # A second system with the same mean, which the model does not favour.
             alike = rng.beta(2, 2, N_MODEL)
             other = corrected(alike, alike)
             return compare(one, other, seed=rng, n_resamples=RESAMPLES).verdict != "undecided"
@@ -152,11 +152,11 @@ def labelled(what: str, bias: float, noise: float) -> Draw:
 
 N_MODEL = 1000
 LOSSES = (0.1, 0.4, 1)
-BASELINES = {"quiet": 0.0, "like": 0.1, "noisy": 0.3}
+BASELINES = {"quiet": 0.0, "similar": 0.1, "noisy": 0.3}
 
 
 def grids() -> dict[str, Grid]:
-    """All tables."""
+    """Return all tables."""
     few = (20, 50, 100, 200, 500)
     models = {
         (b, s): f"bias {b:g}, {w} model"
@@ -165,57 +165,57 @@ def grids() -> dict[str, Grid]:
     }
     return {
         "few": Grid(
-            "deciding", "passes where the true loss is the margin, given that any query changed", "at most 3 %", few,
+            "deciding", "false passes at a true loss of the margin, if any query changed", "at most 3 %", few,
             {f"{100 * s:g} % of queries lose {x:g}": few_change(s, x) for s in (0.02, 0.05, 0.1) for x in LOSSES},
         ),
         "jitter": Grid(
-            "deciding", "the same, where all other queries change by .01", "none: a note on skewness", few,
+            "deciding", "the same, if all other queries change by .01", "none; a note warns of skewness", few,
             {"5 % of queries lose .4": few_change(0.05, 0.4, 0.01)},
         ),
         "power": Grid(
-            "deciding", "low limit above -.02, 10 of 10 change by N(.05, .05)", "at least 95 %", (10,),
+            "deciding", "power: lower limit above -.02, if all queries change by N(.05, .05)", "at least 95 %", (10,),
             {"10 of 10": low_limit_above(-0.02, 10, 0.05, 0.05, True)},
         ),
         "gains": Grid(
-            "deciding", "low limit above 0, 12 of 50 gain .05 to .4 and none loses", "at least 99 %", (50,),
+            "deciding", "power: lower limit above 0, if 12 of 50 queries gain .05 to .4", "at least 99 %", (50,),
             {"12 of 50": low_limit_above(0.0, 12, 0.05, 0.4)},
         ),
         "baseline": Grid(
-            "deciding", "any of K equal systems told from the baseline", "4 to 6 %", (50, 100, 600),
+            "deciding", "type I error of K comparisons of equal systems with a baseline", "4 to 6 %", (50, 100, 600),
             {f"{w} baseline, K = {k}": equal_to_baseline(x, k) for w, x in BASELINES.items() for k in (3, 15, 50)},
         ),
         "value": Grid(
-            "deciding", "the default interval of a value covers", "at least 92 %", (5, 10, 20, 50, 200),
+            "deciding", "coverage of the default interval of a value", "at least 92 %", (5, 10, 20, 50, 200),
             {name: value_covered(name, False) for name in VALUES},
         ),
         "weights": Grid(
-            "deciding", "the same under weights of Pareto(1.5)", "at least 92 %", (50, 200),
+            "deciding", "the same with weights from Pareto(1.5)", "at least 92 %", (50, 200),
             {name: value_covered(name, True) for name in VALUES},
         ),
         "corrected": Grid(
-            "model_labels", "the corrected interval covers", "94 to 96 %", (50, 100, 200),
+            "model_labels", "coverage of the corrected interval", "94 to 96 %", (50, 100, 200),
             {name: labelled("covers", *at) for at, name in models.items()},
         ),
         "width": Grid(
-            "model_labels", "its width, against that of the labels of people alone", "-", (50, 100, 200),
+            "model_labels", "its width relative to people's labels alone", "-", (50, 100, 200),
             {name: labelled("width", *at) for at, name in models.items()}, 400, False,
         ),
         "equal": Grid(
-            "model_labels", "`compare` tells equal systems apart, one of which the model favours", "at most 6 %",
+            "model_labels", "type I error of `compare`, if the model favours one of two equal systems", "at most 6 %",
             (50, 100, 200), {name: labelled("equal", *at) for at, name in models.items()},
         ),
     }  # fmt: skip
 
 
 def measured(draw: Draw, n: int, samples: int) -> list[float]:
-    """The mean of a cell, its standard error, and how many samples it had."""
+    """Return the mean of a cell, its standard error, and its number of samples."""
     rng = np.random.default_rng(3)
     drawn = [value for _ in range(samples) if (value := draw(rng, n)) is not None]
     return [float(np.mean(drawn)), float(np.std(drawn) / math.sqrt(len(drawn))), len(drawn)]
 
 
 def tables(page: str, known: dict[str, Any]) -> str:
-    """The tables of a page: after, and before where it was measured."""
+    """Return the tables of a page."""
     lines = []
     for name, grid in grids().items():
         if grid.page != page or name not in known:
@@ -226,10 +226,8 @@ def tables(page: str, known: dict[str, Any]) -> str:
         for row in grid.rows:
             cells = []
             for n in grid.ns:
-                mean, error, _ = known[name]["after"][row][str(n)]
-                was = known[name].get("before", {}).get(row)
+                mean, error, _ = known[name][row][str(n)]
                 cells.append(f"{factor * mean:.{digits}f} ± {factor * error:.{digits}f}")
-                cells[-1] += "" if was is None else f" (was {factor * was[str(n)][0]:.{digits}f})"
             lines.append(f"| {row} | {' | '.join(cells)} |")
     return "\n".join(lines[1:])
 
@@ -237,14 +235,14 @@ def tables(page: str, known: dict[str, Any]) -> str:
 def main() -> None:
     """Measure, or write the pages."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("when", choices=("before", "after", "page"))
+    parser.add_argument("--page", action="store_true")
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--samples", type=int)
     options = parser.parse_args()
     known = json.loads(RESULT.read_text("utf-8")) if RESULT.exists() else {}
-    if options.when == "page":
+    if options.page:
         for name, path in PAGES.items():
-            begin, end = (f"<!-- {word} of python -m benchmarks.verdicts page -->" for word in ("tables", "end"))
+            begin, end = "<!-- tables: written by python -m benchmarks.verdicts --page -->", "<!-- end of tables -->"
             head, rest = path.read_text("utf-8").split(begin)
             path.write_text(f"{head}{begin}\n{tables(name, known)}\n{end}{rest.split(end)[1]}", encoding="utf-8")
         return
@@ -253,7 +251,7 @@ def main() -> None:
             continue
         samples = options.samples or grid.samples
         found = {row: {str(n): measured(draw, n, samples) for n in grid.ns} for row, draw in grid.rows.items()}
-        known.setdefault(name, {})[options.when] = found
+        known[name] = found
         print(name, found, flush=True)
         RESULT.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
 

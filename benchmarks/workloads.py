@@ -1,4 +1,4 @@
-"""The inputs: made from a seed, or loaded from the data folder where it is."""
+"""The inputs: random, or real data from the data folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DATA = Path(os.environ.get("NDCG_ML_DATA", Path(__file__).parents[2] / "shared" 
 
 @dataclass(frozen=True)
 class Workload:
-    """Queries in order, with sizes; dense where all sizes are equal."""
+    """Contiguous queries with their sizes."""
 
     name: str
     labels: NDArray[np.float64]
@@ -50,7 +50,7 @@ def _made(name: str, sizes: NDArray[np.int64], seed: int) -> Workload:
 
 
 def ragged(scale: float = 1.0) -> Workload:
-    """MSLR-like: 10 000 queries of lognormal length about 120, 1.2 M rows."""
+    """Return 10 000 queries of lognormal length, about 120, as in MSLR: 1.2 M rows."""
     sizes = np.random.default_rng(1).lognormal(np.log(105), 0.53, int(10_000 * scale))
     return _made("ragged 10 000 queries of about 120", np.clip(sizes.astype(np.int64), 2, 803), 2)
 
@@ -59,16 +59,12 @@ def dense(scale: float = 1.0) -> Workload:
     return _made("dense 10 000 x 100", np.full(int(10_000 * scale), 100), 3)
 
 
-def long(scale: float = 1.0) -> Workload:
-    return _made("dense 1 000 x 10 000", np.full(int(1_000 * scale), 10_000), 8)
-
-
 def tiny(scale: float = 1.0) -> Workload:
     return _made("many tiny 1 000 000 x 3", np.full(int(1_000_000 * scale), 3), 4)
 
 
 def short(scale: float = 1.0) -> Workload:
-    """As a recommender or a shop shows them: lists of 5 to 15."""
+    """Return lists of 5 to 15 documents, as recommenders show."""
     sizes = np.random.default_rng(9).integers(5, 16, int(100_000 * scale))
     return _made("short 100 000 lists of about 10", sizes, 10)
 
@@ -78,7 +74,7 @@ def huge(scale: float = 1.0) -> Workload:
 
 
 def trec(scale: float = 1.0) -> Workload | None:
-    """Real sizes and grades of 43 qrels, 2 M rows, with drawn scores; None where the data is not at hand."""
+    """Return real sizes and labels of 43 qrels (2 M rows) with random scores, or None without the data."""
     path = DATA / "trec_labels" / "bundle.npz"
     if not path.exists():
         return None
@@ -93,7 +89,7 @@ def trec(scale: float = 1.0) -> Workload | None:
 
 @dataclass(frozen=True)
 class Rows:
-    """One id per row, in any order."""
+    """Labels, scores and ids of rows, in any order."""
 
     name: str
     labels: NDArray[np.float64]
@@ -102,7 +98,7 @@ class Rows:
 
 
 def by_id(work: Workload) -> list[Rows]:
-    """The rows in order, in reverse, dealt out in turn (no two rows of a query follow each other) and shuffled."""
+    """Return the rows in order, in reverse, interleaved (no adjacent rows share a query) and shuffled."""
     turn = np.argsort(np.concatenate([np.arange(size) for size in work.sizes]), kind="stable")
     shuffled = np.random.default_rng(0).permutation(work.rows)
     wide = np.random.default_rng(1).integers(-(2**63), 2**63 - 1, work.sizes.size)
@@ -133,7 +129,7 @@ def constant(work: Workload) -> Workload:
 
 
 def of_a_model(work: Workload, rounds: int) -> Workload:
-    """The scores, ties included, of a LightGBM ranker after some rounds."""
+    """Return the workload with the scores of a LightGBM ranker, which have ties."""
     import lightgbm as lgb
 
     rng = np.random.default_rng(7)
@@ -143,16 +139,8 @@ def of_a_model(work: Workload, rounds: int) -> Workload:
     return work.with_scores(f"scores of a model of {rounds} trees", booster.predict(X, raw_score=True))
 
 
-def features(scale: float = 1.0) -> tuple[Workload, NDArray[np.float64]]:
-    """5 000 queries of 100 documents with 20 features, of which some bear on the grade."""
-    work = _made("5 000 x 100 x 20", np.full(int(5_000 * scale), 100), 5)
-    table = np.random.default_rng(6).standard_normal((work.rows, 20))
-    table[:, :4] += work.labels[:, None] * np.array([1.0, 0.5, 0.3, 0.1])
-    return work, table
-
-
 def trec_files(scale: float, folder: Path) -> tuple[Path, Path]:
-    """250 topics, 1 000 documents retrieved of each; 311 000 judgments of which a part was retrieved."""
+    """Write qrels and a run: 250 topics, 1 000 retrieved documents each, and 311 000 judgements."""
     rng = np.random.default_rng(7)
     retrieved, judged = int(1_000 * scale), int(1_244 * scale)
     qrels, run = folder / "qrels.txt", folder / "run.txt"

@@ -1,8 +1,8 @@
-"""One NDCG definition, chosen once as a ``Flavor``, and the same number from it everywhere.
+"""Define NDCG once, as a ``Flavor``, and get the same number from every library.
 
-The functions here work on NumPy arrays. The adapters are modules that are imported when first used:
-``ndcg_ml.sklearn``, ``ndcg_ml.torch``, ``ndcg_ml.lightgbm``, ``ndcg_ml.xgboost``, ``ndcg_ml.catboost``, and for tables
-that are distributed ``ndcg_ml.dask``, ``ndcg_ml.spark``, ``ndcg_ml.ray``.
+The functions here work on NumPy arrays. The adapters are modules that are imported at first use: ``ndcg_ml.sklearn``,
+``ndcg_ml.torch``, ``ndcg_ml.lightgbm``, ``ndcg_ml.xgboost``, ``ndcg_ml.catboost`` and, for distributed tables,
+``ndcg_ml.dask``, ``ndcg_ml.spark`` and ``ndcg_ml.ray``.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _MODULES = (
     *("catboost", "dask", "explain", "lightgbm", "parts", "ray", "readers", "runs", "sklearn", "spark", "torch"),
     "xgboost",
 )
-# Imported at their first use: the command starts, and can be interrupted, before NumPy is there.
+# Imported at first use, so that the command line starts, and can be interrupted, before NumPy is imported.
 _LATER = {
     "prepared": ("prepare",),
     "result": ("Evaluation",),

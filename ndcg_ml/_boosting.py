@@ -13,35 +13,34 @@ from ndcg_ml.result import at_cutoff
 
 
 class Rule(NamedTuple):
-    """Values of a switch that a library can express, its own first, and a description of its behaviour."""
+    """The values of a switch that a library supports, its default first, and a description of its behaviour."""
 
     takes: tuple[object, ...]
     does: str
 
 
 class Library(NamedTuple):
-    """Rules for the switches that a library's objective and its own metric can express."""
+    """The rules for switches of a library's objective and of its own metric."""
 
     name: str
-    module: str
     training: Mapping[str, Rule]
     metric: Mapping[str, Rule]
 
 
-# -- rules that several libraries have ------------------------------------------------------------------------------
+# -- rules of several libraries -------------------------------------------------------------------------------------
 
 # The base of the logarithm cancels in NDCG, so log2 and ln are one discount.
 LOGARITHM = Rule(("log2", "ln"), "discounts by 1/log2(rank + 1)")
 IDEAL: Mapping[str, Rule] = {
-    "ideal": Rule(("recall", "global"), "divides by the best order of all rows of the query"),
-    "recall_depth": Rule((None,), "divides by the best order of all rows of the query"),
-    # All documents of a query are retrieved there.
-    "ideal_depth": Rule(("k", "retrieved"), "cuts the ideal where it cuts the ranking"),
+    "ideal": Rule(("recall", "global"), "divides by the DCG of the best order of all rows of the query"),
+    "recall_depth": Rule((None,), "divides by the DCG of the best order of all rows of the query"),
+    # In these libraries, all documents of a query are retrieved.
+    "ideal_depth": Rule(("k", "retrieved"), "cuts off the ideal at the same rank as the ranking"),
     "short_lists": Rule(("score",), "scores a query with fewer than k documents like any other"),
     "aggregate": Rule(("macro",), "takes the mean of the queries' NDCG"),
 }
 EMPTY_IS_ONE = Rule((1.0,), "gives a query without a relevant document the score 1")
-IN_ROW_ORDER = Rule(("first",), "leaves tied rows in the order of the data")
+IN_ROW_ORDER = Rule(("first",), "ranks tied rows in the order of the data")
 FLOAT64 = Rule(("float64",), "compares scores in float64")
 
 # Without a cut-off, these switches have no effect.
@@ -51,13 +50,14 @@ _OF_A_CUTOFF = ("ideal_depth", "short_lists")
 def check_expressible(flavor: Flavor, library: Library, evaluate: object) -> None:
     """Refuse a flavor that the library's objective, and with `evaluate` also its metric, cannot express."""
     true_or_false(evaluate, "evaluate")
-    evaluation = f"ndcg_ml.{library.module}.NDCGEval"
+    module = library.name.lower()
+    evaluation = f"ndcg_ml.{module}.NDCGEval"
     for rules, name, otherwise in (
-        (library.training, library.name, f"; {evaluation} may keep the flavor"),
+        (library.training, library.name, f"; {evaluation} can evaluate the original flavor"),
         (
             library.metric if evaluate else {},
             f"{library.name}'s metric",
-            f", or {library.module}_params(evaluate=False) with {evaluation}, which evaluates this flavor",
+            f", or {module}_params(evaluate=False) with {evaluation}, which evaluates this flavor",
         ),
     ):
         for switch, rule in rules.items():
@@ -77,11 +77,6 @@ def _fix(flavor: Flavor, switch: str, rule: Rule) -> str:
 def value_in_words(value: object) -> str:
     """Return the value of a switch for an error message."""
     return f"<{getattr(value, '__qualname__', type(value).__qualname__)}>" if callable(value) else repr(value)
-
-
-def cut_at(k: int | None, longest: int) -> int:
-    """Return the cut-off for the library; `longest` if there is none."""
-    return longest if k is None else min(k, longest)
 
 
 # -- evaluation functions -------------------------------------------------------------------------------------------
@@ -114,9 +109,11 @@ class NamedMetric:
         """Return the flavor and cut-offs as arguments of a call."""
         return as_arguments(self.flavor, self.ks, self._several)
 
-
-def one_score_per_row(scores: Any, name: str, fix: str) -> Any:
-    """Return the scores; refuse several numbers per row."""
-    if np.ndim(scores) != 1:
-        raise ValueError(f"{name} needs one score per row; got predictions of shape {np.shape(scores)}. {fix}")
-    return scores
+    def one_score_per_row(self, scores: Any) -> Any:
+        """Return the scores; refuse several numbers per row."""
+        if np.ndim(scores) != 1:
+            raise ValueError(
+                f"{type(self).__name__} needs one score per row; got predictions of shape {np.shape(scores)}. "
+                "Use an objective with a single output, such as one for ranking."
+            )
+        return scores

@@ -1,4 +1,4 @@
-"""Checks of single arguments, with one wording each: whole numbers, numbers, words, cut-offs. No NumPy here."""
+"""Checks of single arguments: strings, numbers and cut-offs. This module does not import NumPy."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import math
 import operator
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from numbers import Complex, Real
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from ndcg_ml._one_line import shown
 
@@ -18,69 +18,54 @@ if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor
 
 KSpec: TypeAlias = "int | None | Sequence[int | None] | EllipsisType"
-"""A cut-off as callers write it: ``...`` is the flavor's own, ``None`` no cut-off, a sequence several."""
+"""The argument `k`: ``...`` is the flavor's own cut-off, ``None`` no cut-off, and a sequence several cut-offs."""
 
 OneK: TypeAlias = "int | None | EllipsisType"
-"""A cut-off alone, which gives one number."""
+"""One cut-off, which gives one number."""
 ByK: TypeAlias = "dict[int | None, float]"
-"""The numbers at several cut-offs."""
+"""One number per cut-off."""
 
-# No list is longer, and 64 bits hold it.
+# The largest integer of 64 bits.
 _LARGEST = 2**63 - 1
-# A table of discounts down to this rank takes 0.8 GB.
-_DEEPEST = 10**8
 
-# Words that other libraries use for the same thing: only ever offered as a suggestion.
+# Names that other libraries use, for suggestions.
 _ELSEWHERE = {
     "exp": "exponential",
     "exp2": "exponential",
-    "lin": "linear",
     "identity": "linear",
     "log": "ln",
     "mean": "average",
     "stable": "first",
-    "input": "first",
     "reverse": "last",
-    "zero": "0.0",
-    "one": "1.0",
-    "neg": "0.0",
-    "pos": "1.0",
     "error": "raise",
-    "condensed": "condense",
     "clip": "zero",
     "double": "float64",
     "single": "float32",
-    "scikit-learn": "sklearn",
     "scikit": "sklearn",
-    "lgb": "lightgbm",
-    "lgbm": "lightgbm",
-    "xgb": "xgboost",
     "trec": "trec_eval",
-    "pytrec_eval": "trec_eval",
-    "burges": "burges2005",
 }
 
 
 # -- words ----------------------------------------------------------------------------------------------------------
 
 
-def listed(names: Iterable[object]) -> str:
-    """The names, quoted, for a message."""
+def quote(names: Iterable[object]) -> str:
+    """Return the names, quoted, for a message."""
     return ", ".join(repr(name) for name in names)
 
 
-def did_you_mean(got: object, names: Iterable[str]) -> str:
-    """A sentence that suggests the nearest of the names, or nothing."""
+def did_you_mean(got: object, names: Collection[str]) -> str:
+    """Return a sentence that suggests the nearest of the names, or an empty string."""
     if not isinstance(got, str):
         return ""
-    from difflib import get_close_matches  # few calls need it, and every import of ndcg_ml would wait
+    from difflib import get_close_matches  # a slow import that few calls need
 
-    near = _ELSEWHERE.get(got.lower()) or next(iter(get_close_matches(got.lower(), list(names), n=1, cutoff=0.5)), None)
-    return f" Did you mean {near!r}?" if near else ""
+    near = [_ELSEWHERE.get(got.lower()), *get_close_matches(got.lower(), list(names), n=1, cutoff=0.5)]
+    return next((f" Did you mean {name!r}?" for name in near if name in names), "")
 
 
-def unknown_preset(must: str, got: str, name: str, names: Iterable[str]) -> ValueError:
-    """The error for a name that no preset has: first what may have been meant, then how to list them all."""
+def unknown_preset(must: str, got: str, name: str, names: Collection[str]) -> ValueError:
+    """Return the error for a name that is not a preset, with a suggestion and how to list all presets."""
     return ValueError(
         f"{must}; got {got}.{did_you_mean(name, names)} List the presets with list(ndcg_ml.PRESETS), or with the "
         "command ndcg-ml flavors; Flavor.preset(name).describe() explains one."
@@ -88,16 +73,16 @@ def unknown_preset(must: str, got: str, name: str, names: Iterable[str]) -> Valu
 
 
 def one_of(value: object, name: str, allowed: Sequence[str], alternative: str = "") -> None:
-    """Refuse anything but one of these words; `alternative` names what else is accepted."""
+    """Raise unless the value is one of these strings. The message adds `alternative`, which describes other values."""
     if isinstance(value, str) and value in allowed:
         return
     kind = ValueError if isinstance(value, str) else TypeError
     also = f", {alternative}" if alternative else ""
-    raise kind(f"{name} must be one of {listed(allowed)}{also}; got {shown(value)}.{did_you_mean(value, allowed)}")
+    raise kind(f"{name} must be one of {quote(allowed)}{also}; got {shown(value)}.{did_you_mean(value, allowed)}")
 
 
 def true_or_false(value: object, name: str) -> bool:
-    """The value, if it is one of these two."""
+    """Return the value if it is a bool."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False; got {shown(value)} of type {type(value).__name__}.")
     return value
@@ -107,8 +92,8 @@ def true_or_false(value: object, name: str) -> bool:
 
 
 def whole_number(value: object, name: str, least: int = 1, or_none: str = "") -> int:
-    """The value as an int that is at least `least`; `or_none` ends the sentence where None is allowed as well."""
-    number = value if type(value) is int else None  # the compiler of torch 2.4 cannot look into suppress()
+    """Return the value as an int >= `least`. The message adds `or_none`, for arguments that may be None."""
+    number = value if type(value) is int else None  # torch 2.4 cannot compile suppress()
     if number is None and not isinstance(value, (bool, float, str)) and hasattr(value, "__index__"):
         with suppress(TypeError):  # an array that is not a single integer, or a class
             number = operator.index(value)
@@ -117,24 +102,20 @@ def whole_number(value: object, name: str, least: int = 1, or_none: str = "") ->
             f"{name} must be an integer >= {least}{or_none}; got {shown(value)} of type {type(value).__name__}."
         )
     if number < least:
-        raise ValueError(f"{name} must be an integer >= {least}{or_none}; got {_briefly(number)}.")
+        raise ValueError(f"{name} must be an integer >= {least}{or_none}; got {shown(number)}.")
     if number > _LARGEST:
-        raise ValueError(f"{name} must be at most 2^63 - 1{or_none}; got {_briefly(number)}.")
+        raise ValueError(f"{name} must be at most 2^63 - 1{or_none}; got {shown(number)}.")
     return number
 
 
 def optional_whole_number(value: object, name: str, none: str, least: int = 1) -> int | None:
-    """The value as an int that is at least `least`, or None, of which `none` says what it means."""
+    """Return the value as an int >= `least`, or None, whose meaning `none` gives."""
     return None if value is None else whole_number(value, name, least, f", or None {none}")
 
 
-def _briefly(number: int) -> str:
-    return str(number) if abs(number) < 10**30 else "one of more than 30 digits"  # Python writes no more than 4300
-
-
 def as_float(value: object) -> float | None:
-    """A real number as a float, infinite if it is beyond float64; None for anything else."""
-    imaginary = isinstance(value, Complex) and not isinstance(value, Real)  # NumPy's would lose that part
+    """Return a real number as a float, infinite if it is beyond float64; None for other values."""
+    imaginary = isinstance(value, Complex) and not isinstance(value, Real)  # NumPy would drop the imaginary part
     masked = hasattr(value, "mask")  # an element of a NumPy masked array would be nan, with a warning
     if isinstance(value, (bool, str, bytes)) or imaginary or masked or not hasattr(value, "__float__"):
         return None
@@ -142,22 +123,22 @@ def as_float(value: object) -> float | None:
         return float(value)
     except OverflowError:
         return math.inf
-    except (TypeError, ValueError):  # an array of several, or of text
+    except (TypeError, ValueError):  # an array of several numbers, or of strings
         return None
 
 
 def finite_number(value: object, name: str) -> float:
-    """The value as a finite float."""
+    """Return the value as a finite float."""
     number = as_float(value)
     if number is None:
         raise TypeError(f"{name} must be a finite number; got {shown(value)} of type {type(value).__name__}.")
     if not math.isfinite(number):
         raise ValueError(f"{name} must be a finite number; got {shown(value)}.")
-    return number + 0.0  # -0.0 and 0.0 are one value, and print as one
+    return number + 0.0  # -0.0 becomes 0.0
 
 
 def positive_number(value: object, name: str) -> float:
-    """The value as a finite float above 0."""
+    """Return the value as a finite float above 0."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be one number > 0; got {shown(value)} of type {type(value).__name__}.")
     number = float(value)
@@ -172,30 +153,16 @@ def positive_number(value: object, name: str) -> float:
 def cutoffs(k: KSpec, flavor: Flavor) -> tuple[tuple[int | None, ...], bool]:
     """Return the cut-offs, and whether several were passed (a sequence).
 
-    This is the one rule for cut-offs, everywhere: ``...`` is the flavor's own, None is no cut-off.
-
     Raises
     ------
     TypeError, ValueError
-        A cut-off is not an integer >= 1 or None, one is repeated, or the sequence is empty; or, under ``ideal="max"``,
-        it is beyond 10^8.
+        A cut-off is not an integer >= 1 or None, one is repeated, or the sequence is empty.
     """
-    ks, several = _as_cutoffs(k, flavor)
-    if flavor.ideal == "max" and max(entry or 0 for entry in ks) > _DEEPEST:
-        raise ValueError(
-            f"k must be at most {_DEEPEST} under ideal='max', which sums over all ranks up to k; got "
-            f"{max(filter(None, ks))}. Choose a smaller cut-off, or None for no cut-off."
-        )
-    return ks, several
-
-
-def _as_cutoffs(k: KSpec, flavor: Flavor) -> tuple[tuple[int | None, ...], bool]:
     if isinstance(k, EllipsisType):
         return (flavor.k,), False
-    if isinstance(k, str) or is_bytes(k) or not (isinstance(k, Sequence) or _is_vector(k)):
+    if not is_vector(k):
         return (_cutoff(k),), False
-    entries: Any = k
-    several = tuple(_cutoff(entry) for entry in entries)
+    several = tuple(_cutoff(entry) for entry in k)
     if not several:
         raise ValueError("k must hold at least one cut-off; got an empty sequence.")
     if len(set(several)) != len(several):
@@ -207,43 +174,34 @@ def _cutoff(k: object) -> int | None:
     return optional_whole_number(k, "k", "for no cut-off")
 
 
-def _is_vector(value: object) -> bool:
-    # NumPy arrays, pandas Index and the like; zero-dimensional ones are numbers.
-    return getattr(value, "ndim", 0) == 1 or isinstance(value, (set, frozenset, range))
-
-
-def is_ordered_vector(value: object) -> bool:
-    """Whether this is a one-dimensional array or range, whose entries have an order."""
-    return _is_vector(value) and not isinstance(value, (set, frozenset, memoryview))
-
-
-def is_bytes(value: object) -> bool:
-    """Whether this is a sequence of numbers, but not meant as one."""
-    return isinstance(value, (bytes, bytearray, memoryview))
+def is_vector(value: object) -> TypeGuard[Sequence[Any]]:
+    """Whether the value is a sequence or a one-dimensional array, but not a string or bytes."""
+    several = isinstance(value, Sequence) or getattr(value, "ndim", 0) == 1
+    return several and not isinstance(value, (str, bytes, bytearray, memoryview))
 
 
 # -- ties by document id --------------------------------------------------------------------------------------------
 
 
 TIES_BY_ID = ("docid", "docid_ascending")
-"""The tie rules that need document ids."""
+"""The tie-breaking rules that need document ids."""
 
 
-def refuse_docid(flavor: Flavor, who: str, because: str) -> None:
-    """Refuse a tie-breaking rule by document id if there are no ids; `because` says why."""
+def refuse_docid(flavor: Flavor, caller: str, because: str) -> None:
+    """Refuse a tie-breaking rule by document id for a caller without ids; `because` explains why it has none."""
     if flavor.ties in TIES_BY_ID:
         raise ValueError(
-            f"{who} does not support ties={flavor.ties!r} because {because}. Choose another rule: "
-            "flavor.replace(ties='average')."
+            f"{caller} does not support ties={flavor.ties!r} because {because}. "
+            f"Use flavor={flavor.replace(ties='average').short_text!r}."
         )
 
 
 def without_doc_ids(flavor: Flavor) -> str:
-    """The message where a tie rule by document id was asked for and no ids were passed."""
+    """Return the message for a tie-breaking rule by document id without ids."""
     order = "descending" if flavor.ties == "docid" else "ascending"
     return (
         f"doc_id must be given under ties={flavor.ties!r}, which orders tied documents by {order} id; got None. Pass "
-        "doc_id= (one id per document), or choose another rule, such as ties='average'."
+        f"doc_id= (one id per document), or use flavor={flavor.replace(ties='average').short_text!r}."
     )
 
 
@@ -251,11 +209,11 @@ def without_doc_ids(flavor: Flavor) -> str:
 
 
 def refuse_column(names: tuple[str, str], shape: Sequence[int], marked: bool, drop: str, ids: str, mask: str) -> None:
-    """Refuse labels and scores whose last axis has length 1 and may be one too many.
+    """Raise if the last axis of labels and scores has length 1 and may be superfluous.
 
-    A column, shape (n, 1), reads as n lists of one document, each of which scores 1 (or is empty) whatever the model
-    does; it nearly always is n rows from which a ``squeeze(-1)`` is missing. Two dimensions *with a mask* say that
-    these are lists. More dimensions, (B, n, 1), are refused with a mask too, because that may have the axis as well.
+    A column, shape (n, 1), would be n lists of one document, each of which scores 1 (or is empty) for any model. It is
+    nearly always n rows that lack a ``squeeze(-1)``. With a mask, two dimensions are accepted as lists. Three
+    dimensions, (B, n, 1), are refused even with a mask, which may have the same superfluous axis.
 
     Parameters
     ----------
@@ -265,8 +223,7 @@ def refuse_column(names: tuple[str, str], shape: Sequence[int], marked: bool, dr
     marked : bool
         Whether a mask was given.
     drop, ids, mask : str
-        The caller's words for dropping the axis (``{}`` is a name), for one query id per row, and for a mask in which
-        every slot counts.
+        Code for the message: dropping the axis (``{}`` is a name), one query id per row, and a mask that is all True.
 
     Raises
     ------
@@ -303,14 +260,14 @@ def warn_of_lists_of_one(n_queries: int) -> None:
     Warns
     -----
     UserWarning
-        In the name of the first caller outside this package.
+        Attributed to the first caller outside this package.
     """
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "ndcg_ml":
         level, frame = level + 1, frame.f_back
     warnings.warn(
-        f"each of the {n_queries} queries has one document, so that no ranking can change the value. If that is not "
-        "so, the ids may number rows instead of queries, or an axis of length 1 may be one too many.",
+        f"each of the {n_queries} queries has one document, so that no ranking can change the value. If this is wrong, "
+        "the ids may number rows instead of queries, or an axis of length 1 may be one too many.",
         UserWarning,
         stacklevel=level,
     )

@@ -339,7 +339,7 @@ class _Data(NamedTuple):
 
     @classmethod
     def describe(cls, queries: Queries) -> _Data:
-        labels = queries.groups.listed(queries.labels.reshape(-1).astype(np.float64))
+        labels = queries.groups.arrange(queries.labels.reshape(-1).astype(np.float64))
         judged = labels[~np.isnan(labels)]
         ids, unjudged = queries.doc_id is not None, judged.size < labels.size
         return cls(

@@ -16,12 +16,11 @@ from ndcg_ml._boosting import (
     NamedMetric,
     Rule,
     check_expressible,
-    cut_at,
 )
 from ndcg_ml._checks import KSpec
 from ndcg_ml._data.arrays import IntArray
-from ndcg_ml._data.pandas_index import same_rows
-from ndcg_ml._data.queries import by_ids, mean_row_weight, real_array
+from ndcg_ml._data.pandas_index import match_index
+from ndcg_ml._data.queries import group_by_ids, mean_row_weight, real_array
 from ndcg_ml._kernel.cache import Cache
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.prepared import Prepared, prepare
@@ -173,27 +172,19 @@ class NDCGEval(NamedMetric):
                 return prepared.totals(np.asarray(approxes[0])).values(self.flavor)[0], 1.0
         if self._learn is not None and _reordered(self._learn, labels):
             return _UNKNOWN, 1.0
-        raise ValueError(self._not_bound(labels))
+        raise ValueError(
+            "NDCGEval needs every data set in advance, in its order; got "
+            f"{labels.size} rows whose labels are not those of a bound data set. Pass every eval_set in pools=, and "
+            "the learn set as learn=, which reports -1 if CatBoost has reordered the rows (with categorical features "
+            "or boosting_type='Ordered', unless has_time=True)."
+        )
 
     def _prepared(self, bound: _Bound, weight: NDArray[Any] | None) -> Prepared[Any]:
         def make() -> Prepared[Any]:
             mean = None if weight is None else mean_row_weight(weight, bound.sizes)
             return prepare(bound.labels, group=bound.sizes, flavor=self.flavor, query_weight=mean)
 
-        return self._cache.prepared((bound.labels, bound.sizes, weight), make)
-
-    def _not_bound(self, labels: NDArray[Any]) -> str:
-        sizes = ", ".join(str(bound.labels.size) for bound in self._sets)
-        if any(_reordered(bound, labels) for bound in self._sets):
-            return (
-                f"NDCGEval got one of the data sets of pools= ({labels.size} rows) in another order, so its queries "
-                "are unknown. CatBoost reorders the learn set if there are categorical features or "
-                "boosting_type='Ordered'. Pass it as learn=, which reports it as -1, or fit with has_time=True."
-            )
-        return (
-            f"NDCGEval got a data set of {labels.size} rows whose labels are not those of a bound data set (of {sizes} "
-            "rows). Pass every eval_set in pools=, and as learn= the learn set, which CatBoost evaluates too."
-        )
+        return self._cache.get_or_make((bound.labels, bound.sizes, weight), make)
 
 
 class _Bound(NamedTuple):
@@ -218,13 +209,13 @@ def _bound(entry: Any, what: str) -> _Bound:
             raise ValueError(f"{what} must have labels and queries. Pass label= and group_id= to catboost.Pool.")
     elif isinstance(entry, tuple | list) and len(entry) == 2:
         labels, qid = entry
-        same_rows({f"the labels of {what}": labels, f"the queries of {what}": qid})
+        match_index({f"the labels of {what}": labels, f"the queries of {what}": qid})
     else:
         raise TypeError(f"{what} must be a catboost.Pool or a pair (y, qid); got {type(entry).__name__}.")
     labels = real_array(labels, f"the labels of {what}")
     if labels.ndim != 1:
         raise ValueError(f"{what} must have one label per row; got labels of shape {labels.shape}.")
-    groups = by_ids(qid, labels.size)
+    groups = group_by_ids(qid, labels.size)
     if groups.order is not None:
         raise ValueError(f"{what} must have contiguous queries, as CatBoost requires. Sort the rows by query.")
     return _Bound(labels.astype(np.float32), groups.sizes, what)
@@ -250,7 +241,6 @@ def _reordered(bound: _Bound, labels: NDArray[Any]) -> bool:
 _LONGEST = 2**31 - 1
 _CATBOOST = Library(
     name="CatBoost",
-    module="catboost",
     training={
         "gain": Rule(("linear", "exponential"), "has the gains y and 2^y - 1"),
         "discount": Rule(("log2", "ln", "reciprocal"), "discounts by 1/log2(rank + 1) or by 1/rank"),
@@ -259,7 +249,7 @@ _CATBOOST = Library(
     },
     metric={
         **IDEAL,
-        "ties": Rule(("worst",), "puts tied rows lowest gain first"),
+        "ties": Rule(("worst",), "ranks tied rows by ascending gain"),
         "empty": EMPTY_IS_ONE,
         "score_dtype": FLOAT64,
     },
@@ -269,7 +259,7 @@ _CATBOOST = Library(
 def catboost_params(flavor: Flavor, evaluate: bool) -> dict[str, Any]:
     """See ``Flavor.catboost_params``."""
     check_expressible(flavor, _CATBOOST, evaluate)
-    top = "" if flavor.k is None else f"top={cut_at(flavor.k, _LONGEST)};"
+    top = "" if flavor.k is None else f"top={min(flavor.k, _LONGEST)};"
     kind = "Exp" if flavor.gain == "exponential" else "Base"
     denominator = "Position" if flavor.discount == "reciprocal" else "LogPosition"
     # The loss and the metric name them differently, and the loss silently ignores the metric's names.

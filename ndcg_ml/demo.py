@@ -1,6 +1,6 @@
-"""The demo: one flavor chooses three models in three frameworks, on data that needs no download.
+"""The command ``ndcg-ml demo``: select three models of three frameworks by one flavor, on data that scikit-learn has.
 
-``ndcg-ml demo`` runs it. The frameworks are imported when it trains.
+The frameworks are imported when the command trains.
 """
 
 from __future__ import annotations
@@ -32,15 +32,13 @@ __all__ = ["Problem", "TrainTest", "digits_problem"]
 
 # -- the data ---------------------------------------------------------------------------------------------------------
 
-_MOST_QUERIES = 300  # training queries that leave enough images to retrieve
+_MOST_QUERIES = 300  # more training queries would leave too few images to retrieve
 
-# The images are in the order in which they were collected, writer by writer. So consecutive stretches (except for the
-# writers at the two borders) test on handwriting that was not trained on. With each stretch, its number of queries for
-# each training query.
-_STRETCHES = ((slice(0, 900), 1.0), (slice(900, 1250), 0.25), (slice(1250, None), 0.5))
+# Consecutive images are mostly by one writer, so models are tested on the handwriting of other writers (except those at
+# the two borders). Each part has its images and its number of queries, relative to that of the training part.
+_PARTS = ((slice(0, 900), 1.0), (slice(900, 1250), 0.25), (slice(1250, None), 0.5))
 
-# The family of each digit by how it is written: 0 and 6 as one round stroke, 1, 4 and 7 as straight strokes, 3, 5, 8
-# and 9 with bows to the right; 2 is alone.
+# The family of each digit, by its strokes: round (0, 6), straight (1, 4, 7), curved to the right (3, 5, 8, 9), and 2.
 _FAMILY = np.array([0, 1, 2, 3, 1, 3, 0, 1, 3, 3])
 
 _RADIUS = 0.03
@@ -71,17 +69,17 @@ class TrainTest:
 
     @cached_property
     def doc_id(self) -> NDArray[np.str_]:
-        """The number of each row, zero-padded so that ids sort like rows."""
+        """The number of each row, zero-padded so that the order of ids is that of the rows."""
         digits = len(str(self.labels.size))
         return np.array([f"{row:0{digits}d}" for row in range(self.labels.size)])
 
     @cached_property
     def mask(self) -> NDArray[np.bool_]:
-        """Shape (n_queries, longest): True where a query has a document."""
+        """Shape (n_queries, longest): True for documents, False for padding."""
         return np.arange(int(self.sizes.max())) < self.sizes[:, None]
 
     def padded(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Per-row values as one row per query, with 0 after a query's last document."""
+        """Return values of rows as one row per query, padded with 0."""
         out = np.zeros((*self.mask.shape, *values.shape[1:]), dtype=values.dtype)
         out[self.mask] = values
         return out
@@ -96,30 +94,33 @@ class Problem(NamedTuple):
 
 
 def digits_problem(seed: int = 0, queries: int = _MOST_QUERIES) -> Problem:
-    """A graded retrieval problem made from real images: show me images like this one.
+    """Return a graded retrieval problem: find images of digits that are similar to a given image.
 
-    The images are the 1,797 digits of ``sklearn.datasets.load_digits``, 8 by 8 pixels, nothing downloaded. They are
-    cut into three stretches (900, 350, 547 images; different writers), so that no image is in two parts, and in each
-    stretch some images are queries and the others are there to be found.
+    The images are the 1,797 digits of ``sklearn.datasets.load_digits``, 8 by 8 pixels. They are divided into three
+    parts (900, 350 and 547 images, by different writers). In each part some images are queries, and the others are
+    documents.
 
-    A first stage retrieves the candidates of a query, as in a real system: the images that have nearly as much ink in
-    the left and in the right half as the query, nearest first, at most 40. So lists are ragged; a few queries have a
-    single candidate; a few have no relevant candidate at all, and ``Flavor.empty`` decides how those count; and the
-    order of the rows means something, so that ``ties="first"`` and ``ties="average"`` differ on a model that ties
-    documents. Queries for which the first stage finds nothing are left out.
+    A first stage retrieves the candidates of a query: at most 40 images whose left and right halves are nearly as dark
+    as those of the query, the most similar first. So queries differ in length; some have one candidate, and some have
+    no relevant one, which ``Flavor.empty`` scores. Because similar images come first, ``ties="first"`` and
+    ``ties="average"`` differ for a model that ties documents. Queries without candidates are excluded.
 
-    The grade is 2 for the same digit, 1 for another digit of its family by shape (0 and 6 round; 1, 4, 7 straight
-    strokes; 3, 5, 8, 9 bows to the right; 2 alone), otherwise 0. The 70 features compare the two images: the absolute
-    difference of each pixel, the Manhattan and Euclidean distance, the correlation, the Euclidean distance of row sums
-    and of column sums, and the smallest Euclidean distance over shifts by one pixel. Which digit an image shows is in
-    no feature.
+    The relevance label is 2 for the same digit, 1 for another digit of its family by shape (0 and 6 round; 1, 4 and 7
+    straight; 3, 5, 8 and 9 curved to the right; 2 alone), and 0 otherwise. The 70 features compare the two images: the
+    absolute difference of each pixel, the Manhattan and Euclidean distance, the correlation, the Euclidean distance of
+    row sums and of column sums, and the smallest Euclidean distance over shifts by one pixel.
 
     Parameters
     ----------
     seed : int, default 0
-        Draws which images are queries.
+        Random seed for drawing the queries.
     queries : int, default 300
-        Training queries, from 8 to 300; validation gets a quarter and test half as many.
+        Number of training queries, from 8 to 300. There are a quarter as many for validation, and half as many for the
+        test.
+
+    Returns
+    -------
+    Problem
 
     Examples
     --------
@@ -134,9 +135,7 @@ def digits_problem(seed: int = 0, queries: int = _MOST_QUERIES) -> Problem:
     digits = load_digits()
     images, shown = digits.images / 16.0, digits.target
     rng = np.random.default_rng(seed)
-    return Problem(
-        *(_split(images[stretch], shown[stretch], round(queries * share), rng) for stretch, share in _STRETCHES)
-    )
+    return Problem(*(_split(images[rows], shown[rows], round(queries * share), rng) for rows, share in _PARTS))
 
 
 def _split(images: NDArray[Any], shown: NDArray[Any], n_queries: int, rng: np.random.Generator) -> TrainTest:
@@ -158,7 +157,7 @@ def _split(images: NDArray[Any], shown: NDArray[Any], n_queries: int, rng: np.ra
 
 
 def _compare(query: NDArray[Any], found: NDArray[Any]) -> NDArray[np.float64]:
-    """Features of each found image against the query's image."""
+    """Return the features of each retrieved image, compared with the query."""
     difference = np.abs(found - query).reshape(len(found), -1)
     profiles = [np.linalg.norm(found.sum(axis=axis + 1) - query.sum(axis=axis), axis=1) for axis in (0, 1)]
     flat, centred = found.reshape(len(found), -1), query.ravel() - query.mean()
@@ -183,23 +182,20 @@ _ROUNDS, _BOOSTING_PATIENCE = 300, 25
 
 @dataclass(frozen=True, eq=False)
 class _Trained:
-    """A chosen model's predictions for the test part, and how it was chosen.
+    """A selected model's scores of the test documents, and how it was selected.
 
     Attributes
     ----------
     framework : str
     scores : ndarray
-        Scores of the test documents.
     history : sequence of float
         Validation NDCG of each candidate, epoch or round, in order.
     best : int
-        Position in `history` of what was kept.
+        Position of the selected one in `history`.
     chosen : str
-        Description of the chosen model.
-    stopped : bool
-        Whether training stopped early.
+        Description of the selected model.
     spread, labels : sequence
-        Of a grid search: each candidate's standard deviation over the folds, and its name.
+        For a grid search: the standard deviation over folds and the name of each candidate.
     """
 
     framework: str
@@ -207,13 +203,12 @@ class _Trained:
     history: Sequence[float]
     best: int
     chosen: str
-    stopped: bool = False
     spread: Sequence[float] = ()
     labels: Sequence[str] = ()
 
 
 def _search_grid(problem: Problem, flavor: Flavor) -> _Trained:
-    """Choose a scikit-learn pipeline by ``GridSearchCV``, cross-validated by query."""
+    """Select a scikit-learn pipeline by ``GridSearchCV``, cross-validated by query."""
     import sklearn
     from sklearn.ensemble import HistGradientBoostingRegressor
     from sklearn.linear_model import Ridge
@@ -259,12 +254,11 @@ def _train_network(problem: Problem, flavor: Flavor) -> _Trained:
 
     from ndcg_ml.torch import NDCG, ApproxNDCGLoss
 
-    # The loss sees the whole list: with a cut-off, documents far below it would have no gradient. It is a mean over
-    # the lists of a batch, whatever the flavor's own mean. And it has no rule for negative labels, which the data do
-    # not have.
+    # The loss has no cut-off, because documents far below it would have no gradient. It averages the queries of a batch
+    # and supports no negative labels, which these data do not have.
     criterion = ApproxNDCGLoss(flavor.replace(k=None, aggregate="macro", negative="raise"), temperature=0.5)
     metric, history = NDCG(flavor), []
-    # Only the training part may set the scale: the others stand for data that are not known yet.
+    # Features are scaled by their statistics in the training part only.
     scale = StandardScaler().fit(problem.train.features)
 
     def tensors(split: TrainTest) -> tuple[torch.Tensor, ...]:
@@ -292,7 +286,7 @@ def _train_network(problem: Problem, flavor: Flavor) -> _Trained:
             loss = criterion(network(features[batch]).squeeze(-1), labels[batch], mask=mask[batch])
             loss.backward()
             optimizer.step()
-        # Dropout is off for the metric, which sees the validation part as one set of queries.
+        # The metric is computed without dropout, over all validation queries.
         network.eval()
         with torch.no_grad():
             metric.reset()
@@ -303,13 +297,12 @@ def _train_network(problem: Problem, flavor: Flavor) -> _Trained:
             best, best_weights = epoch, copy.deepcopy(network.state_dict())
         elif epoch - best >= _NETWORK_PATIENCE:
             break
-    # The network has stayed in its evaluation mode since the last epoch.
     network.load_state_dict(best_weights)
     with torch.no_grad():
         test = torch.from_numpy(scale.transform(problem.test.features).astype(np.float32))
         scores = network(test).squeeze(-1).double().numpy()
     chosen = f"MLP, epoch {best + 1} of {len(history)}"
-    return _Trained("PyTorch", scores, history, best, chosen, stopped=len(history) < _EPOCHS)
+    return _Trained("PyTorch", scores, history, best, chosen)
 
 
 def _boost_trees(problem: Problem, flavor: Flavor) -> _Trained:
@@ -318,8 +311,8 @@ def _boost_trees(problem: Problem, flavor: Flavor) -> _Trained:
 
     from ndcg_ml.lightgbm import NDCGEval
 
-    # One thread and one histogram order: the same trees in every run. LightGBM's own metrics are off, so that
-    # only the flavor can stop the training.
+    # One thread and a fixed order of histograms give the same trees in every run. Without LightGBM's own metrics, only
+    # the flavor stops the training.
     parameters = {
         "objective": "lambdarank",
         "metric": "None",
@@ -347,12 +340,12 @@ def _boost_trees(problem: Problem, flavor: Flavor) -> _Trained:
             lightgbm.early_stopping(_BOOSTING_PATIENCE, first_metric_only=True, verbose=False),
         ],
     )
-    # LightGBM counts rounds from 1, a history from 0.
+    # LightGBM counts rounds from 1.
     history = recorded["valid_0"][feval.names[0]]
     best = booster.best_iteration
     scores = booster.predict(problem.test.features, num_iteration=best)
     chosen = f"lambdarank, round {best} of {len(history)}"
-    return _Trained("LightGBM", scores, history, best - 1, chosen, stopped=len(history) < _ROUNDS)
+    return _Trained("LightGBM", scores, history, best - 1, chosen)
 
 
 # -- the picture and the table ----------------------------------------------------------------------------------------
@@ -361,7 +354,7 @@ _CURVE, _BEST = "#2b6ca3", "#c8452d"
 
 
 def _picture(trained: Sequence[_Trained], flavor: Flavor) -> bytes:
-    """One figure as PNG, with one panel per model."""
+    """Return a figure with one panel per model, as PNG."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -369,10 +362,8 @@ def _picture(trained: Sequence[_Trained], flavor: Flavor) -> bytes:
     panels = figure.subplots(1, len(trained), gridspec_kw={"width_ratios": [1.15 if m.labels else 1 for m in trained]})
     for panel, model in zip(panels, trained, strict=True):
         (_candidates if model.labels else _curve)(panel, model, f"NDCG{at_cutoff(flavor.k)}")
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.grid(alpha=0.25, linewidth=0.6)
-        panel.set_axisbelow(True)
-    figure.suptitle(f"handwritten digits, query by example, guided by {flavor}", fontsize=11)
+        panel.grid(alpha=0.25)
+    figure.suptitle(f"handwritten digits, query by example, selected by {flavor}", fontsize=11)
     file = BytesIO()
     figure.savefig(file, dpi=120, format="png")
     return file.getvalue()
@@ -384,7 +375,6 @@ def _candidates(panel: Axes, model: _Trained, metric: str) -> None:
         panel.errorbar(value, place, xerr=spread, fmt="o", color=colour, ecolor=colour, capsize=3)
     words = [label.replace(", ", "\n", 1) for label in model.labels]
     panel.set_yticks(range(len(words)), words, fontsize=8)
-    panel.get_yticklabels()[model.best].set_color(_BEST)
     panel.invert_yaxis()
     panel.set_xlabel(f"{metric}, mean and standard deviation of the folds", fontsize=9)
     panel.set_title(f"{model.framework}: grid search by query, best {model.history[model.best]:.4f}", fontsize=10)
@@ -396,8 +386,7 @@ def _curve(panel: Axes, model: _Trained, metric: str) -> None:
     panel.plot(range(1, last + 1), model.history, color=_CURVE, linewidth=1.6)
     panel.axvline(best, color=_BEST, linewidth=1, linestyle="--")
     panel.plot(best, value, "o", color=_BEST, label=f"kept: {unit} {best}, {value:.4f}", zorder=3)
-    ending = "stopped early" if model.stopped else "ended"
-    panel.plot(last, model.history[-1], "s", color="0.35", label=f"{ending}: {unit} {last}", zorder=3)
+    panel.plot(last, model.history[-1], "s", color="0.35", label=f"last: {unit} {last}", zorder=3)
     panel.set_xlabel(unit, fontsize=9)
     panel.set_ylabel(f"validation {metric}", fontsize=9)
     panel.legend(loc="best", fontsize=8, framealpha=0.9)
@@ -408,7 +397,7 @@ _PRESETS = ("sklearn", "lightgbm", "xgboost", "catboost", "torchmetrics", "trec_
 
 
 def _table(flavor: Flavor, test: TrainTest, scores: dict[str, NDArray[np.float64]]) -> Record:
-    """NDCG of each model under the flavor that chose it and under well-known presets, all at one cut-off."""
+    """Return the NDCG of each model under the flavor that selected it and under well-known presets, at one cut-off."""
     definitions = {"this flavor": flavor} | {name: PRESETS[name].replace(k=flavor.k) for name in _PRESETS}
     data: dict[str, Any] = {"y_true": test.labels, "group": test.sizes, "doc_id": test.doc_id}
     rows = [
@@ -424,8 +413,8 @@ def _table(flavor: Flavor, test: TrainTest, scores: dict[str, NDArray[np.float64
     columns = [Column(name, f"{{{name}}}", "l") for name in ("definition", "gain", "ties", "empty")]
     columns += [Column(model, f"{{{model}:.4f}}") for model in scores]
     caption = (
-        f"NDCG{at_cutoff(flavor.k)} of {test.sizes.size} test queries. Nothing was trained again: only the definition "
-        'changes. "No model" gives every document the same score, so the tie rule decides.'
+        f"NDCG{at_cutoff(flavor.k)} of {test.sizes.size} test queries under several definitions. The models are the "
+        'same in every row. "no model" scores all documents equally, so its NDCG depends on the tie-breaking rule.'
     )
     return Record(columns, rows, caption=caption)
 
@@ -440,10 +429,10 @@ def _table(flavor: Flavor, test: TrainTest, scores: dict[str, NDArray[np.float64
 )
 @click.option("--scores", type=OUTPUT, help="CSV file for the models' scores of the test documents.")
 def demo(flavor: Flavor | None, picture: str, scores: str | None) -> None:
-    """Choose three models by one NDCG flavor, then score them by everyone's.
+    """Select three models by one NDCG flavor, then score them under others.
 
-    A scikit-learn grid search, a PyTorch network that stops early and LightGBM that stops early are all guided by
-    --flavor. The output: a picture of the training curves, and a table of the models' NDCG on the test queries under
+    The flavor selects a candidate of a scikit-learn grid search, and stops the training of a PyTorch network and of
+    LightGBM. The output is a picture of the training curves, and a table of the models' NDCG on the test queries under
     --flavor and under well-known presets.
     """
     refuse_overwriting()
@@ -452,7 +441,7 @@ def demo(flavor: Flavor | None, picture: str, scores: str | None) -> None:
         import torch
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-        # On problems of this size threads cost more than they save, and sums are equal on any number of cores.
+        # With one thread, such a small problem is faster, and the sums do not depend on the number of cores.
         torch.set_num_threads(1)
         problem = digits_problem()
         with threadpool_limits(limits=1):
@@ -470,7 +459,6 @@ def demo(flavor: Flavor | None, picture: str, scores: str | None) -> None:
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         _atomic.write(scores, "".join(f"{','.join(map(str, row))}\n" for row in [columns, *rows]))
     _atomic.write(picture, curves)
-    # A model that knows nothing shows what each tie rule makes of equal scores.
     predictions["no model"] = np.zeros(problem.test.labels.size)
     click.echo(_table(chosen, problem.test, predictions).text())
     click.echo(f"Training curves: {visible(picture)}")

@@ -13,11 +13,10 @@ from ndcg_ml._checks import (
     as_float,
     did_you_mean,
     finite_number,
-    is_bytes,
-    is_ordered_vector,
-    listed,
+    is_vector,
     one_of,
     optional_whole_number,
+    quote,
     unknown_preset,
 )
 from ndcg_ml._flavor import text as flavor_text
@@ -38,7 +37,7 @@ Ideal: TypeAlias = Literal["global", "recall", "local", "max", "given"]
 Ties: TypeAlias = Literal["average", "first", "last", "best", "worst", "docid", "docid_ascending"]
 Empty: TypeAlias = float | Literal["skip", "raise"]
 
-# The words that each switch accepts.
+# The strings that each switch accepts.
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "gain": get_args(NamedGain),
     "off_table": ("raise", "zero"),
@@ -54,7 +53,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "score_dtype": ("float64", "float32"),
     "duplicates": ("raise", "first", "count"),
 }
-# The switches that accept nothing else.
+# The switches that accept only these strings.
 _WORDED = tuple(name for name in _CHOICES if name not in ("gain", "discount", "empty"))
 
 
@@ -64,8 +63,8 @@ class Flavor:
 
         NDCG@k = DCG@k / IDCG@k,  DCG@k = sum over documents d of gain(y_d) w_d
 
-    where w_d is the expected discount of document *d*: D(rank) if its score is unique, and otherwise the value that the
-    tie-breaking rule gives; D(r) = 0 for r > k.
+    where w_d is the expected discount of document *d*: D(rank) if its score is unique, otherwise what the tie-breaking
+    rule gives; D(r) = 0 for r > k.
 
     A flavor is immutable, hashable, picklable and compared by value. ``str(flavor)`` is one line without
     spaces, which ``Flavor.parse`` reads.
@@ -176,7 +175,8 @@ class Flavor:
         """Refuse a preset's name and unknown switches, which a dataclass refuses without advice."""
         if args:
             raise TypeError(
-                f"Flavor takes switches by keyword; got {shown(args[0])}. Use Flavor.preset({shown(args[0])})."
+                f"Flavor takes switches by keyword, such as gain='exponential'; got {shown(args[0])}. "
+                "Use Flavor.preset(name) for a preset, or Flavor.parse(text)."
             )
         _check_names(switches)
         return object.__new__(cls)
@@ -341,7 +341,6 @@ class Flavor:
         >>> Flavor.preset("sklearn").replace(empty="skip").empty
         'skip'
         """
-        _check_names(changes)
         return Flavor(**{**self._fields(), **changes})
 
     @property
@@ -421,7 +420,7 @@ class Flavor:
             also += [("verified", mirror.verified), *(("differs", str(entry)) for entry in declared(mirror.name))]
             mine = self.replace(k=None)
             same = [name for name, preset in PRESETS.items() if preset.replace(k=None) == mine]
-            also += [("also", _other(MIRRORS[name])) for name in same if name != mirror.name]
+            also += [("also", _describe_other(MIRRORS[name])) for name in same if name != mirror.name]
         return flavor_text.describe(self, also)
 
     def _repr_html_(self) -> str:
@@ -571,7 +570,7 @@ class Flavor:
         return catboost_params(self, evaluate)
 
 
-# -- the fields that are more than a word or a number ---------------------------------------------------------------
+# -- checks of gain and empty ----------------------------------------------------------------------------------------
 
 
 def _check_gain(value: object) -> Gain:
@@ -581,29 +580,23 @@ def _check_gain(value: object) -> Gain:
         names = _CHOICES["gain"]
         one_of(value, "Flavor.gain", names, "a table (gains indexed by integer grade) or a callable of one grade")
         return cast(NamedGain, value)
-    if (isinstance(value, Sequence) and not is_bytes(value)) or is_ordered_vector(value):
-        entries: Any = value
-        table = tuple(finite_number(entry, "Flavor.gain") for entry in entries)
+    if is_vector(value):
+        table = tuple(finite_number(entry, "Flavor.gain") for entry in value)
         if not table:
             raise ValueError("Flavor.gain as a table must hold a gain for grade 0 at least; got an empty table.")
         return table
     raise TypeError(
-        f"Flavor.gain must be one of {listed(_CHOICES['gain'])}, a table (a tuple of gains indexed by integer grade) "
+        f"Flavor.gain must be one of {quote(_CHOICES['gain'])}, a table (a tuple of gains indexed by integer grade) "
         f"or a callable of one grade; got {shown(value)} of type {type(value).__name__}."
     )
 
 
 def _check_empty(value: object) -> Empty:
-    if isinstance(value, str):
-        if value in _CHOICES["empty"]:
-            return cast(Literal["skip", "raise"], value)
-        if value == "nan":
-            return math.nan
-    elif (number := as_float(value)) is not None:
-        if math.isnan(number):
-            return math.nan
-        if number in (0.0, 1.0):
-            return number + 0.0
+    if isinstance(value, str) and value in _CHOICES["empty"]:
+        return cast(Literal["skip", "raise"], value)
+    number = math.nan if isinstance(value, str) and value == "nan" else as_float(value)
+    if number is not None and (math.isnan(number) or number in (0.0, 1.0)):
+        return number + 0.0  # -0.0 becomes 0.0
     kind = ValueError if isinstance(value, (str, int, float)) and not isinstance(value, bool) else TypeError
     raise kind(
         f"Flavor.empty must be 0, 1, nan, 'skip' or 'raise'; got {shown(value)}."
@@ -621,11 +614,11 @@ def _check_names(switches: Iterable[str]) -> None:
     for name in switches:
         if name not in names:
             raise TypeError(
-                f"{shown(name)} is not a field of Flavor; the fields are {listed(names)}.{did_you_mean(name, names)}"
+                f"{shown(name)} is not a field of Flavor; the fields are {quote(names)}.{did_you_mean(name, names)}"
             )
 
 
-# Largest number of switches that may differ from a preset in a name made from it.
+# Short names state at most this many differences from a preset.
 _FEW_CHANGES = 2
 _DEFAULT = Flavor()
 
@@ -633,7 +626,7 @@ PRESETS: Mapping[str, Flavor] = MappingProxyType({name: Flavor(**mirror.switches
 """Every preset by name. ``ndcg_ml.presets.MIRRORS`` has the library of each and how the preset was verified."""
 
 
-def _other(mirror: Mirror) -> str:
+def _describe_other(mirror: Mirror) -> str:
     alias = "" if mirror.alias_of is None else f" (an alias of {mirror.alias_of})"
     return f"{mirror.name}: {mirror.library}{alias}"
 
@@ -648,7 +641,7 @@ def as_arguments(flavor: Flavor, ks: tuple[int | None, ...], several: bool = Fal
 
 
 @lru_cache(maxsize=256)
-def _parsed(text: str) -> Flavor:
+def _parse(text: str) -> Flavor:
     return Flavor.parse(text)
 
 
@@ -657,7 +650,7 @@ def as_flavor(flavor: object) -> Flavor:
     if isinstance(flavor, Flavor):
         return flavor
     if isinstance(flavor, str):
-        return _parsed(flavor)
+        return _parse(flavor)
     raise TypeError(
         f"flavor must be a Flavor, the name of a preset or a flavor's text (a str); "
         f"got {shown(flavor)} of type {type(flavor).__name__}."

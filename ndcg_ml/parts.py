@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, warn_of_lists_of_one
 from ndcg_ml._data.lazy_frames import refuse_lazy
-from ndcg_ml._data.queries import Queries, Weights, by_ids, ids_as_array, real_array
+from ndcg_ml._data.queries import Queries, Weights, group_by_ids, ids_as_array, real_array
 from ndcg_ml._kernel.totals import Sums
 from ndcg_ml._one_line import shown, shown_text
 from ndcg_ml._parts.exact import ExactSums, exact_sum, nearest
@@ -359,7 +359,7 @@ def _ids_of(query_id: ArrayLike, n_queries: int) -> NDArray[Any]:
     ids = ids_as_array(query_id, "query_id", "query")
     if ids.shape != (n_queries,):
         raise ValueError(f"query_id must have one id per query, shape ({n_queries},); got {ids.shape}.")
-    named = by_ids(ids, n_queries)  # refuses what is missing
+    named = group_by_ids(ids, n_queries)  # refuses what is missing
     if named.n_queries != n_queries:
         assert named.ids is not None
         raise ValueError(

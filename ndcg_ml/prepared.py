@@ -1,4 +1,4 @@
-"""Queries under one flavor, ready for scores: what every evaluation of new scores shares."""
+"""Queries prepared under one flavor, to evaluate many sets of scores."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ndcg_ml._checks import ByK, KSpec, OneK, cutoffs, optional_whole_number
 from ndcg_ml._data.queries import Queries, Weights
 from ndcg_ml._data.scored_documents import Scored
 from ndcg_ml._kernel import numpy_kernel
-from ndcg_ml._kernel.choice import chosen_kernel, compiled_rank
+from ndcg_ml._kernel.choice import choose_kernel, compiled_rank
 from ndcg_ml._kernel.compiled_call import CompiledQueries
 from ndcg_ml._kernel.gains import discounts, grade
 from ndcg_ml._kernel.grade_codes import Coded
-from ndcg_ml._kernel.repeats import CreditedOnce, credited, refuse_repeats
+from ndcg_ml._kernel.repeats import CreditedOnce, credit_repeats, refuse_repeats
 from ndcg_ml._kernel.threads import thread_count
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml.flavor import Flavor, as_flavor
@@ -55,9 +55,9 @@ def prepare(
     threads: int | None = None,
     kernel: str = "auto",
 ) -> Prepared[Any]:
-    """Work out everything that depends on the labels alone, to score many predictions of the same documents.
+    """Prepare labels, to evaluate many sets of scores of the same documents.
 
-    The layout of the queries, the gains and (unless it depends on the ranking) the ideal DCG are computed here, once.
+    The layout of the queries, the gains and the ideal DCG (unless it depends on the ranking) are computed once.
 
     Parameters
     ----------
@@ -65,13 +65,13 @@ def prepare(
         As for ``ndcg_score``.
     threads : int, optional
         Threads that the compiled kernel may use in a call; the NumPy kernel uses one. Default: the environment
-        variable NDCG_ML_THREADS, if it is not empty; otherwise OMP_NUM_THREADS or the available processors, and one in
-        a call from a thread that is not the main one. Small inputs use one.
+        variable NDCG_ML_THREADS, if it is not empty; otherwise OMP_NUM_THREADS or the number of available processors,
+        but one thread in a call from another thread than the main one. Small inputs use one.
     kernel : {"auto", "numpy", "compiled"}, default "auto"
-        The implementation: NumPy, or machine code that Numba compiles (``pip install ndcg_ml[fast]``), which takes a
-        second or more once in a process. The values are bitwise identical. "auto" is the value of the environment
-        variable NDCG_ML_KERNEL; otherwise the compiled kernel, if Numba is installed and this process has ranked enough
-        rows to be worth it. ``show_versions()`` says which is in use.
+        The implementation: NumPy, or machine code compiled by Numba (``pip install ndcg_ml[fast]``). Compiling takes a
+        second or more, once per process. The values are bitwise identical. "auto" is the value of the environment
+        variable NDCG_ML_KERNEL; otherwise the compiled kernel if Numba is installed and this process has ranked enough
+        rows for compiling to pay. ``show_versions()`` prints which is in use.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def prepare(
     Raises
     ------
     TypeError, ValueError
-        As for ``ndcg_score``, except for what concerns the scores.
+        As for ``ndcg_score``, apart from errors of the scores.
     ImportError
         Under ``kernel="compiled"``, Numba is missing, too old or broken.
 
@@ -123,25 +123,25 @@ class Prepared(Generic[V]):
         self.ks: tuple[int | None, ...] = ks
         self.queries = queries
         self._threads = optional_whole_number(threads, "threads", "for the default")
-        self._kernel = chosen_kernel(kernel)
+        self._kernel = choose_kernel(kernel)
         refuse_repeats(flavor, queries)
         graded = grade(flavor, queries.labels, queries.groups, queries.retrieved)
         if queries.given_order is not None:
-            graded = replace(graded, judged=graded.judged.arranged(queries.given_order))
+            graded = replace(graded, judged=graded.judged.sort_rows(queries.given_order))
         self.n_docs: int = int(graded.ranked.sizes.sum())
         longest = int(graded.documents.sizes.max())
         if flavor.ideal == "max":
             longest = max(longest, *(cut or 0 for cut in self.ks))
         cuts = [*self.ks, *numpy_kernel.ideal_cutoffs(flavor, self.ks)]
-        if None not in cuts:  # no rank beyond these is ever looked at, and a catalogue has a hundred thousand
+        if None not in cuts:  # further ranks are not used, and a catalogue has a hundred thousand
             longest = min(longest, max(cut for cut in (*cuts, flavor.recall_depth or 1) if cut is not None))
         self._discounts = discounts(flavor, longest)
-        self._layout = numpy_kernel.in_tie_order(graded.ranked, flavor, graded.row_gains, queries.doc_id)
+        self._layout = numpy_kernel.order_ties(graded.ranked, flavor, graded.row_gains, queries.doc_id)
         self._once: CreditedOnce | None = None
         if queries.repeats is not None:
-            graded, self._once = credited(flavor, graded, self._layout, queries.repeats)
+            graded, self._once = credit_repeats(flavor, graded, self._layout, queries.repeats)
         self._graded = graded
-        self._ideal = self._best()
+        self._ideal = self._fixed_ideal()
 
     def __repr__(self) -> str:
         k = f", k={self.ks}" if self._several else ""
@@ -149,7 +149,7 @@ class Prepared(Generic[V]):
         return f"<Prepared: {definition}{k}, {self.queries.n_queries} queries, {self.n_docs} documents>"
 
     def __call__(self, y_score: ArrayLike) -> V:
-        """The value for these scores.
+        """Return the value for these scores.
 
         Parameters
         ----------
@@ -165,18 +165,18 @@ class Prepared(Generic[V]):
         TypeError, ValueError
             The scores have another shape than the labels or another pandas index, are not real numbers, or hold NaN.
         """
-        return self._shaped(self.totals(y_score).values(self.flavor))
+        return self._shape_values(self.totals(y_score).values(self.flavor))
 
     def dcg(self, y_score: ArrayLike) -> V:
-        """The (weighted) mean over queries of DCG for these scores; see ``__call__``."""
-        return self._shaped(self.totals(y_score).mean_dcg())
+        """Return the (weighted) mean over queries of DCG for these scores; see ``__call__``."""
+        return self._shape_values(self.totals(y_score).mean_dcg())
 
     def totals(self, y_score: ArrayLike) -> Totals:
-        """DCG and ideal DCG of every query for these scores, to be averaged under any rule; see ``__call__``."""
+        """Return DCG and ideal DCG of every query for these scores; see ``__call__``."""
         return self._rank(self._scores(y_score))
 
     def evaluate(self, y_score: ArrayLike) -> Evaluation[V]:
-        """The value for these scores with the table of queries behind it; see ``__call__``."""
+        """Return the value for these scores with the table of queries; see ``__call__``."""
         scores = self._scores(y_score)
         totals = self._rank(scores)
         # The totals are kept, so they must not change with the caller's arrays.
@@ -185,7 +185,7 @@ class Prepared(Generic[V]):
         return replace(evaluation, _scored=Scored(self.queries, scores))
 
     def counts(self, scores: NDArray[Any]) -> dict[str, NDArray[np.int64]]:
-        """The columns of the table of queries that count documents."""
+        """Return the columns of the table of queries that count documents."""
         graded = self._graded
         return {
             "n_docs": graded.ranked.sizes.copy(),
@@ -194,14 +194,14 @@ class Prepared(Generic[V]):
             "tied": numpy_kernel.tied_documents(self._blocks, scores, self.queries.n_queries),
         }
 
-    def _best(self) -> NDArray[np.float64] | None:
-        """The ideal DCG, if it does not depend on the ranking."""
+    def _fixed_ideal(self) -> NDArray[np.float64] | None:
+        """Return the ideal DCG, or None if it depends on the ranking."""
         flavor, graded = self.flavor, self._graded
         n_slots = graded.ranked.n_rows
         threads = thread_count(self._threads, n_slots)
         rank = compiled_rank(self._kernel, n_slots)
         sorts = flavor.ideal in ("global", "recall") and flavor.recall_depth is None
-        counts = isinstance(graded.row_gains, Coded)  # how often each grade is there, which takes no ranking
+        counts = isinstance(graded.row_gains, Coded)  # the ideal is made from the count of each grade
         if rank is None or not sorts or counts or flavor.ideal_depth == "retrieved":
             return numpy_kernel.ideal(flavor, self.ks, graded, self._discounts, lambda: self._blocks)
         source = graded.ranked if flavor.ideal == "recall" else graded.judged
@@ -212,7 +212,7 @@ class Prepared(Generic[V]):
 
     @cached_property
     def _blocks(self) -> list[numpy_kernel.Filled]:
-        return numpy_kernel.fill(self._layout, self._graded.row_gains)
+        return numpy_kernel.fill_blocks(self._layout, self._graded.row_gains)
 
     @cached_property
     def _ranking(self) -> CompiledQueries:
@@ -243,15 +243,15 @@ class Prepared(Generic[V]):
             bad = np.flatnonzero(np.isnan(ranked))
             at = int(bad[0] if order is None else order[bad].min())
             raise ValueError(
-                f"y_score must not hold NaN, which has no place in a ranking; got {bad.size} of {ranked.size}, "
-                f"the first at row {at}. Find out why the model produced them; -inf ranks last."
+                f"y_score must not hold NaN, which cannot be ranked; got {bad.size} of {ranked.size}, the first at row "
+                f"{at}. Find out why the model produced them; -inf ranks last."
             )
 
     def _rank(self, scores: NDArray[Any]) -> Totals:
         flavor, ks, lengths = self.flavor, self.ks, self._graded.ranked.sizes
         if self._once is not None:
             self._refuse_nan(scores)
-            scores = self._once.exchanged(scores)
+            scores = self._once.exchange_scores(scores)
         rank = compiled_rank(self._kernel, scores.size)
         sums = rank and self._ranking.totals(rank, scores, thread_count(self._threads, scores.size))
         if sums is None:
@@ -267,12 +267,12 @@ class Prepared(Generic[V]):
         return Totals(ks, self.queries.ids, dcg, ideal, self.queries.weight)
 
     def _rank_by_numpy(self, scores: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """DCG of every query, and the ideal that depends on the ranking."""
+        """Return DCG of every query, and the ideal if it depends on the ranking."""
         flavor, ks, lengths = self.flavor, self.ks, self._graded.ranked.sizes
         average = flavor.ties == "average"
         dcg = np.zeros((lengths.size, len(ks)))
         ideal = np.zeros_like(dcg) if self._ideal is None else None
-        for block, gains, ranked in numpy_kernel.gathered(self._blocks, scores):
+        for block, gains, ranked in numpy_kernel.add_scores(self._blocks, scores):
             depth = numpy_kernel.depth(ks, block.shape[1])
             at_rank = numpy_kernel.expected_gains(ranked, gains, depth, average)
             dcg[block.queries] = numpy_kernel.dcg(at_rank, self._discounts, ks)
@@ -282,6 +282,6 @@ class Prepared(Generic[V]):
                 )
         return dcg, ideal
 
-    def _shaped(self, values: Sequence[float]) -> V:
+    def _shape_values(self, values: Sequence[float]) -> V:
         shaped: Any = dict(zip(self.ks, values, strict=True)) if self._several else values[0]
         return cast("V", shaped)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.frames import made
+from ndcg_ml._data.frames import make_frame
 from ndcg_ml._flavor.text import at_cutoff, metric_key
 from ndcg_ml._one_line import shown
 from ndcg_ml._text.escaping import block, paragraph
@@ -415,7 +415,7 @@ class Evaluation(Generic[V]):
             else:
                 assert isinstance(self.k, tuple)
                 columns.update({f"{name}{at_cutoff(k)}": table[:, i] for i, k in enumerate(self.k)})
-        return made(self.frame_library, columns)
+        return make_frame(self.frame_library, columns)
 
     def to_html(
         self,

@@ -15,7 +15,7 @@ from ndcg_ml._checks import TIES_BY_ID, ByK, KSpec, OneK, cutoffs, one_of
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.frames import ColumnNames, column_names, is_frame, library_of
 from ndcg_ml._data.groups import ranges, starts_of
-from ndcg_ml._data.queries import DocumentNames, Queries, by_sizes, repeats_of
+from ndcg_ml._data.queries import DocumentNames, Queries, find_repeats, group_by_sizes
 from ndcg_ml._files.byte_ids import Names, earlier
 from ndcg_ml._files.byte_ids import digests as judgement_digests
 from ndcg_ml._files.run_rows import Ids, RunLike, RunRows, Topics, read_rows
@@ -469,8 +469,8 @@ class AlignedRun:
 
     def queries(self) -> Queries:
         """The same, without the scores, as ``Prepared`` takes it."""
-        groups = replace(by_sizes(self.group, self.y_true.size), ids=self.qid)
-        repeats = repeats_of(self.doc_id, groups, self.doc_id) if self.repeated else None
+        groups = replace(group_by_sizes(self.group, self.y_true.size), ids=self.qid)
+        repeats = find_repeats(self.doc_id, groups, self.doc_id) if self.repeated else None
         return Queries(
             self.y_true,
             groups,
@@ -713,7 +713,7 @@ class _RunNames:
     documents: Names
     row_of: NDArray[np.signedinteger[Any]]
 
-    def of(self, rows: IntArray) -> list[Any]:
+    def __call__(self, rows: IntArray) -> list[Any]:
         """Return the ids of these rows."""
         return [self.ids.kind.decoded(self.documents[row]) for row in self.row_of[rows].tolist()]
 

@@ -1,4 +1,4 @@
-"""The public functions: arrays in, NDCG out."""
+"""Public functions that compute NDCG and DCG from arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ndcg_ml._checks import ByK, KSpec, OneK
-from ndcg_ml._data.frames import ColumnNames, Frame, column_names, columns_of, is_frame, library_of
+from ndcg_ml._data.frames import ColumnNames, Frame, column_names, is_frame, library_of, select_columns
 from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import Weights, real_array
 from ndcg_ml._one_line import shown
@@ -55,8 +55,8 @@ def ndcg_score(
 
         NDCG@k = DCG@k / IDCG@k,  DCG@k = sum over documents d of gain(y_d) w_d
 
-    with w_d the expected discount of document *d* under the scores, and every part as the flavor says
-    (``flavor.describe()`` prints it).
+    where w_d is the expected discount of document *d* under the scores. The flavor defines every part, and
+    ``flavor.describe()`` prints the definition.
 
     Parameters
     ----------
@@ -77,26 +77,25 @@ def ndcg_score(
         Series is refused unless its index is 0, 1, ...: that of ``groupby(...).size()`` is in the order of the ids, and
         that of the rows may be another.
     mask : array of bool, shape of `y_true`, optional
-        With 2-D input: True where the slot holds a document; the others are padding and may hold anything.
+        With 2-D input: True if the slot holds a document. Other slots are padding and may hold anything.
     retrieved : array of bool, shape of `y_true`, optional
-        True where the document was ranked; the others only enter the ``global`` ideal. Default: all.
+        True if the document was ranked. Other documents only enter the ``global`` ideal. Default: all were ranked.
     doc_id : array-like of shape of `y_true`, optional
-        Document ids, needed by ``ties="docid"`` and ``"docid_ascending"``, which compare them as text, as trec_eval
-        does: of tied documents 10 and 9, 9 is the later one. Integers are compared as their decimal text on every route
-        (for an order of your own, number the documents from 10^9). An id that repeats within a query is an error
-        unless ``duplicates`` says otherwise; without ids repeats cannot be seen, and every row is a document.
+        Document ids, needed by ``ties="docid"`` and ``"docid_ascending"``. As in trec_eval, ids are compared as text,
+        integers too: "10" is before "9". (For an order of your own, number the documents from 10^9.) An id that
+        repeats within a query is an error unless the flavor's ``duplicates`` allows it. Without ids, every row is a
+        separate document.
     query_weight : array-like of float, shape (n_queries,), pandas.Series, or mapping, optional
-        Weight of each query. With `qid`, a Series is aligned by its index and a mapping by its keys, which must hold
-        the id of each query; so is a Series whose index is 0, 1, ..., which is refused where the ids are others. An
-        array (a polars Series too, which has no index) is in the order of first appearance in `qid`. Without `qid`: in
-        the order of `group` or of the rows; a Series whose index differs from 0, 1, ... (or that of `y_true`, where
-        each row is one query) and a mapping are refused, because there is nothing to align them with. In a
-        scikit-learn search: ``sample_weight``, see ``ndcg_ml.sklearn.ndcg_scorer``.
+        Weight of each query. With `qid`, a Series is aligned by its index (even if that is 0, 1, ...) and a mapping by
+        its keys; every query must have an entry. An array, or a polars Series, is in the order of first appearance in
+        `qid`. Without `qid`, weights are in the order of `group` or of the rows. A mapping, or a Series with another
+        index than 0, 1, ... (or than that of a 2-D `y_true`), is then refused, because it cannot be aligned. In a
+        scikit-learn search, pass ``sample_weight``; see ``ndcg_ml.sklearn.ndcg_scorer``.
 
     Returns
     -------
-    float, or dict of float by cut-off where `k` is a sequence
-        Between 0 and 1 for non-negative gains and an ideal that the ranking cannot beat.
+    float, or dict of float by cut-off if `k` is a sequence
+        Between 0 and 1 if gains are non-negative and no ranking can exceed the ideal.
 
     Raises
     ------
@@ -113,8 +112,8 @@ def ndcg_score(
 
     See Also
     --------
-    evaluate : the same with the table of queries.
-    prepare : many predictions of the same documents.
+    evaluate : NDCG with the table of queries.
+    prepare : evaluate many sets of scores of the same documents.
 
     Notes
     -----
@@ -186,11 +185,11 @@ def dcg_score(
     Parameters
     ----------
     y_true, y_score, flavor, k, qid, group, mask, retrieved, doc_id, query_weight
-        As for ``ndcg_score``. The ideal, ``empty`` and ``aggregate`` of the flavor play no part.
+        As for ``ndcg_score``. The ideal, ``empty`` and ``aggregate`` of the flavor have no effect.
 
     Returns
     -------
-    float, or dict of float by cut-off where `k` is a sequence
+    float, or dict of float by cut-off if `k` is a sequence
         In units of gain.
 
     Raises
@@ -253,7 +252,7 @@ def evaluate(
     cluster: ArrayLike | Mapping[Any, Any] | None = None,
     columns: ColumnNames | None = None,
 ) -> Evaluation[Any]:
-    """NDCG with the table of queries behind it.
+    """NDCG with a table of the queries.
 
     Parameters
     ----------
@@ -276,16 +275,16 @@ def evaluate(
     Returns
     -------
     Evaluation
-        ``.value`` is what ``ndcg_score`` returns; ``.per_query`` holds NDCG, DCG, IDCG, sizes, ties, ids as arrays;
-        ``.n_empty`` the number of queries without a relevant document; ``.interval()`` how far chance moves the value.
-        With `by`, ``.slices`` has each label's NDCG, count and interval, those first that differ most. ``.to_frame()``
-        makes a frame of the library that `y_true` is of; pandas, if it is of none.
+        ``.value`` is what ``ndcg_score`` returns; ``.per_query`` holds NDCG, DCG, IDCG, sizes, ties and ids as arrays;
+        ``.n_empty`` is the number of queries without a relevant document; ``.interval()`` is the confidence interval
+        of the value. With `by`, ``.slices`` has the NDCG, count and interval of each label, sorted by how much they
+        differ from the others. ``.to_frame()`` returns a frame of the library of `y_true`, by default pandas.
 
     Raises
     ------
     TypeError, ValueError
-        As for ``ndcg_score``; the frame lacks a column, or is a LazyFrame, which must be collected first; `by` fits
-        neither the rows nor the queries, lacks a label, or has two in one query; `cluster` likewise.
+        As for ``ndcg_score``; the frame lacks a column or is lazy; or `by` or `cluster` fits neither the rows nor the
+        queries, lacks a label, or has two labels in one query.
 
     Examples
     --------
@@ -307,13 +306,12 @@ def evaluate(
     if columns is not None:
         for name, given in (("y_score", y_score), ("qid", qid), ("group", group), ("mask", mask), ("doc_id", doc_id)):
             if given is not None:
-                raise ValueError(f"{name} must be left out with columns=, which says where it is in the frame.")
+                raise ValueError(f"{name} must be left out with columns=, which names its column in the frame.")
         labels, y_score, qid, doc_id = _columns(y_true, columns)
     elif y_score is None:
         raise TypeError("y_score must be given, one score for each label; or columns=, if y_true is a data frame.")
     else:
         labels = y_true
-    # One evaluation of all queries; slices and clusters are added to it, by modules that few calls need.
     prepared = prepare(
         labels,
         flavor=flavor,
@@ -325,22 +323,22 @@ def evaluate(
         doc_id=doc_id,
         query_weight=query_weight,
     )
+    result = replace(prepared.evaluate(y_score), frame_library=library)
     if by is None and cluster is None:
-        return replace(prepared.evaluate(y_score), frame_library=library)
-    from ndcg_ml._compare.slice_labels import query_clusters, query_labels
+        return result
+    from ndcg_ml._compare.slice_labels import query_clusters, query_labels  # few calls need these modules
     from ndcg_ml._compare.slices import sliced
 
-    whole = replace(prepared.evaluate(y_score), frame_library=library)
     if cluster is not None:
-        whole = replace(whole, cluster=query_clusters(cluster, prepared.queries))
-    return whole if by is None else replace(whole, slices=sliced(whole, query_labels(by, prepared.queries)))
+        result = replace(result, cluster=query_clusters(cluster, prepared.queries))
+    return result if by is None else replace(result, slices=sliced(result, query_labels(by, prepared.queries)))
 
 
 def _columns(frame: Any, names: ColumnNames) -> tuple[Any, Any, Any, Any]:
-    """Labels, scores, queries and documents (None, if there are none) of a frame."""
+    """Return labels, scores, query ids and document ids (None if there are none) of a frame."""
     if not is_frame(frame):
         raise TypeError(f"y_true must be a data frame with columns=; got {type(frame).__name__}.")
-    columns = columns_of("y_true", frame, ("qid", "label", "score"), column_names(names), ("docno",))
+    columns = select_columns("y_true", frame, ("qid", "label", "score"), column_names(names), ("docno",))
     return columns["label"], columns["score"], columns["qid"], columns.get("docno")
 
 
@@ -367,17 +365,17 @@ def evaluate_ranked(
     flavor: Flavor | str = "sklearn",
     k: KSpec = ...,
 ) -> Evaluation[Any]:
-    """NDCG of lists that are ranked already: the form of the textbooks.
+    """NDCG of ranked lists of grades, as in textbooks.
 
     Parameters
     ----------
     grades : iterable of iterables of float
         For each query, the grades of its retrieved documents in rank order; NaN is an unjudged document.
     judged : iterable of iterables of float, optional
-        For each query, the grades of all its judged documents, retrieved or not, in any order: what the ``global``
-        ideal is made of. Default: nothing was judged but what was retrieved.
+        For each query, the grades of all its judged documents, retrieved or not, in any order. The ``global`` ideal is
+        made of these. Default: only retrieved documents were judged.
     flavor : Flavor or str, default "sklearn"
-        As for ``ndcg_score``. The order is given, so no tie rule applies.
+        As for ``ndcg_score``. Its tie-breaking rule has no effect, because the order is given.
     k : int, None or sequence of them, optional
         As for ``ndcg_score``.
 
@@ -388,7 +386,7 @@ def evaluate_ranked(
     Raises
     ------
     TypeError
-        `grades` is one list of numbers rather than a list for each query.
+        `grades` is one list of numbers instead of a list for each query.
     ValueError
         `judged` and `grades` differ in their number of queries, or `judged` lacks a relevant grade that was retrieved;
         nothing to evaluate; or as for ``ndcg_score``.
@@ -434,7 +432,7 @@ def evaluate_ranked(
         retrieved=np.array(retrieved, dtype=bool),
     )
     assert result._scored is not None
-    # A row is a rank here: the same row of another evaluation may be another document.
+    # Rows are ranks, so the same row of another evaluation may be another document.
     return replace(result, _scored=replace(result._scored, rows_are_documents=False))
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ndcg_ml._checks import ByK, KSpec, OneK, cutoffs
 from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.groups import Groups, starts_of
-from ndcg_ml._data.queries import Queries, ids_as_array, plain_array, real_array, repeats_of
+from ndcg_ml._data.queries import Queries, find_repeats, ids_as_array, plain_array, real_array
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._one_line import shown
 from ndcg_ml.flavor import Flavor, as_flavor
@@ -401,7 +401,7 @@ def _queries(
             )
         names = np.empty(labels.size, dtype=np.int64)
         names[is_retrieved], names[~is_retrieved] = item, held.items[unretrieved]
-        repeats = repeats_of(names, groups, names)
+        repeats = find_repeats(names, groups, names)
     # The ideal "given" follows the order of the held-out entries; items that are not among them come last.
     if flavor.ideal == "given":
         order_of_entries = np.full(labels.size, held_keys.size)

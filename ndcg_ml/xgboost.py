@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 from dataclasses import replace
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,10 @@ from ndcg_ml._boosting import (
     NamedMetric,
     Rule,
     check_expressible,
-    cut_at,
-    one_score_per_row,
 )
 from ndcg_ml._checks import KSpec, optional_whole_number
 from ndcg_ml._data.lazy_frames import refuse_lazy
-from ndcg_ml._data.pandas_index import same_rows
+from ndcg_ml._data.pandas_index import match_index
 from ndcg_ml._data.queries import Weights
 from ndcg_ml._kernel.cache import Cache
 from ndcg_ml._kernel.totals import Sums
@@ -126,11 +124,11 @@ class NDCGEval(NamedMetric):
         if collective.is_distributed():
             values = self._over_workers(preds, dmatrix)
         else:
-            values = self._prepared(dmatrix).totals(_one_score(preds, "NDCGEval")).values(self.flavor)
+            values = self._prepared(dmatrix).totals(self.one_score_per_row(preds)).values(self.flavor)
         return list(zip(self.names, values, strict=True))[::-1]
 
     def _prepared(self, dmatrix: Any) -> Prepared[Any]:
-        return self._cache.prepared(_contents(dmatrix), lambda: self._prepare(*_contents(dmatrix)))
+        return self._cache.get_or_make(_contents(dmatrix), lambda: self._prepare(*_contents(dmatrix)))
 
     def _prepare(self, ends: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None) -> Prepared[Any]:
         group = np.diff(ends.astype(np.int64))
@@ -175,7 +173,7 @@ class NDCGEval(NamedMetric):
 
     def _share(self, preds: Any, dmatrix: Any) -> tuple[Sums, float]:
         """Return the sums over this worker's rows, and the weight of its queries."""
-        scores = _one_score(preds, "NDCGEval")
+        scores = self.one_score_per_row(preds)
         if dmatrix.num_row() == 0:
             return self._nothing(), 0.0
         ends, labels, weight = _contents(dmatrix)
@@ -282,18 +280,14 @@ class NDCGCallback(NamedMetric):
     ) -> None:
         self._register()
         super().__init__(flavor, k, "XGBoost", _WHY_NO_NAN)
-        if not isinstance(name, str):
-            raise TypeError(f"name must be a str, the name of the data set in the history; got {name!r}.")
         self.name = name
         self.rounds: int | None = optional_whole_number(rounds, "rounds", "for no early stopping")
         self.X = X
         refuse_lazy(y, "y")
-        same_rows({"X": X, "y": y, "qid": qid})
-        if np.ndim(y) != 1:
-            raise ValueError(f"y must have one label per row, shape (n_rows,); got shape {np.shape(y)}.")
+        match_index({"X": X, "y": y, "qid": qid})
         self._prepared = prepare(y, group=group, qid=qid, flavor=self.flavor, k=self.ks, query_weight=query_weight)
         self._n_rows = int(np.shape(y)[0])
-        self._run: _Run | None = None
+        self._run: Any = None  # the state of a training
 
     def __repr__(self) -> str:
         return f"NDCGCallback({self.definition()}, name={self.name!r}, rounds={self.rounds})"
@@ -327,8 +321,11 @@ class NDCGCallback(NamedMetric):
         data = self.X if isinstance(self.X, xgb.DMatrix) else self._as_in_training(_training_data())
         if data.num_row() != self._n_rows:
             raise ValueError(f"X must have one row per label, {self._n_rows}; got {data.num_row()}.")
-        self._run = _Run(data, self._stopping())
-        if self._run.stopping is not None:
+        self._run = SimpleNamespace(data=data, stopping=None, n_done=0)
+        if self.rounds is not None:
+            self._run.stopping = xgb.callback.EarlyStopping(
+                rounds=self.rounds, metric_name=self.names[0], data_name=self.name, maximize=True
+            )
             model = self._run.stopping.before_training(model)
         return model
 
@@ -349,21 +346,13 @@ class NDCGCallback(NamedMetric):
         # Without category columns enable_categorical has no effect.
         return xgb.DMatrix(self.X, missing=training.missing, enable_categorical=True)
 
-    def _stopping(self) -> Any:
-        if self.rounds is None:
-            return None
-        from xgboost.callback import EarlyStopping
-
-        return EarlyStopping(rounds=self.rounds, metric_name=self.names[0], data_name=self.name, maximize=True)
-
     def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         """Nothing to do, called by XGBoost."""
         return False
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         """Evaluate and record; True stops the training. Called by XGBoost."""
-        assert self._run is not None
-        scores = _one_score(model.predict(self._run.data), "NDCGCallback")
+        scores = self.one_score_per_row(model.predict(self._run.data))
         values = self._prepared.totals(scores).values(self.flavor)
         log = evals_log.setdefault(self.name, {})
         # In reverse order, as in NDCGEval, because other callbacks follow the last metric.
@@ -398,15 +387,6 @@ def _training_data() -> Any:
     return None
 
 
-class _Run:
-    """State of one training."""
-
-    def __init__(self, data: Any, stopping: Any) -> None:
-        self.data = data
-        self.stopping = stopping
-        self.n_done = 0
-
-
 def _contents(dmatrix: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
     """Return the ends of queries, the labels and the weights of a DMatrix."""
     ends = dmatrix.get_uint_info("group_ptr")
@@ -419,10 +399,6 @@ def _contents(dmatrix: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | 
     return ends, dmatrix.get_label(), weight if weight.size else None
 
 
-def _one_score(scores: Any, name: str) -> Any:
-    return one_score_per_row(scores, name, "Use an objective with a single output, such as rank:ndcg.")
-
-
 # -- XGBoost's own parameters ------------------------------------------------------------------------------------------
 
 # The largest number that XGBoost reads, and more rows than a query can have there (3.2).
@@ -431,7 +407,6 @@ _LONGEST = 2**31 - 1
 _LINEAR_SINCE = (3, 0, 3)
 _XGBOOST = Library(
     name="XGBoost",
-    module="xgboost",
     training={
         "gain": Rule(("exponential", "linear"), "has the gains 2^y - 1 and y"),
         "discount": LOGARITHM,
@@ -457,7 +432,7 @@ def xgboost_params(flavor: Flavor, evaluate: bool) -> dict[str, Any]:
             "XGBoost cannot express negative='allow' with gain='exponential': under that gain it refuses negative "
             "labels. Use flavor.replace(negative='raise'), or gain='linear'."
         )
-    at = cut_at(flavor.k, _LONGEST)
+    at = min(flavor.k or _LONGEST, _LONGEST)
     params: dict[str, Any] = {
         "objective": "rank:ndcg",
         "ndcg_exp_gain": flavor.gain == "exponential",

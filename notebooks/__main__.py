@@ -1,7 +1,7 @@
 """Run the notebooks and record their outputs: ``python -m notebooks``, or only some: ``python -m notebooks 02 04``.
 
-A recorded notebook carries a digest of its code, so that a test can tell without a run whether its outputs are of this
-code. ``python -m notebooks --check`` runs the notebooks and compares, and writes nothing.
+A recorded notebook has a digest of its code, so a test can check without a run that its outputs belong to this code.
+``python -m notebooks --check`` runs the notebooks and compares, and writes nothing.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 FOLDER = Path(__file__).parent
 DIGEST = "outputs_of_code"
 
-# Runs before the first cell. A picture gets the titles of its axes as the text for readers who do not see it, so that a
-# plot without a title is an error; and at most 256 colours, which makes it less than half as large.
+# Runs before the first cell. The titles of the axes become the alternative text of a picture, so a plot without a title
+# is an error. 256 colours make a picture less than half as large.
 _BEFORE = """
 %matplotlib inline
 def _picture(figure):
@@ -40,12 +40,12 @@ get_ipython().display_formatter.formatters["image/png"].for_type(matplotlib.pypl
 
 
 def paths() -> list[Path]:
-    """All notebooks, in their order."""
+    """List all notebooks, in order."""
     return sorted(FOLDER.glob("*.ipynb"))
 
 
 def digest(notebook: dict[str, Any]) -> str:
-    """A digest of the code cells alone: text may change without a run."""
+    """Compute a digest of the code cells only, so that text may change without a run."""
     code = [
         "".join(cell["source"])
         for cell in notebook["cells"]
@@ -55,7 +55,7 @@ def digest(notebook: dict[str, Any]) -> str:
 
 
 def executed(path: Path) -> dict[str, Any]:
-    """The notebook with the outputs of a run from the first cell to the last, in an empty folder.
+    """Run the notebook from the first cell to the last in an empty folder, and return it with its outputs.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def executed(path: Path) -> dict[str, Any]:
                 )
             if (
                 output.output_type == "error"
-            ):  # the words of a picture; a cell that raises has stopped the run
+            ):  # from drawing a picture; an error of the cell itself ends the run
                 raise RuntimeError(
                     f"{path.name}, cell {cell.id} shows no picture: {output.evalue}"
                 )
@@ -98,7 +98,7 @@ def executed(path: Path) -> dict[str, Any]:
                 output.execution_count = count
             if (
                 len(output.get("data", {})) > 1
-            ):  # beside a table or a picture, the repr of a large object
+            ):  # a table or a picture needs no repr
                 output.data.pop("text/plain", None)
     notebook.metadata = {
         "kernelspec": {
@@ -114,7 +114,7 @@ def executed(path: Path) -> dict[str, Any]:
 
 
 def shown(notebook: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Everything that the cells show, as (id of the cell, kind, text); of a picture the titles of its plots."""
+    """List all outputs as (id of the cell, kind, text). The text of a picture is its titles."""
     found = []
     for cell in notebook["cells"]:
         for output in cell.get("outputs", ()):
@@ -134,12 +134,12 @@ def shown(notebook: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
-# A model trained on another processor ends elsewhere in the third digit. What is exact, the notebooks assert.
+# A model trained on another processor differs in the third digit. The notebooks assert exact values.
 _CLOSE = 0.02
 
 
 def differences(recorded: dict[str, Any], run: dict[str, Any]) -> list[str]:
-    """Where two runs of a notebook show other things: other words, or numbers that are not close."""
+    """Describe outputs of two runs that differ in words, or in numbers that are not close."""
     one, two = shown(recorded), shown(run)
     if [each[:2] for each in one] != [each[:2] for each in two]:
         return [

@@ -1,1 +1,1 @@
-"""Long runs that try to break the library: what was tried is on docs/reliability.md."""
+"""Long runs that try to break the library; docs/reliability.md lists them."""

@@ -1,7 +1,7 @@
-"""The clients of docs/clients.md that no test runs: ``python -m reliability.clients [NAME ...]`` prints their rows.
+"""Run the clients of docs/clients.md that no test runs: ``python -m reliability.clients [NAME ...]`` prints their rows.
 
-Each function passes 37 queries to a tool and returns the tool's value, and those of ``ndcg_score`` on the scores. The
-count of lines is that of the function, blank lines apart.
+Each function passes 37 queries to a tool, and returns the tool's value and that of ``ndcg_score``. The number of lines
+is that of the function, without blank lines.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EXPECTED = ndcg_score(Y, SCORES, qid=QID, flavor=FLAVOR)
 
 
 def padded(rows: Any) -> torch.Tensor:
-    """Rows of queries as one row per query."""
+    """Return values of rows as one row per query."""
     return torch.nn.utils.rnn.pad_sequence(torch.as_tensor(rows).split(SIZES.tolist()), batch_first=True)
 
 
@@ -42,7 +42,7 @@ QUERIES = TensorDataset(padded(SCORES), padded(Y), torch.arange(37), padded(np.o
 
 
 def lightning(processes: int = 2) -> tuple[float, float]:
-    """Two processes, of 19 and 18 queries."""
+    """Validate in two processes, on 19 and 18 queries."""
     import lightning
 
     class Model(lightning.LightningModule):  # type: ignore[misc]
@@ -74,7 +74,7 @@ def _accelerated(path: str) -> None:
 
 
 def accelerate() -> tuple[float, float]:
-    """Two processes; the last batch is filled up with queries of the first."""
+    """Gather batches of two processes; accelerate fills up the last batch with queries of the first."""
     from accelerate import debug_launcher
 
     with tempfile.TemporaryDirectory() as folder:
@@ -85,7 +85,7 @@ def accelerate() -> tuple[float, float]:
 
 
 def ignite() -> tuple[float, float]:
-    """An evaluator, whose metrics other handlers read."""
+    """Evaluate with an engine, and add the value to its metrics."""
     from ignite.engine import Engine, Events
 
     metric = NDCG(FLAVOR)
@@ -98,7 +98,7 @@ def ignite() -> tuple[float, float]:
 
 
 def fastai() -> tuple[float, float]:
-    """A metric of a Learner."""
+    """Validate a Learner with a metric."""
     from fastai.data.core import DataLoaders
     from fastai.learner import Learner, Metric
 
@@ -122,7 +122,7 @@ def fastai() -> tuple[float, float]:
 
 
 def optuna() -> tuple[float, float]:
-    """LightGBMTuner, which minimises a metric that it does not know."""
+    """Tune with LightGBMTuner, which minimises custom metrics."""
     import lightgbm
     import optuna
     from optuna_integration.lightgbm import LightGBMTuner
@@ -141,7 +141,7 @@ def optuna() -> tuple[float, float]:
 
 
 def river() -> tuple[float, float]:
-    """Progressive validation: each query is scored, and then learnt from."""
+    """Validate progressively: score each query, then train on it."""
     from river.linear_model import LinearRegression
 
     model, scores, parts = LinearRegression(), [], []

@@ -1,8 +1,8 @@
-"""Long runs of parts and engines: ``python -m reliability.engines parquet`` and ``... engines``.
+"""Run parts and engines on much data: ``python -m reliability.engines parquet`` and ``... engines``.
 
-``parquet`` writes files of many rows to a temporary folder, one after the other, evaluates each in a process of its
-own, and compares with NDCG as computed here, in chunks, without the library and without the file. ``engines`` puts
-random data sets, cut at random rows, through every engine that is installed, and compares with ``ndcg_score``.
+``parquet`` evaluates large temporary files, each in a separate process, and compares with NDCG computed here by its
+definition. ``engines`` evaluates random data sets, in files that end at random rows, with every installed engine, and
+compares with ``ndcg_score``.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from ndcg_ml import PartialEvaluation, evaluate_batches, evaluate_part, ndcg_sco
 from reliability.records import save
 
 COLUMNS = ["grade", "score", "query"]
-CHUNK = 1_000_000  # about so many rows
+CHUNK = 1_000_000  # rows
 K = 10
-SLOW, SLOW_EVERY = ("pyspark", "ray"), 15  # these two take seconds per data set, so they get every fifteenth
+SLOW, SLOW_EVERY = ("pyspark", "ray"), 15  # engines that take seconds per data set evaluate every fifteenth
 
 
 # -- one large file ---------------------------------------------------------------------------------------------------
 
 
 def chunks(n_rows: int, docs: int) -> Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]:
-    """Grades, scores and ids of whole queries, of 1 to 2 `docs` - 1 rows each; the same ones in every call."""
+    """Yield labels, scores and ids of whole queries of 1 to 2 `docs` - 1 rows, the same in every call."""
     left, first = n_rows, 0
     for number in range(-(-n_rows // CHUNK)):
         rng = np.random.default_rng([number, docs])
@@ -57,12 +57,12 @@ def chunks(n_rows: int, docs: int) -> Iterator[tuple[NDArray[Any], NDArray[Any],
 
 
 def table(grade: NDArray[Any], score: NDArray[Any], qid: NDArray[Any]) -> pa.Table:
-    """The columns of the file."""
+    """Return the columns of the file."""
     return pa.table({"query": qid, "grade": grade, "score": score})
 
 
 def write(path: Path, n_rows: int, docs: int, groups: str) -> None:
-    """The file, in one row group (of 67 million rows at most: pyarrow writes no larger ones) or in one a chunk."""
+    """Write the file in one row group (pyarrow writes at most 67 million rows per group) or in one per chunk."""
     tables = (table(*chunk) for chunk in chunks(n_rows, docs))
     if groups == "one":
         pq.write_table(pa.concat_tables(tables), path, row_group_size=n_rows)
@@ -75,7 +75,7 @@ def write(path: Path, n_rows: int, docs: int, groups: str) -> None:
 
 
 def independent(n_rows: int, docs: int) -> tuple[float, int]:
-    """NDCG@10 with tied scores sharing their mean gain, from its definition, and the number of queries."""
+    """Return NDCG@10 with averaged ties, by its definition, and the number of queries."""
     total, n_queries = [], 0
     for grade, score, qid in chunks(n_rows, docs):
         query = qid - qid[0]
@@ -90,9 +90,9 @@ def independent(n_rows: int, docs: int) -> tuple[float, int]:
             order = np.lexsort((-key, query))
             key, gain = key[order], gain[order].astype(float)
             place = np.arange(key.size) - starts[query]
-            run = np.cumsum((np.diff(key, prepend=np.inf) != 0) | (place == 0)) - 1
-            mean = np.bincount(run, gain) / np.bincount(run)
-            discounted = np.where(place < K, mean[run] / np.log2(place + 2.0), 0.0)
+            tie = np.cumsum((np.diff(key, prepend=np.inf) != 0) | (place == 0)) - 1
+            mean = np.bincount(tie, gain) / np.bincount(tie)
+            discounted = np.where(place < K, mean[tie] / np.log2(place + 2.0), 0.0)
             return np.bincount(query, discounted)
 
         ideal = dcg(grade)
@@ -102,21 +102,21 @@ def independent(n_rows: int, docs: int) -> tuple[float, int]:
 
 
 def resident(field: str) -> int:
-    """VmRSS (now) or VmHWM (largest since the reset), in bytes."""
+    """Return VmRSS (memory now) or VmHWM (peak since the reset), in bytes."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field))
 
 
 def read_parquet(paths: Iterable[str | Path], rows: int = 1 << 18) -> Iterator[list[Any]]:
-    """Batches of Parquet files, as docs/engines.md reads them."""
+    """Yield batches of Parquet files, as docs/engines.md reads them."""
     for path in paths:
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
             yield from as_batches(file.iter_batches(rows, columns=COLUMNS))
 
 
 def evaluate_file(path: str, small: str) -> dict[str, Any]:
-    """Value, seconds and memory of one evaluation, in this process."""
-    evaluate_batches(read_parquet([small]), k=K)  # the first call loads the code
+    """Return the value, duration and memory of one evaluation, in this process."""
+    evaluate_batches(read_parquet([small]), k=K)  # the first call imports modules
     before = resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")
     began = time.perf_counter()
@@ -134,7 +134,7 @@ def evaluate_file(path: str, small: str) -> dict[str, Any]:
 
 
 def run_parquet(n_rows: int) -> None:
-    """All shapes of file, and the record."""
+    """Evaluate files of all shapes, and write the record."""
     figures, failed = [], 0
     for docs, groups in ((100, "many"), (100, "one"), (10, "many")):
         expected, n_queries = independent(n_rows, docs)
@@ -171,8 +171,8 @@ def run_parquet(n_rows: int) -> None:
         *("numpy", "pyarrow"),
         title="A Parquet file larger than memory",
         tried=f"evaluate_batches on {len(figures)} files of {n_rows:,} rows each, against NDCG computed from its "
-        "definition without the library and the file, to 1e-12. Peak memory is the high-water mark of the process, "
-        "growth what the evaluation added to it: a batch, and for each query the id by which a repetition is noticed.",
+        "definition without the library and the file, to 1e-12. Peak memory is that of the process. The evaluation "
+        "adds one batch and the id of each query.",
         command=f"python -m reliability.engines parquet --rows {n_rows}",
         count=n_rows * len(figures),
         unit="rows",
@@ -187,18 +187,18 @@ Engine = Callable[[Path, dict[str, Any], np.random.Generator], PartialEvaluation
 
 
 def as_batches(batches: Any) -> Iterator[list[Any]]:
-    """Arrow batches as evaluate_batches takes them."""
+    """Yield Arrow batches as evaluate_batches takes them."""
     for batch in batches:
         yield [batch[name].to_numpy(zero_copy_only=False) for name in COLUMNS]
 
 
 def on_parquet(folder: Path, ndcg: dict[str, Any], rng: np.random.Generator) -> PartialEvaluation:
-    """All files as one stream."""
+    """Evaluate all files as one stream."""
     return evaluate_batches(read_parquet(sorted(folder.iterdir()), int(rng.integers(1, 60))), **ndcg)
 
 
 def on_arrow(folder: Path, ndcg: dict[str, Any], rng: np.random.Generator) -> PartialEvaluation:
-    """A pyarrow dataset."""
+    """Evaluate a pyarrow dataset."""
     from pyarrow import dataset
 
     files = dataset.dataset([str(path) for path in sorted(folder.iterdir())])
@@ -206,7 +206,7 @@ def on_arrow(folder: Path, ndcg: dict[str, Any], rng: np.random.Generator) -> Pa
 
 
 def on_polars(folder: Path, ndcg: dict[str, Any], rng: np.random.Generator) -> PartialEvaluation:
-    """A lazy polars query."""
+    """Evaluate a lazy polars query."""
     import polars as pl
 
     rows = pl.scan_parquet(f"{folder}/*.parquet").select(COLUMNS)
@@ -215,7 +215,7 @@ def on_polars(folder: Path, ndcg: dict[str, Any], rng: np.random.Generator) -> P
 
 
 def on_duckdb(folder: Path, ndcg: dict[str, Any], rng: np.random.Generator) -> PartialEvaluation:
-    """A DuckDB query, sorted."""
+    """Evaluate a sorted DuckDB query."""
     import duckdb
 
     rows = duckdb.sql(f"select grade, score, query from '{folder}/*.parquet' order by query")
@@ -223,7 +223,7 @@ def on_duckdb(folder: Path, ndcg: dict[str, Any], rng: np.random.Generator) -> P
 
 
 def dask_engine(stack: ExitStack) -> Engine:
-    """Dask on two processes."""
+    """Start Dask with two processes."""
     import dask
     import dask.dataframe as dd
     from distributed import Client, LocalCluster
@@ -249,7 +249,7 @@ def dask_engine(stack: ExitStack) -> Engine:
 
 
 def spark_engine(stack: ExitStack) -> Engine:
-    """Spark on two threads."""
+    """Start Spark with two threads."""
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -275,7 +275,7 @@ def spark_engine(stack: ExitStack) -> Engine:
 
 
 def ray_engine(stack: ExitStack) -> Engine:
-    """Ray on two processes."""
+    """Start Ray with two processes."""
     import ray
 
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
@@ -300,7 +300,7 @@ def ray_engine(stack: ExitStack) -> Engine:
 
 
 def random_rows(rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Grades, scores and ids, with ties, empty queries, queries of one row, unjudged rows, and ids of several types."""
+    """Draw labels, scores and ids, with ties, empty queries, unjudged rows and ids of several types."""
     sizes = rng.integers(1, rng.choice([2, 5, 40]), rng.integers(1, 60))
     qid = np.repeat(rng.permutation(10 * sizes.size)[: sizes.size], sizes)
     grade = rng.integers(0, rng.choice([1, 2, 5]), qid.size).astype(float)
@@ -312,7 +312,7 @@ def random_rows(rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any], N
 
 
 def random_flavor(rng: np.random.Generator) -> dict[str, Any]:
-    """One that does not depend on the order of rows, which engines change."""
+    """Draw a flavor that does not depend on the order of rows, which engines change."""
     parts = {
         "gain": ("linear", "exponential"),
         "ties": ("average", "best", "worst"),
@@ -326,7 +326,7 @@ def random_flavor(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def outcome(function: Callable[[], Any]) -> Any:
-    """A value, or the text of an error."""
+    """Return a value, or the text of an error."""
     try:
         value = function()
     except Exception as error:  # each engine wraps the library's errors in its own
@@ -335,7 +335,7 @@ def outcome(function: Callable[[], Any]) -> Any:
 
 
 def same(got: Any, expected: Any) -> bool:
-    """Both one value to 1e-12, or both the error that these data and flavors have."""
+    """Whether both are one value to 1e-12, or both an error that these data and flavors can have."""
     if isinstance(got, str) or isinstance(expected, str):
         both = isinstance(got, str) and isinstance(expected, str)
         return both and any(reason in got and reason in expected for reason in ("must not hold NaN", "empty='skip'"))
@@ -345,7 +345,7 @@ def same(got: Any, expected: Any) -> bool:
 
 
 def write_cut(folder: Path, rows: tuple[NDArray[Any], ...], rng: np.random.Generator) -> int:
-    """The rows in files that end at any row; in how many places that cuts a query."""
+    """Write the rows into files that end at random rows; return the number of ends within a query."""
     grade, score, qid = rows
     whole = table(pa.array(grade, mask=np.isnan(grade)), score, qid)
     ends = np.unique(rng.integers(0, qid.size + 1, rng.integers(0, 5)))
@@ -356,7 +356,7 @@ def write_cut(folder: Path, rows: tuple[NDArray[Any], ...], rng: np.random.Gener
 
 
 def one_input(number: int, engines: dict[str, Engine], counts: dict[str, int]) -> list[str]:
-    """What is wrong about a data set: an engine's number, or a cut that was not refused."""
+    """Return what is wrong for a data set: values of engines, or split queries that were not refused."""
     rng = np.random.default_rng(number)
     rows, ndcg = random_rows(rng), random_flavor(rng)
     expected = outcome(lambda: ndcg_score(rows[0], rows[1], qid=rows[2], **ndcg))
@@ -383,7 +383,7 @@ def one_input(number: int, engines: dict[str, Engine], counts: dict[str, int]) -
 
 
 def run_engines(n_inputs: int, seed: int) -> None:
-    """All engines that are installed, and the record."""
+    """Run all installed engines, and write the record."""
     found: list[str] = []
     counts = {"evaluations": 0, "cut": 0, "whole": 0}
     with ExitStack() as stack:
@@ -407,11 +407,9 @@ def run_engines(n_inputs: int, seed: int) -> None:
         "engines",
         *("pyarrow", "polars", "duckdb", "dask", "pyspark", "ray", "numpy"),
         title="Engines",
-        tried=f"{n_inputs} random data sets in Parquet files cut at any row, each through every engine (Spark and "
-        f"Ray: every {SLOW_EVERY}th) by the recipes of docs/engines.md with random batches, partitions and flavors, "
-        "against ndcg_score to 1e-12; and the files as "
-        f"parts without any care, which must be refused where a query is cut ({counts['cut']} data sets) and only "
-        f"there ({counts['whole']}).",
+        tried=f"{n_inputs} random data sets in Parquet files cut at any row are evaluated by every engine (Spark and "
+        f"Ray: every {SLOW_EVERY}th) with random batches, partitions and flavors. The values must equal ndcg_score to "
+        "1e-12, and a split query must raise.",
         command=f"python -m reliability.engines engines --inputs {n_inputs}",
         count=counts["evaluations"],
         unit="evaluations",
@@ -421,14 +419,14 @@ def run_engines(n_inputs: int, seed: int) -> None:
 
 
 def main() -> None:
-    """Parse the command line and run."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m reliability.engines", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     parquet = commands.add_parser("parquet", help="evaluate large files")
     parquet.add_argument("--rows", type=int, default=100_000_000)
     engines = commands.add_parser("engines", help="random data through all engines")
     engines.add_argument("--inputs", type=int, default=100)
-    engines.add_argument("--seed", type=int, default=0, help="of the first input")
+    engines.add_argument("--seed", type=int, default=0, help="seed of the first input")
     one_write = commands.add_parser("write", help="write one file")
     for argument, kind in (("path", Path), ("rows", int), ("docs", int), ("groups", str)):
         one_write.add_argument(argument, type=kind)

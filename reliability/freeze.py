@@ -1,8 +1,8 @@
-"""Public numbers of drawn problems, before and after a change: equal to the bit, or intended.
+"""Compare public numbers on random problems before and after a change: bitwise identical, or intended.
 
-``python -m reliability.freeze record FILE`` draws 500 problems over all presets, shapes and routes and writes every
-number; ``python -m reliability.freeze compare BEFORE AFTER`` prints what differs and exits 1 unless each difference
-matches a line of ``INTENDED``. To record an older commit, run this file there: it calls public names alone.
+``python -m reliability.freeze record FILE`` draws 500 problems over all presets and writes the numbers of every way to
+compute NDCG. ``python -m reliability.freeze compare BEFORE AFTER`` prints the differences and exits 1 unless each
+matches a line of ``INTENDED``. To record an older commit, run this file there: it uses only public names.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ SWITCHES: dict[str, list[Any]] = {
     "score_dtype": ["float64", "float32"],
     "discount": ["log2", "jarvelin", "reciprocal", "ln"],
 }
-# Presets that came after the numbers were frozen: drawn problems must stay the same.
+# Presets that are newer than the first record are not drawn, so that the problems stay the same.
 _ADDED = {"ydf", "river"}
-# Differences between the recorded commits that are meant: a pattern of "route: before -> after", and why.
+# Intended differences between the recorded commits: a pattern of "route: before -> after", and the reason.
 INTENDED: list[tuple[str, str]] = [
     (
         r"^range: .* -> UnsearchedRangeError",
@@ -53,7 +53,7 @@ INTENDED: list[tuple[str, str]] = [
 
 @dataclass
 class Problem:
-    """Queries of one size or several, two systems, and a flavor near a preset."""
+    """Queries, the scores of two systems, and a flavor that differs from a preset in at most two switches."""
 
     flavor: Flavor
     labels: np.ndarray
@@ -266,7 +266,7 @@ def on_adapters(p: Problem) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def plain(value: Any) -> Any:
-    """The value with every number as the text of its bits."""
+    """Return the value with every number as a hexadecimal string."""
     if hasattr(value, "detach"):
         value = value.detach().cpu().numpy()
     if isinstance(value, dict):
@@ -305,7 +305,7 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> int:
         if old == new or (
             isinstance(old, str) and isinstance(new, str) and old.split(":")[0] == new.split(":")[0] != "absent"
         ):
-            continue  # the same bits, or refused by the same type in other words
+            continue  # bitwise identical, or errors of one type
         line = f"{name.split('/')[1]}: {str(old)[:120]} -> {str(new)[:120]}"
         reason = next((why for pattern, why in INTENDED if re.search(pattern, line)), None)
         if reason is None:

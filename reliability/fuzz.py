@@ -1,9 +1,9 @@
-"""Hostile inputs: ``python -m reliability.fuzz --inputs 20000 --seed 1``.
+"""Fuzz the package: ``python -m reliability.fuzz --inputs 20000 --seed 1``.
 
-Flavors and queries come from the tests (tests/support/strategies.py) and are then damaged: texts and files in
-some places, arguments by a container or a value that nobody expects. The contract: a result as documented, or a
-ValueError or TypeError, within five seconds; never another exception, a warning, a nan that the flavor does not ask
-for, or a text of a flavor that does not read back. Hypothesis shrinks the first input that breaks it, and prints it.
+Flavors and queries are drawn by tests/support/strategies.py and then corrupted: strings and files in a few places,
+arguments by an unusual container or value. Each input must give a documented result, or a ValueError or TypeError,
+within five seconds: no other exception, no warning, no nan unless the flavor defines it, and no string of a flavor that
+parses as another. Hypothesis shrinks and prints the first input that fails.
 """
 
 from __future__ import annotations
@@ -53,23 +53,23 @@ _DOCUMENTED = (
     "grades answer .* queries with an empty list",
     "each of the .* queries has one document",
 )
-SECONDS = 5.0  # an input that takes longer counts as hanging
-AT_ONCE = 5000  # inputs: hypothesis remembers them all
+SECONDS = 5.0  # time limit of an input
+AT_ONCE = 5000  # inputs per run of Hypothesis, which stores them all
 
 
 class BrokenContractError(AssertionError):
-    """A result that is not as documented, or none in time."""
+    """The result is not as documented, or took too long."""
 
 
 class Interrupt(BaseException):
-    """Not an Exception, so that nothing on the way takes it for an error of its own."""
+    """Raised after the time limit. It is not an Exception, so that the package does not catch it."""
 
 
 # -- running inputs -------------------------------------------------------------------------------------------------
 
 
 def run(target: str, inputs: int, seed: int, phases: tuple[Phase, ...] = (Phase.generate,)) -> Counter[str]:
-    """Try so many inputs, and count those that were answered and those that were refused."""
+    """Try inputs, and count the results and the errors."""
     cases, attempt = TARGETS[target]
     tally: Counter[str] = Counter()
     for start in range(0, inputs, AT_ONCE):
@@ -94,7 +94,7 @@ def run(target: str, inputs: int, seed: int, phases: tuple[Phase, ...] = (Phase.
 
 
 def judge(attempt: Callable[[Any], None], case: Any) -> str:
-    """Try one input; what breaks the contract is raised."""
+    """Try one input, and raise if the result is not as documented."""
     try:
         with guarded():
             attempt(case)
@@ -113,7 +113,7 @@ def judge(attempt: Callable[[Any], None], case: Any) -> str:
 
 @contextlib.contextmanager
 def guarded() -> Iterator[None]:
-    """Warnings are errors, and an input that hangs is interrupted."""
+    """Raise warnings as errors, and interrupt after the time limit."""
 
     def interrupt(*_: Any) -> None:
         raise Interrupt
@@ -123,7 +123,7 @@ def guarded() -> Iterator[None]:
     try:
         with warnings.catch_warnings(), np.errstate(all="warn", under="ignore"):
             warnings.simplefilter("error")
-            # The documentation announces these warnings about strange data.
+            # These warnings are documented.
             for words in _DOCUMENTED:
                 warnings.filterwarnings("ignore", words, UserWarning)
             yield
@@ -133,20 +133,20 @@ def guarded() -> Iterator[None]:
 
 
 def expect(condition: bool, what: str) -> None:
-    """Break the contract unless the condition holds."""
+    """Raise unless the condition holds."""
     if not condition:
         raise BrokenContractError(what)
 
 
 def installed(name: str) -> Any:
-    """The module, or None."""
+    """Return the module, or None."""
     try:
         return importlib.import_module(name)
     except ImportError:
         return None
 
 
-# -- what nobody expects ----------------------------------------------------------------------------------------------
+# -- unusual values ---------------------------------------------------------------------------------------------------
 
 pd, pl, pa = map(installed, ("pandas", "polars", "pyarrow"))
 tensors = installed("ndcg_ml.torch")
@@ -165,8 +165,8 @@ ODD: list[Any] = [
     *(array.array("d", [1.0, 2.0]), np.ma.masked_array([1, 2], [0, 1]), memoryview(b"\x01")),
     *([] if pd is None else [pd.NA, pd.NaT, pd.Series([1, 2]), pd.DataFrame({"a": [1]})]),
 ]  # fmt: skip
-odd = st.integers(0, len(ODD) - 1).map(lambda at: ODD[at])  # sampled_from asks for hashes, which some refuse
-rarely = st.integers(0, 9).map(lambda number: number == 7)  # not at an end: hypothesis likes those
+odd = st.integers(0, len(ODD) - 1).map(lambda at: ODD[at])  # sampled_from needs hashable values
+rarely = st.integers(0, 9).map(lambda number: number == 7)  # Hypothesis draws 0 and 9 more often
 
 PIECES = [
     *("", ",", "=", "@", "[", "]", "]]", "|", "||", "<f>", "-", "..", ".e5", "1e999", "-1e999", "0" * 50, "9" * 4400),
@@ -177,7 +177,7 @@ PIECES = [
 
 @st.composite
 def damaged(draw: st.DrawFn, texts: st.SearchStrategy[str]) -> str:
-    """The text, changed in up to three places."""
+    """Draw a text, and change up to three places."""
     text = draw(texts)
     for _ in range(draw(st.integers(0, 3))):
         at = draw(st.integers(0, len(text)))
@@ -191,7 +191,7 @@ def _integers(values: list[Any]) -> Any:
     return np.array(values).astype("i8")
 
 
-# Other containers, for a list of numbers or ids. Those that do not take the values are not tried.
+# Containers for a list of numbers or ids. If one cannot hold the values, the list is used.
 CONTAINERS: list[Callable[[list[Any]], Any]] = [
     tuple, set, iter, np.asmatrix, lambda v: dict(enumerate(v)), lambda v: [[each] for each in v], lambda v: [*v, 1],
     *(lambda v, t=t: np.array(v).astype(t) for t in ("?", "i1", "u8", "f2", ">f8", "c16", "S3", "U3", "m8[s]", "O")),
@@ -223,7 +223,7 @@ CONTAINERS: list[Callable[[list[Any]], Any]] = [
 
 @st.composite
 def dressed(draw: st.DrawFn, values: Any) -> Any:
-    """The values in another container, with one that is odd among them, or something else altogether."""
+    """Draw the values in another container, with an unusual value among them, or an unusual value instead."""
     kind = draw(st.integers(0, 5))
     flat = np.asarray(values).reshape(-1).tolist()
     if kind == 0:
@@ -245,7 +245,7 @@ SOME_K = st.sampled_from([[None, 2], 2**63, (), (3, 3), 0]) | odd
 
 @st.composite
 def texts_and_switches(draw: st.DrawFn) -> Any:
-    """The text of a flavor, or its switches with one that is odd."""
+    """Draw the string of a flavor, or its switches, one of them possibly unusual."""
     if draw(rarely):
         return draw(st.text() | odd)
     flavor = draw(flavors(callables=False))
@@ -260,7 +260,7 @@ def texts_and_switches(draw: st.DrawFn) -> Any:
 
 
 def attempt_parse(case: Any) -> None:
-    """A flavor that reads back from its own text, if it has no callables."""
+    """Check that a flavor without callables parses from its string."""
     flavor = Flavor(**case) if isinstance(case, dict) and "gain" in case else Flavor.parse(case)
     text = str(flavor)
     if callable(flavor.gain) or callable(flavor.discount):
@@ -283,21 +283,21 @@ IDS = ["1", "07", "7", "q1", "q-2", "Ünïcode", "d#1", "1_0", "a" * 200, "\udcf
 
 
 def as_letor(names: list[str], problem: Problem) -> dict[str, str]:
-    """Labels with ids, and scores."""
+    """Return LETOR lines and scores."""
     rows = list(zip(names, problem.documents, strict=True))
     labels = "".join(f"{row.grade:g} qid:{name} 1:0.5 # d\n" for name, row in rows)
     return {"labels": labels, "scores": "".join(f"{row.score!r}\n" for _, row in rows)}
 
 
 def as_trec(names: list[str], problem: Problem) -> dict[str, str]:
-    """Qrels and a run."""
+    """Return qrels and a run."""
     rows = list(zip(names, problem.documents, strict=True))
     qrels = "".join(f"{name} 0 {row.doc_id} {row.grade:g}\n" for name, row in rows)
     return {"qrels": qrels, "run": "".join(f"{name} Q0 {row.doc_id} 1 {row.score!r} tag\n" for name, row in rows)}
 
 
 def as_csv(names: list[str], problem: Problem) -> dict[str, str]:
-    """A table."""
+    """Return a CSV table."""
     rows = zip(names, problem.documents, strict=True)
     body = "".join(f'"{name}",{row.doc_id},{row.grade:g},{row.score!r}\n' for name, row in rows)
     return {"rows": f"qid,docno,label,score\n{body}"}
@@ -305,7 +305,7 @@ def as_csv(names: list[str], problem: Problem) -> dict[str, str]:
 
 @st.composite
 def files(draw: st.DrawFn, form: Callable[[list[str], Problem], dict[str, str]]) -> dict[str, bytes]:
-    """The files of some queries, one of them damaged: as text, and now and then as bytes."""
+    """Draw the files of queries, and corrupt one of them: its text, and sometimes its bytes."""
     problem = draw(problems(draw(flavors(callables=False)), finite=draw(st.integers(0, 9)) > 0))
     ids = draw(st.permutations(IDS))
     made = form([ids[at] for at, size in enumerate(problem.group) for _ in range(size)], problem)
@@ -323,7 +323,7 @@ def files(draw: st.DrawFn, form: Callable[[list[str], Problem], dict[str, str]])
 
 @contextlib.contextmanager
 def written(contents: dict[str, bytes]) -> Iterator[Path]:
-    """The folder with the files."""
+    """Write the files into a temporary folder."""
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
         for name, content in contents.items():
             (Path(folder) / name).write_bytes(content)
@@ -331,25 +331,25 @@ def written(contents: dict[str, bytes]) -> Iterator[Path]:
 
 
 def attempt_letor(case: Any) -> None:
-    """Rows that can be evaluated."""
+    """Check the rows that the reader returns."""
     with written(case) as folder:
         check_rows(read_letor(folder / "labels", folder / "scores"))
 
 
 def attempt_trec(case: Any) -> None:
-    """An evaluation of the run."""
+    """Check the evaluation of the run."""
     with written(case) as folder:
         check_evaluation(ndcg_ml.evaluate_run(folder / "qrels", folder / "run", k=(1, None)), "trec_eval")
 
 
 def attempt_columns(case: Any) -> None:
-    """Rows that can be evaluated."""
+    """Check the rows that the reader returns."""
     with written(case) as folder:
         check_rows(read_columns(folder / "rows"))
 
 
 def check_rows(rows: Any) -> None:
-    """Columns of one length, labels that are not infinite, scores that are not nan."""
+    """Check that columns have one length, labels are not infinite, and scores are not nan."""
     size = rows.y_true.size
     expect(rows.y_score.size == rows.qid.size == size > 0, "columns of one length")
     expect(rows.doc_id is None or rows.doc_id.size == size, "one id per row")
@@ -363,7 +363,7 @@ FUNCTIONS = ["ndcg_score", "ndcg_score", "dcg_score", "evaluate", "prepare", "ev
 
 @st.composite
 def calls(draw: st.DrawFn) -> dict[str, Any]:
-    """A function and its arguments, of which up to two are dressed."""
+    """Draw a function and its arguments, up to two of them unusual."""
     function = draw(st.sampled_from([*FUNCTIONS, *(["torch"] if tensors is not None else [])]))
     flavor: Any = draw(flavors())
     problem = draw(problems(flavor))
@@ -393,7 +393,7 @@ def calls(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def attempt_arrays(case: Any) -> None:
-    """A value in range, or a table of queries."""
+    """Check the value, or the table of queries."""
     arguments = dict(case)
     function, flavor = arguments.pop("function"), arguments["flavor"]
     if function == "torch":
@@ -413,7 +413,7 @@ def attempt_arrays(case: Any) -> None:
 
 
 def attempt_torch(arguments: dict[str, Any]) -> None:
-    """The same with tensors, where the arguments have a form that the function knows."""
+    """Check the value for tensors, for arguments that torch converts."""
     names = {"y_true": "labels", "y_score": "scores", "qid": "indexes", "group": "indexes"}
     arguments.pop("query_weight", None)
     kept = {}
@@ -431,13 +431,13 @@ def attempt_torch(arguments: dict[str, Any]) -> None:
 
 
 def bounded(flavor: Flavor) -> bool:
-    """Whether NDCG is between 0 and 1 by definition: no gain below 0, and an ideal that no ranking beats."""
+    """Whether NDCG is between 0 and 1 by definition: gains are not negative, and no ranking is above the ideal."""
     plain = isinstance(flavor.gain, str) and isinstance(flavor.discount, str) and flavor.negative != "allow"
     return plain and flavor.ideal != "given" and flavor.recall_depth is None
 
 
 def check_value(value: Any, flavor: Any, dcg: bool = False) -> None:
-    """A Python float, or a dict of them by cut-off, in range."""
+    """Check that the value is a float in range, or a dict of them by cut-off."""
     for each in value.values() if isinstance(value, dict) else [value]:
         expect(type(each) is float, f"a float, not {type(each).__name__}")
         if dcg:
@@ -448,7 +448,7 @@ def check_value(value: Any, flavor: Any, dcg: bool = False) -> None:
 
 
 def check_evaluation(result: Any, flavor: Any) -> None:
-    """A value, and a table of queries that has one row for each."""
+    """Check the value, and that the table has one row per query."""
     check_value(result.value, flavor)
     table = result.per_query
     expect(len(table) == result.n_queries == len(table.qid), "one row per query")
@@ -469,7 +469,7 @@ TOPICS = [("a", "b", "c", "d", "e"), (1, 2, 3, 4, 5), ("1", "01", "q\0", "\ud800
 
 @st.composite
 def runs_in_memory(draw: st.DrawFn) -> dict[str, Any]:
-    """Qrels and a run as dicts, lists or frames, with something odd among them."""
+    """Draw qrels and a run as dicts, lists or data frames, sometimes with unusual values."""
     problem = draw(problems(draw(flavors(gain="linear", ideal="global", ties="docid")), weighted=False))
     topics: list[Any] = list(draw(st.sampled_from(TOPICS)))
     if draw(rarely):
@@ -500,7 +500,7 @@ def runs_in_memory(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def attempt_runs(case: Any) -> None:
-    """An evaluation of the run."""
+    """Check the evaluation of the run."""
     result = ndcg_ml.evaluate_run(**case)
     check_evaluation(result, case["flavor"])
     for topics in (result.per_query.qid, result.qrels_only, result.run_only):
@@ -518,10 +518,10 @@ TARGETS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], None]]] = {
 
 
 def main() -> None:
-    """Fuzz, print what became of the inputs, and keep the record."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m reliability.fuzz", description=__doc__.splitlines()[0])
-    parser.add_argument("--target", choices=TARGETS, action="append", help="this one; all of them otherwise")
-    parser.add_argument("--inputs", type=int, default=2000, help="of each target")
+    parser.add_argument("--target", choices=TARGETS, action="append", help="run only this target")
+    parser.add_argument("--inputs", type=int, default=2000, help="inputs per target")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--record", action="store_true", help="write reliability/results/fuzz.json")
     args = parser.parse_args()
@@ -537,10 +537,8 @@ def main() -> None:
             "fuzz",
             *("numpy", "hypothesis", "pandas", "polars", "pyarrow", "torch"),
             title="Fuzzed inputs",
-            tried="Texts of flavors, data files, arrays and runs in memory, drawn by the strategies of the tests and "
-            "then damaged: each must give a result as documented or a ValueError or TypeError within five seconds, "
-            "without a warning, a nan that the flavor does not ask for, or a text of a flavor that does not read back. "
-            "An earlier fuzzer with draws of its own, in part with coverage as its guide, tried 2,330,000 more.",
+            tried="Texts of flavors, data files, arrays and runs in memory are generated and then corrupted. Each must "
+            "give a documented result, or a ValueError or TypeError within five seconds, without a warning.",
             command=f"python -m reliability.fuzz --inputs {args.inputs} --seed {args.seed} --record",
             count=sum(int(row["inputs"].replace(",", "")) for row in rows),
             unit="inputs",

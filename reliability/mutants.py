@@ -1,17 +1,16 @@
-"""A seeded sample of one-token mutants: ``python -m reliability.mutants --group statistics --count 40 --seed 1``.
+"""Test a random sample of one-token mutants: ``python -m reliability.mutants --group statistics --count 40 --seed 1``.
 
-Every place in a group's files that one of the kinds of change fits is a site. A sample of the sites is drawn, and each
-is changed in a copy of the project, where the tests of the changed file run until one fails. The libraries that tests
-need are imported once: each mutant runs in a forked child, which imports the package and the tests anew.
+Each mutant changes one token of a file in a copy of the project, where the tests of that file run until one fails. The
+libraries that tests need are imported once. Each mutant runs in a forked process, which imports the package and the
+tests.
 
-A mutant that no test notices is a survivor: a hole in the tests, or equivalent, if no input tells it from the original.
-``--again`` runs the survivors again, with the tests that were written for them; ``--record`` writes the record, from
-which docs/reliability.md is made.
+A mutant for which no test fails survives. Either tests are missing, or it is equivalent to the original. ``--again``
+runs the survivors again, after tests were added. ``--record`` writes the record, which docs/reliability.md shows.
 
-The tests of a file are those of the table TESTS. With ``--seen .coverage`` the tests that run the changed line come
-first, the cheapest ones before the others. That file is what
-``pytest --cov=ndcg_ml --cov-branch --cov-context=test --durations=0 > log.txt`` leaves (pip install pytest-cov), and
-``--durations log.txt`` says what is cheap.
+The table TESTS lists the tests of each file. With ``--seen .coverage``, the tests that run the changed line come first,
+the quickest before the others. Create that file with pytest-cov,
+``pytest --cov=ndcg_ml --cov-branch --cov-context=test --durations=0 > log.txt``, and pass the durations as
+``--durations log.txt``.
 """
 
 from __future__ import annotations
@@ -78,14 +77,14 @@ TESTS = {
     "ndcg_ml/torch/_state.py": "pytorch/test_torch_metric*",
     "ndcg_ml/torch/": "pytorch/test_torch_kernel pytorch/test_torch_*",
 }
-"""The tests that see a file, by its path or the beginning of its path: the first entry that fits counts."""
+"""The tests of a file, by the beginning of its path. The first entry that matches is used."""
 
 LIMIT = 900
-"""Processor seconds of one mutant: several times what the tests of any file take on the original."""
+"""Maximum processor seconds of one mutant, several times those of the tests of any file without a mutant."""
 QUICK_LIMIT = 60
-"""The same of tests that take five seconds."""
+"""Maximum processor seconds of the tests that run first."""
 WAIT = 3000
-"""Seconds of one mutant that waits for ever: many times as long, because a loaded machine makes all of them slow."""
+"""Maximum seconds of a mutant that does not end. It is long because other processes may slow down the tests."""
 PAST = "past the limit"
 
 _LOADED = (
@@ -123,7 +122,7 @@ _SWAPPED: dict[type[ast.AST], tuple[tuple[str, str], ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
-    """One change of one file."""
+    """A change of one token."""
 
     group: str
     file: str
@@ -137,7 +136,7 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """What it is looked up by: the file and the two forms of the line, which survive an edit elsewhere."""
+        """The file and the line before and after, which do not change if other lines are edited."""
         return f"{self.file}: {self.was} -> {self.now}"
 
 
@@ -145,7 +144,7 @@ class Mutant:
 
 
 def sites(group: str, path: Path) -> list[Mutant]:
-    """Every mutant of a file."""
+    """Return every mutant of a file."""
     source = path.read_text("utf-8")
     lines = source.encode().splitlines(keepends=True)
     begins = [0]
@@ -175,7 +174,7 @@ def sites(group: str, path: Path) -> list[Mutant]:
 
 
 def _changes(tree: ast.Module, source: bytes, begins: list[int]) -> Iterator[tuple[str, int, int, str]]:
-    """The kind of each change, where it begins and ends, and what stands there then."""
+    """Yield the kind, begin, end and new text of each change."""
 
     def span(node: Any) -> tuple[int, int]:
         return begins[node.lineno - 1] + node.col_offset, begins[node.end_lineno - 1] + node.end_col_offset
@@ -223,7 +222,7 @@ def _changes(tree: ast.Module, source: bytes, begins: list[int]) -> Iterator[tup
 
 
 def _code(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes that run and are no words: not annotations, pieces of text or what only type checkers see."""
+    """Yield the nodes that run, without annotations, f-strings and code for type checkers."""
     yield node
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list") or isinstance(node, ast.JoinedStr):
@@ -238,21 +237,20 @@ def _code(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def tests_of(file: str) -> list[str]:
-    """The files of tests that see this file of the package."""
+    """Return the test files for a file of the package."""
     for start, names in TESTS.items():
         if file.startswith(start):
             found = [
                 path.relative_to(ROOT).as_posix() for name in names.split() for path in ROOT.glob(f"tests/{name}.py")
             ]
             return list(dict.fromkeys(found))
-    raise ValueError(f"no tests are known of {file}.")
+    raise ValueError(f"TESTS must have an entry for every file; got none for {file}.")
 
 
 def known_tests(folder: Path) -> list[str]:
-    """Every test of the suite: pytest calls it an error to name one that is there no more.
+    """Return every test of the suite, because pytest fails on names of removed tests.
 
-    Not the doctests of the package, which pytest imports a second time, so that classes of tests beside them cannot be
-    pickled; and not the tests of pages, whose files are not in the copy. Both fail without a mutant.
+    Doctests and tests of pages are excluded, because they fail in the copy without a mutant.
     """
     in_child(folder, [], "--collect-only", "--no-header")
     lines = (folder / "out.txt").read_text("utf-8").splitlines()
@@ -260,9 +258,14 @@ def known_tests(folder: Path) -> list[str]:
 
 
 def in_child(folder: Path, tests: list[str], *options: str, limit: int = LIMIT) -> tuple[bool | None, list[str]]:
-    """Whether all tests pass in a forked child that imports the package of this folder; None past a limit.
+    """Run tests in a forked child that imports the package of this folder.
 
-    And the lines that name the tests that failed.
+    Returns
+    -------
+    passed : bool or None
+        None past a limit.
+    failures : list of str
+        The lines that name the failed tests.
     """
     out = folder / "out.txt"
     child = os.fork()
@@ -302,7 +305,7 @@ def in_child(folder: Path, tests: list[str], *options: str, limit: int = LIMIT) 
 
 
 def _used(child: int) -> float:
-    """Processor seconds that a child has taken, and none where the system does not say."""
+    """Return the processor seconds of a child, or 0 if the system does not report them."""
     try:
         fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -311,7 +314,7 @@ def _used(child: int) -> float:
 
 
 def copied(folder: Path) -> None:
-    """The files of the project that git knows of or would take, and links to the data beside them."""
+    """Copy the files of the project that git does not ignore."""
     names = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard", "ndcg_ml", "tests", "reliability", "docs", "pyproject.toml"],
         cwd=ROOT, capture_output=True, text=True, check=True,
@@ -323,7 +326,7 @@ def copied(folder: Path) -> None:
 
 
 def drawn_from(groups: list[str], count: int, seed: int) -> list[Mutant]:
-    """A sample of each group, one mutant of each in turn, so that a run that is stopped has tried them evenly."""
+    """Return a sample of each group, interleaved, so that an interrupted run has tried all groups equally."""
     samples = []
     for group in groups:
         every = every_of(group)
@@ -333,19 +336,19 @@ def drawn_from(groups: list[str], count: int, seed: int) -> list[Mutant]:
 
 
 def every_of(group: str) -> list[Mutant]:
-    """Every mutant of the files of a group."""
+    """Return every mutant of the files of a group."""
     return [mutant for pattern in GROUPS[group] for path in sorted(ROOT.glob(pattern)) for mutant in sites(group, path)]
 
 
 def run(mutants: list[Mutant], out: Path, lock: Path | None, seen: Path | None, log: Path | None) -> None:
-    """Try mutants in a copy of the project, and append what becomes of each."""
+    """Try mutants in a copy of the project, and append each result."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("NDCG_ML_DATA", str(ROOT.parent / "shared" / "data"))
     os.environ["COLUMNS"] = "300"
     for name in _LOADED:
         with suppress(ImportError):
             importlib.import_module(name)
-    # A failure need not be shrunk; the profiles of tests/conftest.py take over what they do not set themselves.
+    # Failures are not shrunk. The profiles of tests/conftest.py inherit this setting.
     settings.register_profile("unshrunk", phases=[Phase.explicit, Phase.generate])
     settings.load_profile("unshrunk")
     gc.freeze()
@@ -385,7 +388,7 @@ def run(mutants: list[Mutant], out: Path, lock: Path | None, seen: Path | None, 
 
 
 def _confirm(folder: Path, rows: list[dict[str, Any]]) -> None:
-    """Run the tests that killed on the original, where each must pass; only then does its failure mean anything."""
+    """Check that the tests that killed mutants pass without a mutant."""
     tests = {row["by"].split(" - ")[0].split("[")[0].split()[1] for row in rows if " tests/" in row["by"]}
     if tests:
         passed, words = in_child(folder, sorted(tests))
@@ -393,7 +396,7 @@ def _confirm(folder: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def read(out: Path) -> list[dict[str, Any]]:
-    """What became of each mutant: its last line counts, and ``at_first`` is the outcome of its first."""
+    """Return the last result of each mutant; ``at_first`` is its first result."""
     rows: dict[str, dict[str, Any]] = {}
     for line in out.read_text().splitlines() if out.exists() else []:
         row = json.loads(line)
@@ -403,13 +406,13 @@ def read(out: Path) -> list[dict[str, Any]]:
 
 
 def explained() -> list[dict[str, str]]:
-    """The survivors that the record calls equivalent, each with the reason, which somebody wrote there."""
+    """Return the survivors that the record lists as equivalent, with the reasons, which are written by hand."""
     path = RESULTS / "mutants.json"
     return json.loads(path.read_text()).get("figures", []) if path.exists() else []
 
 
 def record(rows: list[dict[str, Any]], note: str, command: str) -> None:
-    """Write what became of a sample; a survivor is equivalent if the record has a reason, and else a hole."""
+    """Write the record of a sample. A survivor is equivalent if the old record has a reason for it."""
     names = {row["name"] for row in rows}
     why = {one["equivalent"]: one["why"] for one in explained() if one["equivalent"] in names}
     score = {}
@@ -446,20 +449,20 @@ def record(rows: list[dict[str, Any]], note: str, command: str) -> None:
 
 
 def main() -> None:
-    """Draw, run and write the record."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--group", choices=GROUPS, action="append", help="default: all")
     parser.add_argument("--count", type=int, default=40, help="mutants per group")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
-        "--out", type=Path, required=True, help="JSON lines, one per mutant; those there are not run again"
+        "--out", type=Path, required=True, help="JSON lines, one per mutant; mutants in the file are not run again"
     )
-    parser.add_argument("--seen", type=Path, help="a coverage file that says which tests ran each line")
-    parser.add_argument("--durations", type=Path, help="the log of that run, with the seconds of its tests")
+    parser.add_argument("--seen", type=Path, help="a coverage file with the tests that ran each line")
+    parser.add_argument("--durations", type=Path, help="the log of that run, with the durations of its tests")
     parser.add_argument("--lock", type=Path, help="a file that is locked while tests run")
-    parser.add_argument("--again", action="store_true", help="run the survivors of --out again, and nothing else")
-    parser.add_argument("--record", action="store_true", help="write the record of --out, and run nothing")
-    parser.add_argument("--note", default="", help="what else the record says of how the sample came about")
+    parser.add_argument("--again", action="store_true", help="run only the survivors of --out again")
+    parser.add_argument("--record", action="store_true", help="write the record of --out without running mutants")
+    parser.add_argument("--note", default="", help="a note on the sample for the record")
     chosen = parser.parse_args()
     groups = chosen.group or list(GROUPS)
     before = read(chosen.out)
@@ -478,7 +481,7 @@ def main() -> None:
 
 
 class locked:  # noqa: N801
-    """A lock on a file, so that tests of one machine run one after another; none without a file."""
+    """Lock a file, if given, so that tests of one machine do not run at once."""
 
     def __init__(self, path: Path | None) -> None:
         self.file = None if path is None else path.open("w")

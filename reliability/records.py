@@ -1,4 +1,4 @@
-"""The records of the runs: one JSON file each, one line for each thing that was found or measured."""
+"""Write the records of the runs, one JSON file each, with one line per defect or measurement."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def save(name: str, *packages: str, **fields: Any) -> None:
-    """Write the record of a run, with the versions that are installed, keeping what was found before."""
+    """Write the record of a run with installed versions, and keep the defects that the old record lists."""
     path = RESULTS / f"{name}.json"
     found = json.loads(path.read_text())["found"] if path.exists() else []
     installed = {each.name.lower(): each.version for each in importlib.metadata.distributions()}
@@ -23,7 +23,7 @@ def save(name: str, *packages: str, **fields: Any) -> None:
 
 
 def text(record: dict[str, Any]) -> str:
-    """The record as JSON, with lists of more than one line."""
+    """Return the record as JSON, with one line per item of a list."""
     lines = []
     for key, value in record.items():
         shown = json.dumps(value)

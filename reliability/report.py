@@ -1,4 +1,4 @@
-"""``docs/reliability.md`` from the records of the runs: ``python -m reliability.report``."""
+"""Write docs/reliability.md from the records of the runs: ``python -m reliability.report``."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ ORDER = ("fuzz", "mutation", "mutants", "stress", "parquet", "engines", "version
 INTRODUCTION = """\
 # Reliability: how we tried to break the library
 
-Written by `python -m reliability.report` from the records in `reliability/results/`, which list what was found and
-which mutants are equivalent. These are the long runs. Shorter ones are part of the test suite: fuzzed inputs
+These are the long runs. `python -m reliability.report` writes this page from the records in `reliability/results/`,
+which list each defect and the equivalent mutants. The test suite contains shorter runs: fuzzed inputs
 (`tests/engines/test_fuzz.py`), sequences of updates, merges, resets and copies
 (`tests/pytorch/test_state_machine.py`), hostile arrays (`tests/core/test_hostile_arrays.py`), threads and forks
 (`tests/core/test_threads.py`), processes (`tests/pytorch/test_torch_distributed.py`) and engines
@@ -24,13 +24,13 @@ which mutants are equivalent. These are the long runs. Shorter ones are part of 
 
 
 def records() -> dict[str, dict[str, Any]]:
-    """The records by name, in the order of the page."""
+    """Return the records by name, in the order of the page."""
     names = sorted((path.stem for path in RESULTS.glob("*.json")), key=lambda name: (_place(name), name))
     return {name: json.loads((RESULTS / f"{name}.json").read_text()) for name in names}
 
 
 def page(found: dict[str, dict[str, Any]]) -> str:
-    """The page: a table of the runs, and the command that repeats each."""
+    """Return the page: a table of the runs, with the command that repeats each."""
     head = ("run", "how many", "fails now", "found and fixed", "date", "command")
     rows = [
         (

@@ -1,4 +1,4 @@
-"""The tests that run a line, from a coverage run of the whole suite that says for each line which tests ran it."""
+"""Find the tests that run a line, in the contexts of a coverage run of the whole suite."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from coverage import CoverageData
 ROOT = Path(__file__).parents[1]
 
 QUICK, ALL, MOST = 5.0, 120.0, 400
-"""Seconds of the tests that run first, of all that run, and their number."""
+"""Maximum duration in seconds of the tests that run first and of all tests, and their maximum number."""
 UNMEASURED = 0.005
-"""Seconds of a test whose time is not in the log: pytest leaves out shorter ones."""
+"""Seconds of a test that is not in the log, because pytest omits short ones."""
 
 
 class Seen:
-    """What a coverage run saw, and how long its tests took, if there is a log with ``--durations=0``."""
+    """The data of a coverage run, and the durations of its tests, if there is a log with ``--durations=0``."""
 
     def __init__(self, path: Path, log: Path | None, known: Iterable[str]) -> None:
         self.data = CoverageData(basename=str(path))
@@ -34,7 +34,7 @@ class Seen:
                 self.seconds[timed[2]] += float(timed[1])
 
     def tests_of(self, file: str, line: int) -> tuple[list[str], list[str]]:
-        """The tests that run this line, the quick ones and then more; none where the run did not see the line."""
+        """Return the quick tests that run this line, and further ones."""
         quick: list[str] = []
         more: list[str] = []
         total = 0.0
@@ -48,14 +48,14 @@ class Seen:
         return quick, more
 
     def _in_turn(self, tests: set[str]) -> list[str]:
-        """The cheapest case of each test function, then the second of each, so that all functions have their turn."""
+        """Return the quickest case of each test function, then the second quickest of each, and so on."""
         of_function = defaultdict(list)
         for test in sorted(tests, key=lambda test: (self.seconds[test], test)):
             of_function[test.split("[")[0]].append(test)
         return [test for turn in zip_longest(*of_function.values()) for test in turn if test is not None]
 
     def _of_line(self, file: str, line: int) -> set[str]:
-        """The tests that run the statement of a line, or use what it defines when the file is imported."""
+        """Return the tests that run the statement of a line, or that use the names it defines at import."""
         statement, inside = _statement((ROOT / file).read_text("utf-8"), line)
         tests = self._of_lines(file, range(statement.lineno, _end_of_head(statement) + 1))
         if tests or inside:
@@ -68,7 +68,7 @@ class Seen:
         return tests or {test for of_line in self._run(file).values() for test in of_line}
 
     def _that_use(self, name: str, file: str) -> set[str]:
-        """The tests that run a line with a name: in its file, and for a constant in every other."""
+        """Return the tests that run a line with this name, in its file or, for a constant, in any file."""
         files = self._paths if name.isupper() else [file]
         word = re.compile(rf"\b{re.escape(name)}\b")
         tests: set[str] = set()
@@ -85,7 +85,7 @@ class Seen:
 
     @lru_cache(maxsize=8)  # noqa: B019
     def _run(self, file: str) -> dict[int, list[str]]:
-        """The known tests of each line of a file, where the line stands today."""
+        """Return the known tests of each line of a file, by its current line number."""
         if file not in self._paths:
             return {}
         path = self._paths[file]
@@ -103,7 +103,7 @@ class Seen:
 
     @cached_property
     def _paths(self) -> dict[str, str]:
-        """Where each file of the package was when it was run; only those that can still be read there."""
+        """The path of each file of the package in the coverage run, if that file still exists."""
         then = {"ndcg_ml/" + path.rpartition("/ndcg_ml/")[2]: path for path in self.data.measured_files()}
         return {name: path for name, path in then.items() if (ROOT / name).exists() and Path(path).exists()}
 
@@ -113,7 +113,7 @@ def _file(test: str) -> str:
 
 
 def _statement(source: str, line: int) -> tuple[ast.stmt, bool]:
-    """The innermost statement of a line, and whether it is inside a function."""
+    """Return the innermost statement of a line, and whether it is in a function."""
     innermost: ast.stmt | None = None
     inside = False
     for node in ast.walk(ast.parse(source)):  # the outer ones first
@@ -125,11 +125,11 @@ def _statement(source: str, line: int) -> tuple[ast.stmt, bool]:
 
 
 def _end_of_head(statement: ast.stmt) -> int:
-    """The last line of a simple statement, or of what stands before the body of another."""
+    """Return the last line of a simple statement, or the last line before the body of a compound one."""
     body = getattr(statement, "body", None)
     return max(body[0].lineno - 1, statement.lineno) if body else statement.end_lineno or 0
 
 
 def _defined(statement: ast.stmt) -> set[str]:
-    """The names that a statement assigns."""
+    """Return the names that a statement assigns."""
     return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}

@@ -1,6 +1,6 @@
-"""Very large inputs: ``python -m reliability.stress`` runs each in a process of its own and writes the record.
+"""Evaluate very large inputs: ``python -m reliability.stress`` runs each in a separate process and writes the record.
 
-The values are compared with NDCG as computed here from its definition, without the library, in chunks of whole queries.
+The values are compared with NDCG computed here by its definition, in chunks of whole queries.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from ndcg_ml import ndcg_score
 from reliability.records import save
 
-NEEDED_GB = 10  # free memory that a case needs to start
+NEEDED_GB = 10  # free memory needed to start a case
 K = 10
 
 
 class Case(NamedTuple):
-    """An input, by the number of its rows."""
+    """An input."""
 
     what: str
     rows: int
@@ -36,7 +36,7 @@ class Case(NamedTuple):
 
 
 def _around(low: int, high: int) -> Callable[[np.random.Generator, int], NDArray[np.int64]]:
-    """Sizes between two numbers, until the rows are used up."""
+    """Return a function that draws sizes between two numbers, up to a number of rows."""
 
     def sizes(rng: np.random.Generator, rows: int) -> NDArray[np.int64]:
         drawn = rng.integers(low, high + 1, rows // low + 1)
@@ -55,7 +55,7 @@ CASES = {
 
 
 def data(case: Case, rows: int) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.int64]]:
-    """Labels 0..4, most of them 0, scores that know something of them, and sizes; made in chunks, to take no room."""
+    """Return labels from 0 to 4, most of them 0, correlated scores, and sizes; drawn in chunks to save memory."""
     rng = np.random.default_rng(5)
     sizes = case.sizes(rng, rows)
     labels, scores = np.empty(rows, dtype=np.int8), np.empty(rows, dtype=np.float32)
@@ -69,7 +69,7 @@ def data(case: Case, rows: int) -> tuple[NDArray[np.int8], NDArray[np.float32], 
 def by_definition(
     labels: NDArray[np.int8], scores: NDArray[np.float32], sizes: NDArray[np.int64], flavor: str
 ) -> tuple[float, int]:
-    """The value from the definition, and the number of chunks that it was made in."""
+    """Return NDCG by its definition, and the number of chunks."""
     values: list[float] = []
     chunks = 0
     for part, mine in _chunks(sizes):
@@ -91,7 +91,7 @@ def _chunks(sizes: NDArray[np.int64]) -> Iterator[tuple[slice, NDArray[np.int64]
 def _of_chunk(
     labels: NDArray[np.float64], scores: NDArray[np.float32], sizes: NDArray[np.int64], flavor: str
 ) -> NDArray[np.float64]:
-    """NDCG@10 of each query: exponential gain and ties in input order, or linear gain and averaged ties."""
+    """Return NDCG@10 of each query: exponential gain and ties in input order, or linear gain and averaged ties."""
     query = np.repeat(np.arange(sizes.size), sizes)
     rank = np.arange(labels.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     gains = labels if flavor == "sklearn" else 2.0**labels - 1
@@ -101,8 +101,8 @@ def _of_chunk(
     if flavor == "sklearn":
         ranked = scores[order]
         new = np.append(True, (np.diff(query) != 0) | (ranked[1:] != ranked[:-1]))
-        run = np.cumsum(new) - 1
-        weight = (np.bincount(run, discount) / np.bincount(run))[run]
+        tie = np.cumsum(new) - 1
+        weight = (np.bincount(tie, discount) / np.bincount(tie))[tie]
     dcg = np.bincount(query, gains[order] * weight, sizes.size)
     ideal = np.bincount(query, gains[np.lexsort((-gains, query))] * discount, sizes.size)
     empty = {"lightgbm": 1.0, "sklearn": 0.0, "xgboost": 1.0}[flavor]
@@ -110,7 +110,7 @@ def _of_chunk(
 
 
 def run(name: str, rows: int) -> dict[str, Any]:
-    """One case, in this process."""
+    """Run one case in this process."""
     case = CASES[name]
     labels, scores, sizes = data(case, rows)
     held = _peak_mb()
@@ -143,10 +143,10 @@ def _free_gb() -> float:
 
 
 def main() -> None:
-    """Run the cases one after the other."""
+    """Run the cases."""
     parser = argparse.ArgumentParser(prog="python -m reliability.stress", description=__doc__.splitlines()[0])
-    parser.add_argument("--case", choices=CASES, help="this one, in this process")
-    parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of rows; the record needs 1")
+    parser.add_argument("--case", choices=CASES, help="run only this case, in this process")
+    parser.add_argument("--scale", type=float, default=1.0, help="factor of the numbers of rows; only 1 is recorded")
     args = parser.parse_args()
     if args.case:
         print(json.dumps(run(args.case, int(CASES[args.case].rows * args.scale))))
@@ -154,7 +154,7 @@ def main() -> None:
     rows = []
     for name in CASES:
         if _free_gb() < NEEDED_GB:
-            raise SystemExit(f"{name} needs {NEEDED_GB} GB of free memory; there are {_free_gb():.1f}")
+            raise SystemExit(f"{name} needs {NEEDED_GB} GB of free memory; got {_free_gb():.1f}.")
         command = [sys.executable, "-m", "reliability.stress", "--case", name, "--scale", str(args.scale)]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         rows.append(json.loads(done.stdout))

@@ -1,8 +1,7 @@
-"""The torch tests on several versions of PyTorch: ``python -m reliability.torch_versions 2.4.1 2.8.0 2.15.0``.
+"""Run tests/pytorch with several versions of PyTorch: ``python -m reliability.torch_versions 2.4.1 2.8.0 2.15.0``.
 
-Each version gets an environment of its own in a temporary folder, one at a time, which is deleted afterwards: the
-ordinary builds bring 2.5 to 4 GB of CUDA packages each, and run on the CPU. The tests are those of ``tests/pytorch``,
-with the package imported from the tree. The record keeps what was found for versions that are not named.
+Each version is installed in a temporary environment, which is deleted afterwards, because each needs 2.5 to 4 GB. The
+tests run on the CPU. The record keeps the results of other versions.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from pathlib import Path
 from reliability.records import RESULTS, save
 
 ROOT = Path(__file__).parents[1]
-# The rest of what the tests import, at the newest versions there are.
+# Other packages that the tests import, in their newest versions.
 BESIDE = ("torchmetrics", "lightning", "numpy", "scipy", "hypothesis", "pytest")
 SHOWN = ("torch", "torchmetrics", "numpy", "lightning")
 
 
 def lane(version: str, folder: Path) -> dict[str, str | int]:
-    """Make the environment, run the tests, delete it."""
+    """Run the tests in a temporary environment."""
     place = folder / f"torch-{version}"
     python = place / "bin" / "python"
     install = [str(python), "-m", "pip", "install", "-q", "--no-cache-dir", "--no-compile"]
-    # The bytecode of what is imported is kept, or every process that the tests start would compile torch anew.
+    # Without bytecode, every process that the tests start would compile torch.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     try:
         subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
@@ -50,7 +49,7 @@ def lane(version: str, folder: Path) -> dict[str, str | int]:
 
 
 def counts(output: str) -> dict[str, int]:
-    """How many tests passed, failed (or could not be set up) and skipped, by the last line of pytest."""
+    """Return the numbers of passed, failed and skipped tests in the last line of pytest; errors count as failed."""
     last = output.strip().splitlines()[-1]
     found = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|skipped|error)", last)}
     if not found:
@@ -60,15 +59,15 @@ def counts(output: str) -> dict[str, int]:
 
 
 def number(lane: dict[str, str | int]) -> tuple[int, ...]:
-    """The version of PyTorch, without what it was built for."""
+    """Return the version of PyTorch, without the suffix of the build."""
     return tuple(map(int, re.findall(r"\d+", str(lane["torch"]))[:3]))
 
 
 def main() -> None:
-    """Run the lanes and write the record."""
+    """Run the tests with each version, and write the record."""
     parser = argparse.ArgumentParser(prog="python -m reliability.torch_versions", description=__doc__.splitlines()[0])
     parser.add_argument("versions", nargs="+", help="such as 2.4.1")
-    parser.add_argument("--folder", type=Path, help="where the environments are made; needs 8 GB. Default: temporary")
+    parser.add_argument("--folder", type=Path, help="folder of the environments; needs 8 GB. Default: temporary")
     arguments = parser.parse_args()
     path = RESULTS / "versions_of_torch.json"
     for version in arguments.versions:
@@ -80,11 +79,8 @@ def main() -> None:
         save(
             "versions_of_torch",
             title="Versions of PyTorch",
-            tried="tests/pytorch, the package imported from the tree, on the CPU with the index's ordinary builds of "
-            "PyTorch, each in an environment of its own. What a version lacks is skipped where a small program of that "
-            "kind fails on it: torch 2.4 cannot compile without a graph break what is given a flavor as text, nor a "
-            "loss whose gradient has one of its own, nor ideal=max, and leaves the holes in a nested tensor made "
-            "contiguous.",
+            tried="tests/pytorch runs on the CPU with several versions of PyTorch, each in its own environment. Tests "
+            "of features that a version lacks are skipped.",
             command=f"python -m reliability.torch_versions {ran}",
             count=sum(one["passed"] + one["failed"] for one in lanes),
             unit="tests",

@@ -1,4 +1,4 @@
-"""Where the data is, how hypothesis draws, what is missing here, and how much of the golden file came out."""
+"""Shared fixtures, Hypothesis profiles, skipping of tests without their packages, and a summary of golden values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-# Workers of pytest-xdist share the cores already, and threads that wait for one another take more than they give.
+# Workers of pytest-xdist already use all cores.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -19,11 +19,11 @@ from hypothesis import HealthCheck, settings
 
 from ndcg_ml._kernel import choice
 
-# Mypy reads it; to run it would raise the errors that it shows.
+# Mypy checks this file. Running it would raise errors.
 collect_ignore = ["typed_usage.py"]
 
-# The same draws in every run, so that what passes here passes there; NDCG_ML_EXPLORE=1 draws anew each time.
-# A quarter of the examples is drawn unless --hypothesis-profile=full asks for all (see strategies.examples).
+# Hypothesis draws the same examples in every run, unless NDCG_ML_EXPLORE=1 is set. It draws a quarter of the examples,
+# or all with --hypothesis-profile=full (see strategies.examples).
 for profile, number in {"quick": 25, "full": 100}.items():
     settings.register_profile(
         profile,
@@ -41,7 +41,7 @@ _DATA = Path(os.environ.get("NDCG_ML_DATA") or Path(__file__).resolve().parents[
 
 @pytest.fixture(scope="module", params=["numpy", "compiled"])
 def kernel(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Every call of the module ranks with this kernel, however small its input is."""
+    """Rank with this kernel in all tests of the module, whatever the size of the input."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NDCG_ML_KERNEL", request.param)
         if request.param == "compiled":
@@ -54,21 +54,21 @@ def kernel(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """The folder of real data sets, which are not part of the project."""
+    """Return the folder of real data sets, which are not part of the project."""
     return _DATA
 
 
 @pytest.fixture(scope="session")
 def parity_dir() -> Path:
-    """The folder of golden values (see its README.md)."""
+    """Return the folder of golden values (see its README.md)."""
     return Path(__file__).parent / "peers" / "golden"
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
-    """Look for no garbage while tests are collected, and later only among what the tests make.
+    """Disable garbage collection while tests are collected, and later ignore the objects created until then.
 
-    There is hardly any, and to look through all modules and tests again and again took a third of the collection.
+    It took a third of the time of collecting tests.
     """
     gc.disable()
     try:
@@ -80,9 +80,9 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give each worker one half of the tests in their order, and the faster one part of the other's rest.
+    """Assign contiguous tests to each worker; a worker that is done takes tests of another.
 
-    A module's tests then run in one process, which imports and prepares once what they share.
+    The tests of a module then mostly run in one process, which sets up their fixtures once.
     """
     from xdist.scheduler import WorkStealingScheduling
 
@@ -91,7 +91,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave one test for all those of a file that need what is not here; it skips with a list of what is missing."""
+    """Replace the tests of a file whose packages or data are missing by one skipped test that names them."""
     of_file: dict[Path, dict[pytest.Item, list[str]]] = {}
     for item in items:
         names = [name for mark in item.iter_markers("needs") for name in mark.args if find_spec(name) is None]
@@ -101,7 +101,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             of_file.setdefault(item.path, {})[item] = names
     for tests in of_file.values():
         missing = dict.fromkeys(name for names in tests.values() for name in names)
-        reason = f"{len(tests)} of these tests need what is not here: {', '.join(missing)}"
+        reason = f"{len(tests)} tests of this file need {', '.join(missing)}"
         next(iter(tests)).add_marker(pytest.mark.skip(reason=reason))
     for_others = [item for tests in of_file.values() for item in list(tests)[1:]]
     if for_others:
@@ -110,7 +110,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how many golden values of each library came out (see test_parity_golden.py)."""
+    """Print the number of reproduced golden values of each library (see test_parity_golden.py)."""
     libraries: dict[str, Counter[str]] = {}
     for report in [*terminalreporter.stats.get("passed", []), *terminalreporter.stats.get("failed", [])]:
         for name, value in report.user_properties:

@@ -17,14 +17,14 @@ import ndcg_ml
 from ndcg_ml import PRESETS, Flavor, identify, ndcg_score
 from ndcg_ml.presets import MIRRORS
 
-# Values this close are one value, as for identify.
+# Values within this distance are equal, as in identify.
 SAME = 1e-12
-# More matches than these are not shown.
+# Largest number of matches shown.
 SHOWN = 6
 
 
 def answer(request: str) -> str:
-    """The answer to one request: what to do (``numbers`` or ``identify``), the rows, the cut-off and more."""
+    """Answer a request, which has the action (``numbers`` or ``identify``), the rows, the cut-off and more."""
     requested = json.loads(request)
     do = {"numbers": numbers, "identify": identified}[requested["do"]]
     try:
@@ -34,7 +34,7 @@ def answer(request: str) -> str:
 
 
 def about() -> dict[str, Any]:
-    """Data that the page needs before Python is loaded: the presets, and the words of every switch."""
+    """Return what the page needs before Python is loaded: the presets, and the values of every switch."""
     words = {name: _words(hint) for name, hint in get_type_hints(Flavor).items()}
     words["empty"] = ["0", "1", "nan", *words["empty"]]
     return {
@@ -44,11 +44,11 @@ def about() -> dict[str, Any]:
     }
 
 
-# -- the two questions ------------------------------------------------------------------------------------------------
+# -- requests ---------------------------------------------------------------------------------------------------------
 
 
 def numbers(requested: dict[str, Any]) -> dict[str, Any]:
-    """The value of the reader's flavor, and of every preset: those of one value together, the highest first."""
+    """Return the value of the reader's flavor, and the presets grouped by value, highest first."""
     data, k = _data(requested["rows"]), _cutoff(requested["k"])
     found: list[tuple[float, str]] = []
     refused: dict[str, list[str]] = {}
@@ -89,7 +89,7 @@ def _reader_flavor(text: str, k: Any, data: dict[str, Any]) -> dict[str, Any]:
 
 
 def identified(requested: dict[str, Any]) -> dict[str, Any]:
-    """Which flavors reproduce the number that the reader has."""
+    """Return the flavors that reproduce the reader's number."""
     text = requested["value"].strip()
     data = _data(requested["rows"])
     decimals = len(text.partition(".")[2]) if re.fullmatch(r"-?[0-9]*\.?[0-9]*", text) else 4
@@ -114,7 +114,7 @@ def identified(requested: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-# -- what the reader typed --------------------------------------------------------------------------------------------
+# -- the reader's input -----------------------------------------------------------------------------------------------
 
 
 def _data(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def _words(hint: Any) -> list[str]:
 
 
 def _plain_library(name: str) -> str:
-    """The library of a preset, without its version and what was called."""
+    """Return the library of a preset, without version and function."""
     return re.sub(r" v?\d+\.[\w.]*$", "", re.split(r",| [(]", MIRRORS[name].library)[0])
 
 
@@ -186,6 +186,6 @@ _FIRST_OF = {_plain_library(name): name for name in reversed(PRESETS)}
 
 
 def _library(name: str) -> str:
-    """The name of a preset on the page: its library, with the preset where that has others."""
+    """Return the name of a preset on the page: its library, with the preset unless it is the first."""
     library = _plain_library(name)
     return library if _FIRST_OF[library] == name else f"{library} ({name})"

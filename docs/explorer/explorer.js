@@ -43,7 +43,7 @@ function load() {
   };
   worker.onerror = (event) => fail(event.message || "the worker did not start");
   worker.onmessage = ({ data }) => {
-    if (data.stage) note(`Loading ${data.stage} … the numbers below wait for it.`);
+    if (data.stage) note(`Loading ${data.stage} … the numbers below will follow.`);
     else if (data.ready) {
       python = worker;
       note(`ndcg_ml ${about.version} runs in this browser: every edit is computed at once.`);
@@ -58,7 +58,7 @@ function load() {
       else resolve?.(JSON.parse(data.answer));
     }
   };
-  note("Loading Python … the numbers below wait for it.");
+  note("Loading Python … the numbers below will follow.");
   worker.postMessage({ start: new URL(".", here).href, wheel: `ndcg_ml-${about.version}-py3-none-any.whl` });
 }
 
@@ -149,7 +149,7 @@ function showNumbers(found) {
   const parts = [
     element("p", {}, `${counted} libraries and variants, ${values} different number${values === 1 ? "" : "s"}:`),
     element("table", { className: "explorer-groups" },
-      element("caption", { className: "explorer-hidden" }, "Every value, and the libraries that print it"),
+      element("caption", { className: "explorer-hidden" }, "Every value, and the libraries that compute it"),
       element("tbody", {}, ...groups)),
   ];
   for (const { error, presets } of found.refused) {
@@ -316,8 +316,8 @@ function build() {
         element("p", {},
           element("button", { type: "button", className: "md-button", "data-part": "add", onclick: addRow }, "Add a row"),
           field("k", input("explorer-k", "", (event) => { state.k = event.target.value; edited(); }, { placeholder: "own", inputMode: "numeric", size: 4 })))),
-      element("section", { ariaLabel: "What every library prints", className: "explorer-prints" },
-        element("h2", {}, "What every library prints"),
+      element("section", { ariaLabel: "What every library computes", className: "explorer-prints" },
+        element("h2", {}, "What every library computes"),
         text("numbers")),
       element("section", { ariaLabel: "Your definition" },
         element("h2", {}, "Your definition"),
@@ -344,4 +344,4 @@ function build() {
 about = await (await fetch(new URL("examples.json", here))).json();
 build();
 showExample(0);
-note(`Computed beforehand by ndcg_ml ${about.version}. The first edit loads Python into this browser (17 MB, once).`, "Load Python");
+note(`Computed in advance by ndcg_ml ${about.version}. The first edit loads Python into this browser (17 MB, once).`, "Load Python");

@@ -34,7 +34,7 @@ def label_digests(evaluation: Evaluation[Any]) -> NDArray[np.uint64] | None:
         )
     found = np.zeros(scored.queries.n_queries, dtype=np.uint64)
     if scored.queries.names is not None:
-        documents = scored.queries.names.of(scored.queries.groups.rows())
+        documents = scored.queries.names(scored.queries.groups.rows())
         found += _pair_digests(scored, [str(document) for document in documents])
     if scored.queries.names is None or evaluation.flavor.ideal == "given":  # the order of the rows is the ideal
         groups = scored.queries.groups

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._compare.slice_labels import as_objects
 from ndcg_ml._data.arrays import BoolArray, FloatArray
-from ndcg_ml._data.pandas_index import by_id
+from ndcg_ml._data.pandas_index import align_by_id
 from ndcg_ml._data.queries import ids_as_array
 from ndcg_ml._one_line import shown
 from ndcg_ml.result import Evaluation
@@ -175,13 +175,13 @@ def values_of_queries(named: Mapping[str, list[Any]], qid: Any, query_weight: An
         )
     weight = np.ones(ids.size)
     if query_weight is not None:
-        weight = np.asarray(by_id(query_weight, "query_weight", ids), dtype=np.float64)
+        weight = np.asarray(align_by_id(query_weight, "query_weight", ids), dtype=np.float64)
         if weight.shape != ids.shape or not np.isfinite(weight).all() or weight.min() < 0 or not weight.sum() > 0:
             raise ValueError(f"query_weight must have one number, 0 or more, for each of {ids.size} queries.")
     sources = []
     for name, runs in named.items():
         for run in runs:
-            numbers = np.asarray(by_id(run, name, ids), dtype=np.float64)
+            numbers = np.asarray(align_by_id(run, name, ids), dtype=np.float64)
             if numbers.shape != ids.shape:
                 raise ValueError(
                     f"{name} must have one number per query, {ids.size}, in the order of qid; got shape "

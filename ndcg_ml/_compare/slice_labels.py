@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.lazy_frames import refuse_lazy
-from ndcg_ml._data.pandas_index import by_id, no_labels, same_rows
+from ndcg_ml._data.pandas_index import align_by_id, match_index, refuse_index
 from ndcg_ml._data.queries import Queries, ids_as_array, is_missing
 from ndcg_ml._one_line import shown
 
@@ -47,7 +47,7 @@ def column_by_id(values: Any, name: str, ids: NDArray[Any]) -> list[Any]:
     """
     if not hasattr(values, "__len__") or isinstance(values, str):
         raise TypeError(f"{name} must hold a label per query, or be a mapping from query ids; got {shown(values)}.")
-    entries = by_id(values, name, ids)
+    entries = align_by_id(values, name, ids)
     labels = as_objects(entries) if isinstance(entries, list) else ids_as_array(entries, name, "query")
     if labels.size != ids.size:
         raise ValueError(
@@ -107,9 +107,9 @@ def _labels_of_rows(values: Any, name: str, queries: Queries) -> list[Any]:
         )
     # An index is used to align the labels or refused: labels in another order would make wrong slices in silence.
     if queries.axes is None:
-        no_labels(values, name, "Pass y_true with this index, or a mapping from query ids")
+        refuse_index(values, name, "Pass y_true with this index, or a mapping from query ids")
     else:
-        same_rows({name: values}, queries.axes)
+        match_index({name: values}, queries.axes)
     labels = ids_as_array(values, name, "row")
     return _without_missing(labels, name, queries.ids) if queries.labels.ndim == 2 else _constant(labels, name, queries)
 
@@ -119,7 +119,7 @@ def _constant(labels: NDArray[Any], name: str, queries: Queries) -> list[Any]:
     groups = queries.groups
     if not groups.sizes.all():
         raise ValueError(f"{name} must have a label for each query, and some queries have no row. Leave them out.")
-    listed = groups.listed(labels)
+    listed = groups.arrange(labels)
     first = listed[groups.starts]
     known = _without_missing(first, name, queries.ids)
     differs = np.flatnonzero(listed != np.repeat(first, groups.sizes))

@@ -1,5 +1,4 @@
-"""Arguments, read once: rows, queries, ids and frames.
+"""Read the caller's arrays and frames into ``Queries``: labels, query groups, retrieved documents, ids and weights.
 
-In: the arrays and frames of the caller. Out: ``Queries`` (labels, which rows are one query, retrieved, document ids,
-weights). It imports no flavor, and every module that computes a number may import it.
+It imports no flavor, and every module that computes a number may import it.
 """

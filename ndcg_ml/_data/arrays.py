@@ -1,4 +1,4 @@
-"""The types of arrays, each named once."""
+"""Types of arrays."""
 
 from __future__ import annotations
 

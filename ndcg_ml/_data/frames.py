@@ -1,6 +1,6 @@
-"""Data frames of pandas, polars and pyarrow: whose they are, the caller's names of columns, a table as one of them.
+"""Read columns of data frames of pandas, polars and pyarrow, and make such frames.
 
-No library is imported before a frame of it is made.
+A library is imported only to make a frame.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ class Frame(Protocol):
 
 
 def library_of(data: object) -> str | None:
-    """The library that a frame or a column is of, if it is one of the three."""
+    """Return the library of a frame or column, or None if it is not one of the three."""
     library = type(data).__module__.partition(".")[0]
     return library if library in _LIBRARIES else None
 
 
 def is_frame(data: object) -> bool:
-    """Whether this has named columns."""
+    """Whether the data have named columns."""
     return hasattr(data, "columns") and hasattr(data, "__getitem__")
 
 
 def column_names(columns: object) -> dict[str, Any]:
-    """Return the name of every column: yours, otherwise the usual one.
+    """Return the name of every column: the caller's or, if none is given, the usual one.
 
     Raises
     ------
@@ -63,29 +63,29 @@ def column_names(columns: object) -> dict[str, Any]:
     return {meaning: columns.get(meaning, meaning) for meaning in _MEANINGS}
 
 
-def columns_of(
+def select_columns(
     name: str, frame: Any, needed: Sequence[str], names: Mapping[str, Any], optional: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The columns of a frame that are needed, and those of the optional ones that it has, by their usual names.
+    """Return the needed columns of a frame, and the optional ones that it has, by their usual names.
 
     Raises
     ------
     ValueError
-        A column is missing, appears twice or is named for two things.
+        A column is missing, appears twice or has two meanings.
     """
     has = list(getattr(frame, "column_names", frame.columns))  # pyarrow keeps arrays in .columns
-    missing = [names[meaning] for meaning in needed if names[meaning] not in has]
+    missing = [meaning for meaning in needed if names[meaning] not in has]
     if missing:
         raise ValueError(
             f"{name} as a data frame must have columns {', '.join(str(names[meaning]) for meaning in needed[:-1])} and "
-            f"{names[needed[-1]]}; got {shown_text(', '.join(map(str, has)))}. Say in columns= what {missing[0]} is "
-            "called."
+            f"{names[needed[-1]]}; got {shown_text(', '.join(map(str, has)))}. Pass the name of your column: "
+            f"columns={{{missing[0]!r}: NAME}}."
         )
     wanted = [*needed, *(meaning for meaning in optional if names[meaning] in has)]
     for one, other in combinations(wanted, 2):
         if names[one] == names[other]:
             raise ValueError(
-                f"columns must name a column of {name} for one thing; got {shown(names[one])} for {one} and {other}."
+                f"columns must use a column of {name} once; got {shown(names[one])} for {one} and {other}."
             )
     repeated = [names[meaning] for meaning in wanted if has.count(names[meaning]) > 1]
     if repeated:
@@ -93,8 +93,8 @@ def columns_of(
     return {meaning: frame[names[meaning]] for meaning in wanted}
 
 
-def made(library: str, columns: Mapping[str, NDArray[Any]]) -> Any:
-    """A data frame of this library.
+def make_frame(library: str, columns: Mapping[str, NDArray[Any]]) -> Any:
+    """Return a data frame of this library.
 
     Raises
     ------
@@ -107,6 +107,6 @@ def made(library: str, columns: Mapping[str, NDArray[Any]]) -> Any:
         raise ImportError(f"Evaluation.to_frame needs {library}. Install it with: pip install {library}") from error
     if library == "pandas":
         return module.DataFrame(dict(columns))
-    # polars and pyarrow cannot tell the type of an array of Python objects, but that of a list.
+    # polars and pyarrow infer the type of a list, but not of an array of Python objects.
     plain = {name: array.tolist() if array.dtype == np.dtype(object) else array for name, array in columns.items()}
     return module.DataFrame(plain) if library == "polars" else module.table(plain)

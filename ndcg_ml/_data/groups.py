@@ -13,12 +13,10 @@ from ndcg_ml._data.arrays import IntArray
 
 # Queries whose lengths are within this factor share a block: the padding costs a few per cent of the rows.
 _SPREAD = 1.15
-# So few padded slots cost less than one more block.
+# This many padded slots take less time than one more block.
 _CHEAP_PADDING = 1 << 12
-# Slots in a block: few enough that a block's working arrays stay in the processor's cache.
+# Number of slots in a block, few enough that its working arrays stay in the processor's cache.
 _BLOCK_SLOTS = 1 << 17
-# From here on row numbers are kept in half the memory, though NumPy has to widen them at every use.
-_MANY_ROWS = 1 << 24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,10 +26,9 @@ class Block:
     Attributes
     ----------
     queries : ndarray of int, shape (n_block,)
-        Which queries these are.
+        Positions of the queries.
     rows : ndarray of int, shape (n_block, width), or slice
-        The caller's row behind every slot; in a padded slot, any row or a number beyond the last. A slice, where the
-        slots are consecutive rows.
+        The caller's row of every slot; any number in a padded slot. A slice if the slots are consecutive rows.
     padding : ndarray of int or None
         Flat positions of the padded slots. They are the last slots of a query.
     shape : tuple of int
@@ -39,7 +36,7 @@ class Block:
     """
 
     queries: IntArray
-    rows: NDArray[np.signedinteger[Any]] | slice
+    rows: IntArray | slice
     padding: IntArray | None
     shape: tuple[int, int]
 
@@ -63,11 +60,11 @@ class Groups:
     sizes : ndarray of int, shape (n_queries,)
         Number of rows of each query; 0 is a query without documents.
     starts : ndarray of int, shape (n_queries,)
-        Where each query begins in `order`.
+        Position in `order` of the first row of each query.
     order : ndarray of int or None
         The rows, query after query; None if they are in that order.
     n_rows : int
-        Number of all rows. Rows that no query lists are excluded.
+        Number of the caller's rows, including those of no query.
     ids : ndarray or None
         The id of each query, if the caller gave ids.
     """
@@ -84,32 +81,32 @@ class Groups:
         return int(self.sizes.size)
 
     def codes(self) -> IntArray:
-        """The query of every listed row, in the order of `order`."""
+        """Return the query of each row in `order`."""
         return np.repeat(np.arange(self.n_queries), self.sizes)
 
     def rows(self) -> NDArray[np.intp]:
-        """The caller's rows, query by query."""
+        """Return the caller's rows, query by query."""
         return np.arange(self.n_rows) if self.order is None else self.order
 
-    def listed(self, values: NDArray[Any]) -> NDArray[Any]:
+    def arrange(self, values: NDArray[Any]) -> NDArray[Any]:
         """Arrange one value per row query by query."""
         return values if self.order is None else values[self.order]
 
     def keep(self, flags: NDArray[np.bool_]) -> Groups:
-        """The same queries with only the flagged rows; `flags` has one entry for each of the caller's rows."""
-        listed = self.listed(flags)
+        """Return the queries with only the flagged rows. `flags` has one entry for each of the caller's rows."""
+        listed = self.arrange(flags)
         order = np.flatnonzero(listed) if self.order is None else self.order[listed]
         sizes = np.bincount(self.codes()[listed], minlength=self.n_queries)
         return Groups(sizes=sizes, starts=starts_of(sizes), order=order, n_rows=self.n_rows, ids=self.ids)
 
-    def arranged(self, key: NDArray[Any]) -> Groups:
-        """The same queries with their rows sorted by a key (one per row of the caller), equal keys in input order."""
+    def sort_rows(self, key: NDArray[Any]) -> Groups:
+        """Return the queries with their rows sorted by a key, one for each of the caller's rows. The sort is stable."""
         order = self.rows()
         order = order[np.lexsort((key[order], self.codes()))]
         return Groups(sizes=self.sizes, starts=self.starts, order=order, n_rows=self.n_rows, ids=self.ids)
 
-    def reversed(self) -> Groups:
-        """The same queries with the rows of each in the opposite order."""
+    def reverse_rows(self) -> Groups:
+        """Return the queries with the rows of each in reverse."""
         at = np.repeat(2 * self.starts + self.sizes - 1, self.sizes)
         at -= np.arange(at.size)
         order = at if self.order is None else self.order[at]
@@ -117,7 +114,7 @@ class Groups:
 
     def per_query(self, ufunc: np.ufunc, values: NDArray[Any], start: float) -> NDArray[Any]:
         """Reduce the values of each query's rows with a ufunc; `start` is the result for a query without rows."""
-        listed = self.listed(values)
+        listed = self.arrange(values)
         out = np.full(self.n_queries, start, dtype=np.float64)
         filled = np.flatnonzero(self.sizes)
         if filled.size:
@@ -125,14 +122,7 @@ class Groups:
         return out
 
     def blocks(self) -> Iterator[Block]:
-        """The queries that have rows, as padded blocks of similar length."""
-        if self.order is None and self.sizes.size and 0 < self.sizes[0] == self.sizes.min() == self.sizes.max():
-            width = int(self.sizes[0])
-            step = max(1, _BLOCK_SLOTS // width)
-            for at in range(0, self.sizes.size, step):
-                stop = min(at + step, self.sizes.size)
-                yield Block(np.arange(at, stop), slice(at * width, stop * width), None, (stop - at, width))
-            return
+        """Yield padded blocks of queries of similar length. Queries without rows are in none."""
         by_size = np.argsort(self.sizes, kind="stable")
         sizes = self.sizes[by_size]
         at = int(np.searchsorted(sizes, 1))
@@ -153,23 +143,21 @@ class Groups:
         if self.order is None and not padded and (np.diff(starts) == width).all():
             return Block(queries, slice(int(starts[0]), int(starts[-1]) + width), None, shape)
         slot = np.arange(width)
-        rows: NDArray[np.signedinteger[Any]] = starts[:, None] + slot
-        if _MANY_ROWS < self.n_rows < 2**31:
-            rows = rows.astype(np.int32)
+        rows = starts[:, None] + slot
         if self.order is not None:
-            rows = self.order.take(rows, mode="clip").astype(rows.dtype, copy=False)
+            rows = self.order.take(rows, mode="clip")
         return Block(queries, rows, np.flatnonzero(slot >= sizes[:, None]) if padded else None, shape)
 
 
 def starts_of(sizes: IntArray) -> IntArray:
-    """Where each query begins, when they follow one another."""
+    """Return the position of the first row of each query, for consecutive queries of these sizes."""
     starts = np.zeros(sizes.size, dtype=np.intp)  # an index, which has 32 bits in WebAssembly
     np.cumsum(sizes[:-1], out=starts[1:])
     return starts
 
 
 def ranges(starts: IntArray, lengths: IntArray) -> IntArray:
-    """start, start + 1, ... of each range, one after another."""
+    """Return start, start + 1, ... of each range, one range after another."""
     ranges: IntArray = np.repeat(starts - starts_of(lengths), lengths)
     ranges += np.arange(ranges.size)
     return ranges

@@ -1,13 +1,13 @@
-"""Frames and columns that are still to be computed: whose they are, and why they are refused."""
+"""Refuse lazy frames and columns, which are not in memory."""
 
 from __future__ import annotations
 
 
 def refuse_lazy(data: object, name: str) -> None:
-    """Refuse a frame or a column that is not in memory, but a query or a plan that is still to be run.
+    """Raise if a frame or column is not in memory, but a query or a plan that would be run now.
 
-    Their columns are computed one at a time, and after a shuffle, a join or a sort each comes back in an order of its
-    own: the labels of one row would meet the scores of another. And a plan may take hours.
+    Its columns are computed one at a time and, after a shuffle, join or sort, may each have another order, so that the
+    label of one row would be paired with the score of another. A plan may also take hours.
 
     Raises
     ------
@@ -19,13 +19,12 @@ def refuse_lazy(data: object, name: str) -> None:
     kind, (fix, sister) = type(data).__name__, _LAZY[library]
     engine = f" To evaluate it where it is, use ndcg_ml.{sister}.evaluate." if sister else ""
     raise TypeError(
-        f"{name} must be in memory; got a {kind} of {library}, which is still to be computed, column by column and so "
-        f"perhaps each in another order. Compute the whole frame once, rows = frame.{fix}, and take {name} from rows."
-        f"{engine}"
+        f"{name} must be in memory; got a {kind} of {library}, whose columns are computed one by one and may differ in "
+        f"their order. Compute the whole frame once, rows = frame.{fix}, and take {name} from rows.{engine}"
     )
 
 
-# How a frame of each library is brought into memory, and the module of this package that evaluates it if it is.
+# The call that computes a frame of each library, and the module of ndcg_ml that evaluates such frames.
 _LAZY: dict[str, tuple[str, str | None]] = {
     "dask": ("compute()", "dask"),
     "dask_expr": ("compute()", "dask"),
@@ -42,7 +41,7 @@ _LAZY: dict[str, tuple[str, str | None]] = {
     "bigframes": ("to_pandas()", None),
     "pyarrow": ("to_table()", None),
 }
-# Libraries that have frames in memory too, and which of their types are lazy.
+# The lazy types of libraries that also have frames in memory.
 _LAZY_TYPES = {
     "polars": ("LazyFrame", "Expr", "LazyGroupBy"),
     "narwhals": ("LazyFrame", "Expr"),
@@ -55,5 +54,5 @@ def _lazy_library(data: object) -> str | None:
         library = base.__module__.partition(".")[0]
         if library in _LAZY and base.__name__ in _LAZY_TYPES.get(library, (base.__name__,)):
             return library
-    graph = getattr(type(data), "__dask_graph__", None)  # other collections of Dask, xarray's among them
+    graph = getattr(type(data), "__dask_graph__", None)  # other Dask collections, such as xarray's
     return "dask" if graph is not None and graph(data) is not None else None

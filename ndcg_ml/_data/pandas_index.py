@@ -1,6 +1,6 @@
-"""Data that carry labels, pandas objects with an index: rows must agree on it, and queries are found by it.
+"""Compare the indexes of pandas objects, and find values of queries by index.
 
-NumPy would drop the labels and read by position. pandas is not imported: an index is known by its methods.
+NumPy would ignore an index and read by position. pandas is not imported: an index is recognised by its methods.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ndcg_ml._one_line import shown
 
 
 class Axes(NamedTuple):
-    """The labels of an argument.
+    """The index and columns of an argument.
 
     Attributes
     ----------
     name : str
-        The argument.
+        Name of the argument.
     index, columns : pandas.Index or None
     """
 
@@ -29,20 +29,20 @@ class Axes(NamedTuple):
     columns: Any
 
 
-def same_rows(arguments: Mapping[str, Any], known: Axes | None = None) -> Axes | None:
-    """Return the labels that these arguments share, one per row; None if none of them has any.
+def match_index(arguments: Mapping[str, Any], known: Axes | None = None) -> Axes | None:
+    """Return the index that these arguments share; None if none of them has one.
 
     Parameters
     ----------
     arguments : mapping of array-like by name
         The values as the caller passed them. Those without an index are taken by position.
     known : Axes, optional
-        Labels that they must have too.
+        An index that they must have too.
 
     Raises
     ------
     ValueError
-        Two of them have an index each, and these differ; or their columns are the same in another order.
+        Two of them have different indexes, or the same columns in another order.
     """
     for name, value in arguments.items():
         index = _index(value)
@@ -51,7 +51,7 @@ def same_rows(arguments: Mapping[str, Any], known: Axes | None = None) -> Axes |
         mine = Axes(name, index, value.columns if value.ndim == 2 else None)
         if known is None:
             known = mine
-        elif len(index) == len(known.index):  # other lengths are refused as such
+        elif len(index) == len(known.index):  # other lengths are refused with the shapes
             _refuse_other_axes(mine, known)
     return known
 
@@ -64,7 +64,7 @@ def _refuse_other_axes(mine: Axes, known: Axes) -> None:
         raise ValueError(
             f"{mine.name} and {known.name} must have the same index, because rows are matched by position; got "
             f"{_label(mine.index, at)} and {_label(known.index, at)} at row {at}. Align them by label, "
-            f"{mine.name}.loc[{known.name}.index], or pass {mine.name}.to_numpy() if the rows correspond as they stand."
+            f"{mine.name}.loc[{known.name}.index], or pass {mine.name}.to_numpy() if the rows are in the same order."
         )
     if mine.columns is None or known.columns is None or mine.columns is known.columns:
         return
@@ -75,8 +75,8 @@ def _refuse_other_axes(mine: Axes, known: Axes) -> None:
         )
 
 
-def no_labels(value: Any, name: str, fix: str) -> None:
-    """Refuse an index that may name queries if nothing can be aligned with it.
+def refuse_index(value: Any, name: str, fix: str) -> None:
+    """Raise if a value has an index that may name queries, for arguments that cannot be aligned by it.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def no_labels(value: Any, name: str, fix: str) -> None:
         The index differs from 0, 1, ...
     """
     index = _index(value)
-    if index is None or _counts(index):
+    if index is None or _is_default(index):
         return
     raise ValueError(
         f"{name} has an index (its first label is {_label(index)}), which may order the queries differently "
@@ -93,8 +93,8 @@ def no_labels(value: Any, name: str, fix: str) -> None:
     )
 
 
-def by_id(value: Any, name: str, ids: NDArray[Any]) -> Any:
-    """Return the entry of each query by its id in an index or among keys; a value without either is returned unchanged.
+def align_by_id(value: Any, name: str, ids: NDArray[Any]) -> Any:
+    """Return the entry of each query, by its id in the index or the keys. Other values are returned unchanged.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def by_id(value: Any, name: str, ids: NDArray[Any]) -> Any:
         raise ValueError(
             f"the index of {name} must name each query once; got {_label(index[index.duplicated()])} more than once."
         )
-    at = _positions(index, ids)
+    at = _find_positions(index, ids)
     absent_at = np.flatnonzero(at < 0)
     if absent_at.size:
         raise ValueError(
@@ -136,7 +136,7 @@ def by_id(value: Any, name: str, ids: NDArray[Any]) -> Any:
 
 
 def _index(value: Any) -> Any:
-    """The index of a pandas object, or of one made like them; None of anything else."""
+    """Return the index of a pandas object or one with the same methods; None for other values."""
     index = getattr(value, "index", None)
     return index if hasattr(index, "get_indexer") else None
 
@@ -145,12 +145,12 @@ def _label(labels: Any, at: int = 0) -> str:
     return shown(next(iter(labels[at : at + 1].tolist()), None))
 
 
-def _counts(index: Any) -> bool:
-    """Whether the labels are 0, 1, ..., which pandas gives to what was not labelled."""
+def _is_default(index: Any) -> bool:
+    """Whether the labels are 0, 1, ..., the default of pandas."""
     return type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
 
 
-def _positions(index: Any, ids: NDArray[Any]) -> NDArray[np.intp]:
+def _find_positions(index: Any, ids: NDArray[Any]) -> NDArray[np.intp]:
     try:
         at: NDArray[np.intp] = np.asarray(index.get_indexer(ids))
     except (TypeError, ValueError):  # ids and labels differ in type

@@ -1,13 +1,14 @@
-"""Labels, scores, ids and weights of documents, read once and checked. No other module reads arguments as arrays.
+"""Read and check labels, scores, ids and weights of documents. No other module converts arguments to arrays.
 
-This does not depend on the flavor: other modules turn labels into gains and scores into ranks.
+Nothing here depends on the flavor. Other modules compute gains from labels, and ranks from scores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias, TypeGuard
+from functools import partial
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,11 +17,11 @@ from ndcg_ml._checks import axis_too_many, refuse_column, warn_of_lists_of_one
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.groups import Groups, ranges, starts_of
 from ndcg_ml._data.lazy_frames import refuse_lazy
-from ndcg_ml._data.pandas_index import Axes, by_id, no_labels, same_rows
+from ndcg_ml._data.pandas_index import Axes, align_by_id, match_index, refuse_index
 from ndcg_ml._one_line import shown, shown_text
 
 Weights: TypeAlias = "ArrayLike | Mapping[Any, float]"
-"""One weight per query, in their order or by id."""
+"""One weight per query, in the order of the queries or by id."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,32 +31,17 @@ class Repeats:
     Attributes
     ----------
     copies : Groups
-        The rows of each such document, as if it were a query.
+        The rows of each such document.
     name : str
-        The id of the first of them, for an error message.
+        The id of one of them, for an error message.
     """
 
     copies: Groups
     name: str
 
 
-class DocumentNames(Protocol):
-    """The ids of documents as they were passed."""
-
-    def of(self, rows: IntArray) -> list[Any]:
-        """Return the ids of these rows."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NamesInArray:
-    """Ids in an array, one per row."""
-
-    ids: NDArray[Any]
-
-    def of(self, rows: IntArray) -> list[Any]:
-        """Return the ids of these rows."""
-        names = self.ids.reshape(-1)[rows]
-        return list(names) if names.dtype.kind in "mM" else names.tolist()  # tolist() makes times integers
+DocumentNames: TypeAlias = "Callable[[IntArray], list[Any]]"
+"""A function that returns the ids of documents, as they were passed, from rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,16 +55,16 @@ class Queries:
         Which rows belong to which query.
     retrieved : ndarray of bool, shape (n_rows,), or None
     doc_id : ndarray of int, shape (n_rows,), or None
-        Numbers in the order of the document ids, which is that of their text.
+        Integers in the order of the document ids, which are compared as text.
     weight : ndarray of float, shape (n_queries,), or None
     axes : Axes or None
-        The labels of the rows, if the data carry any: scores must have the same.
+        The pandas index of the rows, if any. Scores must have the same.
     repeats : Repeats or None
-        Documents that a query lists more than once; None if there are none, or no ids.
+        Documents that a query lists more than once; None if there are none or no ids.
     given_order : ndarray of int, shape (n_rows,), or None
         Sort key of the judged rows of a query for the ``given`` ideal; None if they are in its order.
-    names : DocumentNames or None
-        The ids of the documents as they were passed.
+    names : callable or None
+        Returns the ids of the documents at an array of rows, as they were passed.
     """
 
     labels: NDArray[Any]
@@ -109,20 +95,20 @@ class Queries:
         Parameters
         ----------
         whole : bool, default True
-            Whether these are all rows of their data set. If not, lists of one document cause no warning, because
-            pieces of a stream may have them.
+            Whether these are all rows of the data set. If not, lists of one document cause no warning, because parts
+            of a stream may consist of them.
 
         Raises
         ------
         TypeError, ValueError
-            As for ``ndcg_score``, except for what concerns the flavor and the scores.
+            As for ``ndcg_score``, apart from errors of the flavor and the scores.
 
         Warns
         -----
         UserWarning
             Every query has one document.
         """
-        axes = same_rows({"y_true": y_true, "qid": qid, "mask": mask, "retrieved": retrieved, "doc_id": doc_id})
+        axes = match_index({"y_true": y_true, "qid": qid, "mask": mask, "retrieved": retrieved, "doc_id": doc_id})
         labels = y_true if _is_plain(y_true) else _label_array(y_true)
         drop = "{}.squeeze(-1)" if type(y_true) is np.ndarray else "np.asarray({}).squeeze(-1)"
         mask_of_all = f"np.ones({labels.shape}, dtype=bool)"
@@ -137,7 +123,7 @@ class Queries:
         if doc_id is not None:
             ids = _id_array(doc_id, "doc_id", labels.ndim)
             codes = _doc_codes(ids, labels.shape)
-            repeats, names = repeats_of(codes, groups, ids.reshape(-1)), NamesInArray(ids)
+            repeats, names = find_repeats(codes, groups, ids.reshape(-1)), partial(_names_at, ids)
         weight = None if query_weight is None else _query_weight(query_weight, groups, group, axes)
         return cls(labels, groups, flags, codes, weight, axes, repeats, names=names)
 
@@ -152,11 +138,11 @@ class Queries:
         return np.arange(self.n_queries) if self.groups.ids is None else self.groups.ids
 
     def scores(self, y_score: ArrayLike) -> NDArray[Any]:
-        """Return the scores of these rows, flat. Numbers that float64 would make equal are refused."""
+        """Return the scores of these rows as a flat array. Raise if float64 would make different scores equal."""
         if _is_plain(y_score):
             scores = y_score
         else:
-            same_rows({"y_score": y_score}, self.axes)
+            match_index({"y_score": y_score}, self.axes)
             scores = score_array(y_score, "y_score")
         if scores.shape != self.labels.shape:
             hint = axis_too_many("y_score", scores.shape, "y_true", self.labels.shape, "{}.squeeze(-1)")
@@ -169,7 +155,7 @@ class Queries:
 
 def _layout(labels: NDArray[Any], qid: Any, group: Any, mask: Any) -> Groups:
     if qid is not None and group is not None:
-        raise ValueError("qid and group are two ways to say the same thing: pass one of them; got both.")
+        raise ValueError("qid and group must not be given together; pass one of them; got both.")
     if labels.ndim == 2:
         if qid is not None or group is not None:
             name = "qid" if qid is not None else "group"
@@ -177,16 +163,16 @@ def _layout(labels: NDArray[Any], qid: Any, group: Any, mask: Any) -> Groups:
                 f"{name} is for 1-D input; y_true is 2-D (shape {labels.shape}), where each row is one query. "
                 f"Leave {name} out, or flatten y_true and y_score."
             )
-        groups = by_shape((labels.shape[0], labels.shape[1]))
+        groups = group_by_shape((labels.shape[0], labels.shape[1]))
         return groups if mask is None else groups.keep(_flag_array(mask, "mask", labels.shape).reshape(-1))
     if labels.ndim != 1:
         raise ValueError(f"y_true must be one- or two-dimensional; got shape {labels.shape}.")
     if mask is not None:
         raise ValueError("mask is for 2-D input, where rows are padded to one length; y_true is 1-D. Leave mask out.")
     if qid is not None:
-        return by_ids(qid, labels.size)
+        return group_by_ids(qid, labels.size)
     if group is not None:
-        return by_sizes(group, labels.size)
+        return group_by_sizes(group, labels.size)
     raise ValueError(
         "qid or group must be given with 1-D input: which rows belong to one query is never guessed. Pass qid= (one "
         "id per row, any dtype, any order) or group= (sizes of consecutive queries). For one query, "
@@ -194,9 +180,9 @@ def _layout(labels: NDArray[Any], qid: Any, group: Any, mask: Any) -> Groups:
     )
 
 
-def by_sizes(group: Any, n_rows: int) -> Groups:
-    """From the number of rows of each query, in order (LightGBM's convention)."""
-    no_labels(group, "group", "Pass qid=, one id per row")
+def group_by_sizes(group: Any, n_rows: int) -> Groups:
+    """Group consecutive rows by the number of rows of each query (LightGBM's convention)."""
+    refuse_index(group, "group", "Pass qid=, one id per row")
     sizes = plain_array(group, "group")
     if sizes.ndim != 1:
         raise ValueError(f"group must be one-dimensional, a size for each query; got shape {sizes.shape}.")
@@ -209,7 +195,7 @@ def by_sizes(group: Any, n_rows: int) -> Groups:
         )
     if sizes.min() < 0:
         raise ValueError(f"group must hold sizes >= 0; got {sizes.min()}.")
-    # Larger sizes than there are rows may add up to any number in 64 bits.
+    # A sum of sizes beyond the number of rows may overflow 64 bits.
     total = sum(sizes.tolist()) if sizes.max() > n_rows else int(sizes.sum())
     sizes = sizes.astype(np.intp)
     if total != n_rows:
@@ -218,8 +204,8 @@ def by_sizes(group: Any, n_rows: int) -> Groups:
     return Groups(sizes=sizes, starts=starts_of(sizes), order=None, n_rows=n_rows)
 
 
-def by_ids(qid: Any, n_rows: int) -> Groups:
-    """From one id per row, of any dtype and in any order; queries are in order of first appearance."""
+def group_by_ids(qid: Any, n_rows: int) -> Groups:
+    """Group rows by one id per row, of any dtype and in any order. Queries are in order of first appearance."""
     ids = ids_as_array(qid)
     if ids.size != n_rows:
         hint = ""
@@ -230,11 +216,11 @@ def by_ids(qid: Any, n_rows: int) -> Groups:
         raise ValueError("qid must hold at least one row; got none. There is nothing to evaluate.")
     if ids.dtype == object:
         codes, unique = _hash_codes(ids)
-        return replace(_from_runs_of_ids(codes), ids=unique)
-    return _from_runs_of_ids(ids)
+        return replace(_group_sortable_ids(codes), ids=unique)
+    return _group_sortable_ids(ids)
 
 
-def _from_runs_of_ids(ids: NDArray[Any]) -> Groups:
+def _group_sortable_ids(ids: NDArray[Any]) -> Groups:
     """Group sortable ids. Consecutive rows with the same id are one piece, and only pieces are sorted."""
     new = np.empty(ids.size, dtype=bool)
     new[0] = True
@@ -242,7 +228,7 @@ def _from_runs_of_ids(ids: NDArray[Any]) -> Groups:
     first = np.flatnonzero(new)
     heads, lengths = ids[first], np.diff(np.append(first, ids.size))
     whole = Groups(sizes=lengths, starts=first, order=None, n_rows=ids.size, ids=heads)
-    if (heads[1:] > heads[:-1]).all():  # ids that rise: each query is in one piece
+    if (heads[1:] > heads[:-1]).all():  # ascending ids: each query is one piece
         return whole
     keys = _hash_codes(heads)[0] if heads.dtype.kind in "SU" else heads  # text takes longer to sort than to hash
     pieces = _stable_argsort(keys)
@@ -264,8 +250,8 @@ def _from_runs_of_ids(ids: NDArray[Any]) -> Groups:
     )
 
 
-def by_shape(shape: tuple[int, int]) -> Groups:
-    """One query per row of a two-dimensional array."""
+def group_by_shape(shape: tuple[int, int]) -> Groups:
+    """Make each row of a two-dimensional array a query."""
     n_queries, width = shape
     if n_queries == 0:
         raise ValueError(f"y_true must hold at least one query; got shape {shape}. There is nothing to evaluate.")
@@ -277,7 +263,7 @@ def by_shape(shape: tuple[int, int]) -> Groups:
 
 
 def _stable_argsort(keys: NDArray[Any]) -> IntArray:
-    """A stable argsort, in a tenth of the time for integers that fit 63 bits together with a position."""
+    """Return a stable argsort, in a tenth of the time if an integer and its position fit 63 bits."""
     if keys.dtype.kind in "iu":
         lowest, room = keys.min(), 63 - keys.size.bit_length()
         if int(keys.max()) - int(lowest) < 1 << room:
@@ -292,7 +278,7 @@ def _stable_argsort(keys: NDArray[Any]) -> IntArray:
 
 
 def ids_as_array(ids: Any, name: str = "qid", per: str = "row") -> NDArray[Any]:
-    """Query ids as an array in which ids that differ stay apart."""
+    """Return query ids as an array in which different ids stay different."""
     if type(ids).__module__.split(".")[0] == "torch":
         raise TypeError(f"{name} is a torch tensor; pass {name}.cpu().numpy(), or use ndcg_ml.torch for tensors.")
     array = _id_array(ids, name)
@@ -311,15 +297,14 @@ def ids_as_array(ids: Any, name: str = "qid", per: str = "row") -> NDArray[Any]:
 
 
 def _hash_codes(ids: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
-    """The ids numbered by first appearance, and each of them once."""
+    """Return the ids numbered by first appearance, and the unique ids."""
     values = ids.tolist()
     seen: dict[Any, int] = {}
     try:
         codes = np.fromiter((seen.setdefault(value, len(seen)) for value in values), np.int64, ids.size)
         missing = next((code for value, code in seen.items() if is_missing(value)), None)
     except (ArithmeticError, TypeError, ValueError) as error:  # unhashable ids, and ids that refuse == or its bool()
-        odd = next((value for value in values if _is_odd(value)), values[0])
-        raise TypeError(f"qid must hold hashable ids; got {shown(odd)} of type {type(odd).__name__}.") from error
+        raise TypeError(f"qid must hold hashable ids; got an id with {shown_text(str(error))}.") from error
     if missing is not None:
         row = int(np.flatnonzero(codes == missing)[0])
         raise ValueError(f"qid must have an id for every row; got a missing value at row {row}.")
@@ -329,33 +314,29 @@ def _hash_codes(ids: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
 
 
 def is_missing(value: Any) -> bool:
-    """None, nan or NaT, the NA of pandas; or one of these as a part of an id of several parts."""
+    """Whether an id is None, nan, NaT or pandas.NA, or a tuple that holds one of these."""
     if type(value) is tuple:
         return any(map(is_missing, value))
     return value is None or type(value).__name__ == "NAType" or not value == value  # noqa: SIM201
 
 
-def _is_odd(value: Any) -> bool:
-    try:
-        hash(value)
-        is_missing(value)
-    except (ArithmeticError, TypeError, ValueError):
-        return True
-    return False
+def _names_at(ids: NDArray[Any], rows: IntArray) -> list[Any]:
+    names = ids.reshape(-1)[rows]
+    return list(names) if names.dtype.kind in "mM" else names.tolist()  # tolist() makes times integers
 
 
-def repeats_of(doc_id: IntArray, groups: Groups, names: NDArray[Any]) -> Repeats | None:
-    """The documents that a query lists more than once; of each row, `names` has the id as the caller wrote it."""
-    by_id = groups.arranged(doc_id)
-    assert by_id.order is not None
-    ordered, query = doc_id[by_id.order], by_id.codes()
+def find_repeats(doc_id: IntArray, groups: Groups, names: NDArray[Any]) -> Repeats | None:
+    """Return the documents that a query lists more than once. `names` holds the ids as the caller passed them."""
+    in_order = groups.sort_rows(doc_id)
+    assert in_order.order is not None
+    ordered, query = doc_id[in_order.order], in_order.codes()
     same = (ordered[1:] == ordered[:-1]) & (query[1:] == query[:-1])
     if not same.any():
         return None
     first = np.append(True, ~same)
     document = np.cumsum(first) - 1
     sizes = np.bincount(document)
-    rows = by_id.order[sizes[document] > 1]
+    rows = in_order.order[sizes[document] > 1]
     sizes = sizes[sizes > 1]
     copies = Groups(sizes=sizes, starts=starts_of(sizes), order=rows, n_rows=groups.n_rows)
     name = names[rows[0]]
@@ -363,7 +344,7 @@ def repeats_of(doc_id: IntArray, groups: Groups, names: NDArray[Any]) -> Repeats
 
 
 def _doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
-    """Document ids as integers of the same order."""
+    """Return integers in the order of the document ids."""
     if ids.dtype.kind == "T":  # NumPy's variable-width strings have no unique() before 2.3
         ids = ids.astype(object)
     if ids.shape != shape:
@@ -378,41 +359,24 @@ def _doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
         if len(kinds) > 1:
             names = sorted(kind.__name__ for kind in kinds)
             raise TypeError(
-                f"doc_id must hold ids of one type, which can be put in order; got {', '.join(names)}. Convert them, "
-                "to strings for example."
+                f"doc_id must hold ids of one type, so that they have an order; got {', '.join(names)}. Convert them, "
+                "for example to strings."
             )
     unique, codes = np.unique(ids, return_inverse=True)
     if unique.dtype.kind in "iu" or (unique.size and unique.dtype == object and type(unique[0]) is int):
-        codes = _place_as_text(unique)[codes]
+        codes = _text_order(unique)[codes]
     numbers: IntArray = codes.reshape(-1)
     return numbers
 
 
-def _place_as_text(ids: NDArray[Any]) -> IntArray:
+def _text_order(ids: NDArray[Any]) -> IntArray:
     """Return the position of each of these distinct integers in the order of their decimal text.
 
-    An integer is compared as the text that a TREC file has for it, "10" before "9": trec_eval reads ids as text only,
-    and pandas makes integers of ids that look like numbers.
+    trec_eval compares ids as text, "10" before "9"; pandas makes integers of ids that look like numbers.
     """
     place = np.empty(ids.size, dtype=np.int64)
-    if ids.dtype == object or (ids.size and ids.max() > np.iinfo(np.int64).max):
-        in_order = np.array(sorted(range(ids.size), key=list(map(str, ids.tolist())).__getitem__), dtype=np.intp)
-    else:
-        ids = ids.astype(np.int64)
-        last = np.fmod(ids, 10)  # fmod keeps the sign of the id
-        most, last = abs((ids - last) // 10), abs(last)
-        digits = np.searchsorted(_POWERS, most, side="right") + 1
-        if ids.min(initial=0) >= 0 and digits.min(initial=20) == digits.max(initial=20):
-            return np.arange(ids.size)
-        # The first 18 digits, filled up with zeros; then the length, then the digit that does not fit 64 bits.
-        long = digits == _POWERS.size + 1
-        head = np.where(long, most, (np.where(long, 0, most) * 10 + last) * _POWERS[np.where(long, 0, 18 - digits)])
-        in_order = np.lexsort((np.where(long, last, 0), digits, head, ids >= 0))
-    place[in_order] = np.arange(ids.size)
+    place[np.argsort(ids.astype("S"))] = np.arange(ids.size)
     return place
-
-
-_POWERS = 10 ** np.arange(18, dtype=np.int64)
 
 
 # -- weights -----------------------------------------------------------------------------------------------------------
@@ -427,24 +391,24 @@ def _query_weight(query_weight: Any, groups: Groups, group: Any, axes: Axes | No
             "dict(zip(frame['qid'], frame['weight']))."
         )
     if groups.ids is not None:
-        query_weight = by_id(query_weight, "query_weight", groups.ids)
+        query_weight = align_by_id(query_weight, "query_weight", groups.ids)
     elif isinstance(query_weight, Mapping):
         raise TypeError(
-            "query_weight must be an array, one weight per query in the order of the queries, where these have no ids; "
-            "got a mapping. Pass qid= in place of group."
+            "query_weight must be an array in the order of the queries, because these have no ids; got a mapping. "
+            "Pass qid= instead of group."
         )
-    elif (known := same_rows({"group": group}) if group is not None else axes) is not None:
-        same_rows({"query_weight": query_weight}, known)
+    elif (known := match_index({"group": group}) if group is not None else axes) is not None:
+        match_index({"query_weight": query_weight}, known)
     else:
-        no_labels(query_weight, "query_weight", "Pass qid= in place of group, by which weights are aligned")
+        refuse_index(query_weight, "query_weight", "Pass qid= instead of group, so that weights are aligned by id")
     with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs, which are refused below
         weight = real_array(query_weight, "query_weight").astype(np.float64)
     if weight.shape != (n_queries,):
         raise ValueError(
             f"query_weight must have one weight per query, shape ({n_queries},); got {weight.shape}. "
-            "Queries are in the order of group or of the rows, or of the first appearance of their qid."
+            "Queries are in the order of group or of the rows, or of first appearance in qid."
         )
-    # Beyond these bounds sums and products with gains could leave float64, and NDCG, a ratio, would be wrong.
+    # Beyond these bounds, sums and products with gains could overflow or underflow.
     if not np.isfinite(weight).all() or weight.min() < 0 or not 1e-150 < weight.max() < 1e150:
         raise ValueError(
             "query_weight must be finite and >= 0, with at least one weight above 0, the largest of them between "
@@ -454,7 +418,7 @@ def _query_weight(query_weight: Any, groups: Groups, group: Any, axes: Axes | No
 
 
 def mean_row_weight(weight: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.float64]:
-    """Mean weight of each query's rows; 0 for a query without rows, which has none."""
+    """Return the mean weight of each query's rows; 0 for a query without rows."""
     if weight.size != sizes.sum():
         raise ValueError(f"weight must have one entry per row, {sizes.sum()}; got {weight.size}.")
     query = np.repeat(np.arange(sizes.size), sizes)
@@ -470,17 +434,17 @@ _PLAIN = (np.dtype(np.float64), np.dtype(np.float32))
 
 
 def _is_plain(value: object) -> TypeGuard[NDArray[Any]]:
-    """Whether the functions below would return this array unchanged, which takes them microseconds."""
+    """Whether the functions below would return this array unchanged. They take longer to find out."""
     return type(value) is np.ndarray and value.dtype in _PLAIN and value.flags.c_contiguous
 
 
 def real_array(value: Any, name: str) -> NDArray[Any]:
-    """A real-valued array, float32 or float64 in native byte order, C-contiguous."""
+    """Return the value as a C-contiguous array of float32 or float64 in native byte order."""
     return _real(plain_array(value, name), name)
 
 
 def _label_array(value: Any) -> NDArray[Any]:
-    """Labels as real numbers. Integers keep their dtype, because only few of them may have to be read."""
+    """Return labels as real numbers. Integers keep their dtype, because wide lists need no floats."""
     array = plain_array(value, "y_true")
     if array.dtype.kind == "b":
         array = array.view(np.uint8)
@@ -518,11 +482,11 @@ def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def score_array(value: Any, name: str) -> NDArray[Any]:
-    """Scores as real numbers; refuse numbers that float64 would make equal."""
+    """Return scores as real numbers. Raise if float64 would make different scores equal."""
     given = plain_array(value, name)
     scores = _real(given, name)
     if given.dtype.kind == "f" and isinstance(value, list) and (abs(scores) >= _WHOLE).any():
-        given = np.array(value, dtype=object)  # a list of integers and floats is an array of floats by now
+        given = np.array(value, dtype=object)  # NumPy has rounded integers in a list with floats
     if (given.dtype.kind == "f" and given.dtype.itemsize <= 8) or given.dtype.kind == "b" or not scores.size:
         return scores
     if given.dtype.kind in "iu" and int(given.min()) >= -_WHOLE and int(given.max()) <= _WHOLE:
@@ -536,12 +500,12 @@ def score_array(value: Any, name: str) -> NDArray[Any]:
     return scores
 
 
-# Up to here float64 has every integer.
+# float64 represents every integer up to this one.
 _WHOLE = 2**53
 
 
 def _flag_array(value: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """A boolean array of the given shape."""
+    """Return the value as a boolean array of the given shape."""
     array = plain_array(value, name)
     if array.dtype != bool:
         raise TypeError(
@@ -557,7 +521,7 @@ _NOT_REAL = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelt
 
 
 def plain_array(value: Any, name: str) -> NDArray[Any]:
-    """The value as a NumPy array of any dtype and shape."""
+    """Return the value as a NumPy array of any dtype and shape."""
     refuse_lazy(value, name)
     if type(value).__module__.split(".")[0] == "torch":
         raise TypeError(
@@ -585,12 +549,12 @@ def plain_array(value: Any, name: str) -> NDArray[Any]:
 
 
 def _id_array(value: Any, name: str, ndim: int = 1) -> NDArray[Any]:
-    """Ids as an array of any dtype and shape, in which different ids of a list stay different.
+    """Return ids as an array of any dtype, in which different ids of a list stay different.
 
-    With one dimension, a tuple is an id of several parts.
+    In one dimension, a tuple is one id with several parts.
     """
     if type(value).__module__.partition(".")[0] == "polars" and str(getattr(value, "dtype", "")) == "String":
-        # NumPy arrays of text would lose NULs at the end.
+        # NumPy arrays of strings would lose trailing NULs.
         value = value.to_list()
     if not isinstance(value, (list, tuple)):
         return plain_array(value, name)
@@ -600,7 +564,7 @@ def _id_array(value: Any, name: str, ndim: int = 1) -> NDArray[Any]:
     if ids.dtype.kind not in "USfmM" or not ids.size:
         return ids
     listed = list(value) if ids.ndim == 1 else [item for row in value for item in row]
-    return _objects(listed).reshape(ids.shape) if _changed(listed, ids.dtype.kind) else ids
+    return _objects(listed).reshape(ids.shape) if _is_lossy(listed, ids.dtype.kind) else ids
 
 
 def _objects(values: Sequence[Any]) -> NDArray[Any]:
@@ -609,10 +573,10 @@ def _objects(values: Sequence[Any]) -> NDArray[Any]:
     return objects
 
 
-def _changed(ids: Sequence[Any], kind: str) -> bool:
+def _is_lossy(ids: Sequence[Any], kind: str) -> bool:
     """Whether converting this list to one NumPy dtype made different ids equal.
 
-    1 and "1" become text; 2**63 and -1 become floats, which have too few digits; text loses its trailing NULs.
+    1 and "1" become strings; 2**63 and -1 become floats, which have too few digits; strings lose trailing NULs.
     """
     if kind == "f":
         return any(isinstance(value, (int, np.integer)) and abs(int(value)) > _WHOLE for value in ids)

@@ -1,4 +1,4 @@
-"""Documents with the scores that ranked them: what an evaluation keeps, by reference, to ask about labels."""
+"""The documents and scores that an evaluation keeps, by reference, for ranges and comparisons of labels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Scored:
     ----------
     queries : Queries
     scores : ndarray, shape (n_rows,)
-        In the precision in which the flavor compares them.
+        In the precision in which the flavor compares scores.
     rows_are_documents : bool
         Whether the same row is the same document in another evaluation of the same labels.
     """
@@ -30,8 +30,8 @@ class Scored:
 
     @property
     def labels(self) -> NDArray[np.float64]:
-        """The label of every listed row; NaN if it is unjudged."""
-        listed = self.queries.groups.listed(self.queries.labels.reshape(-1))
+        """The label of every row of the queries, in their order; NaN if it is unjudged."""
+        listed = self.queries.groups.arrange(self.queries.labels.reshape(-1))
         with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs
             labels: NDArray[np.float64] = listed.astype(np.float64, copy=False)
         return labels
@@ -42,11 +42,11 @@ class Scored:
         return self.queries.weight
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _left_out, ()
+        return _restore_none, ()
 
     def __deepcopy__(self, _: dict[int, Any]) -> Scored:
         return self
 
 
-def _left_out() -> None:
-    """Stand for the documents in an unpickled evaluation."""
+def _restore_none() -> None:
+    """Return None, which an unpickled evaluation has in place of its documents."""

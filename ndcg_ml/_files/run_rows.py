@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray, IntArray
-from ndcg_ml._data.frames import Frame, columns_of, is_frame
+from ndcg_ml._data.frames import Frame, is_frame, select_columns
 from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import is_missing, plain_array, real_array, score_array
 from ndcg_ml._files.byte_ids import Growing, Names
@@ -366,7 +366,7 @@ def _entries(source: str, name: str, entries: Any) -> Mapping[Any, Any] | list[A
 
 def _rows_of_frame(name: str, frame: Any, ids: Ids, names: Mapping[str, Any]) -> RunRows:
     value = "label" if name == "qrels" else "score"
-    columns = columns_of(name, frame, ("qid", "docno", value), names)
+    columns = select_columns(name, frame, ("qid", "docno", value), names)
     called = {meaning: f"column {shown_text(str(names[meaning]))}" for meaning in columns}
     ids_of = {meaning: _as_list(columns[meaning], f"{called[meaning]} of {name}") for meaning in ("qid", "docno")}
     topic = ids.topics.numbers(ids.topics.kind.coded(ids_of["qid"], f"{name}, {called['qid']},"))

@@ -1,5 +1,4 @@
-"""A flavor in words, and what the presets leave out.
+"""The one-line text and the description of a flavor, and the declared differences of presets from their libraries.
 
-In: the fields of a flavor, or its text. Out: the line that can be read back, the description, and the differences from
-its library that a preset declares. ``Flavor`` itself is made above, in ``flavor.py``.
+``flavor.py`` defines ``Flavor`` and imports this package.
 """

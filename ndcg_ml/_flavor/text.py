@@ -1,4 +1,4 @@
-"""Write and read the one-line text of a flavor, and describe the flavor in words."""
+"""Write and read the one-line text of a flavor, and describe a flavor in words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from ndcg_ml._checks import did_you_mean, listed, unknown_preset
+from ndcg_ml._checks import did_you_mean, quote, unknown_preset
 from ndcg_ml._one_line import shown
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def write(values: Mapping[str, object], defaults: Mapping[str, object]) -> str:
     return f"ndcg{'' if k is None else f'@{k}'}[{switches}]"
 
 
-def read(text: object, presets: Iterable[str], fields: Collection[str]) -> tuple[str, dict[str, object]]:
+def read(text: object, presets: Collection[str], fields: Collection[str]) -> tuple[str, dict[str, object]]:
     """Return the name that a text starts with (``ndcg`` or a preset's) and the fields that it changes."""
     if not isinstance(text, str):
         raise TypeError(f"text must be a str such as {_SHAPE}; got {shown(text)} of type {type(text).__name__}.")
@@ -123,7 +123,7 @@ def read(text: object, presets: Iterable[str], fields: Collection[str]) -> tuple
             )
         if switch not in fields:
             raise ValueError(
-                f"a switch in a flavor's text must be one of {listed(fields)}; got {shown(switch)} in {shown(text)}."
+                f"a switch in a flavor's text must be one of {quote(fields)}; got {shown(switch)} in {shown(text)}."
                 f"{did_you_mean(switch, fields)}"
             )
         if switch in changes:
@@ -139,7 +139,7 @@ def _value(name: str, text: str) -> object:
             "Keep the Flavor object itself, or write a gain as a table."
         )
     if name in ("k", "recall_depth"):
-        return None if text == "None" else _integer(name, text)
+        return None if text == "None" else _number(name, text, int)
     if name == "max_grade":
         return None if text == "None" else _number(name, text)
     if name == "gain" and text not in _WORDS["gain"] and not text[:1].isalpha():
@@ -149,16 +149,12 @@ def _value(name: str, text: str) -> object:
     return text
 
 
-def _integer(name: str, text: str) -> int:
-    if not re.fullmatch(r"-?[0-9]{1,4000}", text):  # Python refuses longer ones
-        raise ValueError(f"{name} must be an integer >= 1; got {shown(text)} in the text of a flavor.")
-    return int(text)
-
-
-def _number(name: str, text: str) -> float:
-    if not re.fullmatch(r"-?[0-9.]+(?:[eE][-+]?[0-9]+)?", text) or text.count(".") > 1 or not text.strip("-."):
-        raise ValueError(f"{name} must be a number; got {shown(text)} in the text of a flavor.")
-    return float(text)
+def _number(name: str, text: str, kind: type[float] = float) -> float:
+    try:
+        return kind(text)
+    except ValueError:
+        must = "an integer >= 1" if kind is int else "a number"
+        raise ValueError(f"{name} must be {must}; got {shown(text)} in the text of a flavor.") from None
 
 
 # -- the words ------------------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
-"""From queries and a flavor to the totals of each query: gains, ideals, ranking, sums.
+"""Compute DCG and ideal DCG of every query at every cut-off (``Totals``) from ``Queries`` and a ``Flavor``.
 
-In: ``Queries`` and a ``Flavor``. Out: ``Totals``, the DCG and ideal of every query at every cut-off. Two kernels give
-bitwise identical results: ``numpy_kernel`` and ``compiled_kernel``. Nothing here imports files, statistics or text.
-``ndcg_ml.torch`` is an independent implementation and does not import it.
+The two kernels, ``numpy_kernel`` and ``compiled_kernel``, give bitwise identical results. ``ndcg_ml.torch`` is an
+independent implementation. This package does not import files, statistics or text.
 """

@@ -1,4 +1,4 @@
-"""Prepared data sets, kept because adapters are called with the same labels repeatedly."""
+"""Cache of prepared data sets, for adapters that are called repeatedly with the same labels."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class _Slot(NamedTuple):
 
 
 class Cache(Generic[T]):
-    """The last few data sets with what was prepared from them; the least recently used one is dropped first.
+    """A least-recently-used cache of the results of preparing a data set.
 
-    Data are compared by content, with copies that are kept here, because memory is reused and arrays are changed in
-    place. Threads may share a cache. Its content is not pickled or copied along.
+    Data sets are compared by content with copies in the cache, because callers may change their arrays in place.
+    Threads may share a cache. A copied or unpickled cache is empty.
 
-    Memory: for each slot, a copy of the arrays that are compared and what was prepared from them. A ``Prepared`` takes
-    about 8 bytes per row for its gains and, unless every query has the same length, 8 more for its layout. With
-    float64 labels and integer ids, a slot takes about 32 bytes per row, 32 MB for a million rows.
+    A slot holds the copies and the result. A ``Prepared`` takes about 8 bytes per row for its gains and, unless all
+    queries have the same length, 8 more for its layout. With float64 labels and integer ids, a slot takes about 32 MB
+    for a million rows.
 
     Parameters
     ----------
@@ -52,13 +52,13 @@ class Cache(Generic[T]):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["slots"])  # type: ignore[misc]
 
-    def prepared(self, arrays: Arrays, make: Callable[[], T]) -> T:
-        """Return what was prepared from equal arrays, or the result of `make`."""
+    def get_or_make(self, arrays: Arrays, make: Callable[[], T]) -> T:
+        """Return the cached result for equal arrays; otherwise call `make` and cache its result."""
         for slot in self._held:
             if all(_equal(mine, theirs) for mine, theirs in zip(slot.arrays, arrays, strict=True)):
                 self._put_first(slot)
-                kept_here: T = slot.prepared
-                return kept_here
+                result: T = slot.prepared
+                return result
         prepared = make()
         self._put_first(_Slot(tuple(None if array is None else array.copy() for array in arrays), prepared))
         return prepared

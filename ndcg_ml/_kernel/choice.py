@@ -1,4 +1,4 @@
-"""The choice of the kernel of a call. Results are bitwise identical, so only the time depends on it."""
+"""Choose the NumPy or the compiled kernel for a call. Their results are bitwise identical; only the time differs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ Rank = Callable[..., bool]
 
 KERNELS = ("auto", "numpy", "compiled")
 OLDEST_NUMBA = (0, 58, 1)
-_CUT_OFF = (
-    "this process was forked while another thread compiled the other kernel, which cannot be done again here; let the "
-    "parent process rank something under kernel='compiled' before it forks, or start processes by spawn"
+# Numba's own locks stay locked in such a process.
+_FORKED = (
+    "this process was forked while another thread compiled; let the parent process rank something under "
+    "kernel='compiled' before it forks, or start processes by spawn"
 )
 _INSTALL = "Install it with: pip install 'ndcg_ml[fast]'"
 
-# The NumPy kernel needs about as long for this many slots as it takes to load Numba and compile.
+# Ranking this many slots with the NumPy kernel takes about as long as loading Numba and compiling.
 _WORTH_COMPILING = 1 << 26
 
 
@@ -35,19 +36,17 @@ class _State:
     rank: Rank | None = None
     failure: str | None = None
     slots: int = 0
-    """Ranked by the NumPy kernel while the compiled one could have been."""
+    """Number of slots ranked by the NumPy kernel while Numba was installed."""
     loading = threading.Lock()
-    cut_off: bool = False
-    """Whether this process was forked while another thread compiled: Numba's own locks stay locked here."""
 
 
-def chosen_kernel(kernel: object) -> str:
-    """The word that was asked for; for "auto" the variable NDCG_ML_KERNEL, if it is not empty.
+def choose_kernel(kernel: object) -> str:
+    """Return the requested kernel; for "auto", the environment variable NDCG_ML_KERNEL unless it is empty.
 
     Raises
     ------
     TypeError, ValueError
-        It is none of the three words.
+        It is not one of the three names.
     """
     one_of(kernel, "kernel", KERNELS)
     named = os.environ.get("NDCG_ML_KERNEL")
@@ -67,20 +66,11 @@ def compiled_rank(kernel: str, n_slots: int) -> Rank | None:
     ------
     ImportError
         Under "compiled", Numba is missing or cannot be used.
-
-    Warns
-    -----
-    RuntimeWarning
-        Under "compiled", this process was forked while another thread compiled: the NumPy kernel is used.
     """
     if kernel == "numpy":
         return None
     if _State.rank is not None:
         return _State.rank
-    if _State.cut_off:
-        if kernel == "compiled":
-            warnings.warn(f"The NumPy kernel is used, with the same values: {_CUT_OFF}.", RuntimeWarning, stacklevel=2)
-        return None
     if kernel == "auto":
         if _State.failure is not None or not _numba_is_installed():
             return None
@@ -92,7 +82,7 @@ def compiled_rank(kernel: str, n_slots: int) -> Rank | None:
         _State.loading.acquire()
     try:
         if _State.rank is None and _State.failure is None:
-            _State.rank, _State.failure = _loaded()
+            _State.rank, _State.failure = _load()
             if _State.failure is not None and kernel == "auto":
                 warnings.warn(
                     f"The compiled kernel cannot be used, and the NumPy kernel is: {_State.failure}. "
@@ -108,17 +98,13 @@ def compiled_rank(kernel: str, n_slots: int) -> Rank | None:
 
 
 def kernel_in_use() -> str:
-    """Which kernel a call would use now, and why."""
-    kernel = chosen_kernel("auto")
+    """Return the kernel that a call would use now, and why."""
+    kernel = choose_kernel("auto")
     if kernel == "numpy":
         return "numpy (NDCG_ML_KERNEL=numpy)"
     if _State.rank is not None:
         return "compiled"
-    failure = (
-        _State.failure
-        or (_CUT_OFF if _State.cut_off else None)
-        or (None if _numba_is_installed() else f"Numba is not installed. {_INSTALL}")
-    )
+    failure = _State.failure or (None if _numba_is_installed() else f"Numba is not installed. {_INSTALL}")
     if kernel == "compiled":
         return f"none (NDCG_ML_KERNEL=compiled, but {failure})" if failure else "compiled (NDCG_ML_KERNEL=compiled)"
     if failure:
@@ -131,8 +117,8 @@ def _numba_is_installed() -> bool:
     return find_spec("numba") is not None
 
 
-def _loaded() -> tuple[Rank | None, str | None]:
-    """The compiled kernel, or why there is none."""
+def _load() -> tuple[Rank | None, str | None]:
+    """Load the compiled kernel. Return it and None, or None and the reason."""
     if not _numba_is_installed():
         return None, f"Numba is not installed. {_INSTALL}"
     try:
@@ -143,22 +129,18 @@ def _loaded() -> tuple[Rank | None, str | None]:
             oldest = ".".join(map(str, OLDEST_NUMBA))
             return None, f"Numba {numba.__version__} is older than {oldest}. {_INSTALL}"
         if numba.config.DISABLE_JIT:
-            return None, "NUMBA_DISABLE_JIT is set, under which Numba does not compile"
+            return None, "NUMBA_DISABLE_JIT is set, so Numba does not compile"
         from ndcg_ml._kernel.compiled_kernel import rank
 
-        if not _is_right(rank):
+        if not _gives_known_dcg(rank):
             return None, f"Numba {numba.__version__} compiles it to wrong numbers"
     except Exception as error:  # an installation may be broken in any way
         return None, f"Numba is installed but does not work ({type(error).__name__}: {shown_text(str(error))})"
     return rank, None
 
 
-def _is_right(rank: Rank) -> bool:
-    """Whether it ranks two queries of known DCG.
-
-    A short one has gains 1, 2, 4 and 8, of which the first two are tied at rank 2; a long one has gains that rise with
-    the scores.
-    """
+def _gives_known_dcg(rank: Rank) -> bool:
+    """Whether the kernel gives the known DCG of a short query with a tie at rank 2, and of a long query."""
     starts, sizes, cuts = np.array([0, 4]), np.array([4, 40]), np.array([2])
     scores = np.concatenate([[2.0, 2.0, -np.inf, 3.0], np.arange(40.0)])
     gains = np.concatenate([[1.0, 2.0, 4.0, 8.0], np.arange(40.0)])
@@ -170,10 +152,10 @@ def _is_right(rank: Rank) -> bool:
 
 
 def _after_fork() -> None:
-    """Forget a thread that was compiling: the child has its locks, but not the thread that would release them."""
+    """Replace a lock whose thread does not exist in this process."""
     if _State.loading.locked():
         _State.loading = threading.Lock()
-        _State.cut_off = _State.rank is None
+        _State.failure = _FORKED
 
 
 if hasattr(os, "register_at_fork"):

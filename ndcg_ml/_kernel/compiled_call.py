@@ -1,4 +1,4 @@
-"""The compiled kernel over all queries: what it needs of them, and sharing them out among threads."""
+"""Call the compiled kernel on all queries: prepare its arguments, and divide the queries among threads."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ndcg_ml._data.groups import Groups
 from ndcg_ml._kernel.choice import Rank
 from ndcg_ml._kernel.grade_codes import Coded, Gains
 from ndcg_ml._kernel.numpy_kernel import Cutoffs, FloatArray, Scores
-from ndcg_ml._kernel.threads import in_threads
+from ndcg_ml._kernel.threads import run_in_threads
 
-# No list has as many ranks.
+# Longer than any list.
 _NO_CUT = 1 << 62
-# Parts per thread into which a call is cut.
+# Number of parts per thread.
 _PARTS = 8
-# Rows of a part whose scores have to be converted.
+# Number of rows in a part if scores must be converted.
 _PART_ROWS = 1 << 16
 _NO_ORDER = np.empty(0, dtype=np.int64)
 
 
 class CompiledQueries:
-    """Queries as the compiled kernel takes them.
+    """The arguments of the compiled kernel for a set of queries.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class CompiledQueries:
         Rows in the order in which tied ones rank, or in reverse, unless ties are averaged.
     gains : ndarray of float, shape (n_rows,), or Coded
     discounts : ndarray of float
-        As many as the longest query has ranks.
+        One for each rank that counts.
     ks : sequence of int or None
     average : bool
         Whether tied documents share their mean gain.
@@ -67,7 +67,7 @@ class CompiledQueries:
         self._rule = (discounts, _cuts(ks), average, backwards, _cuts(ideal_ks), recall_depth or 0)
 
     def totals(self, rank: Rank, scores: Scores, threads: int) -> tuple[FloatArray, FloatArray | None] | None:
-        """Return DCG and that ideal, shape (n_queries, n_cutoffs); None if a score is NaN."""
+        """Return DCG and the ideal that depends on the ranking, by query and cut-off; None if a score is NaN."""
         converted = scores.dtype == np.float64 and scores.flags.aligned
         if not converted and self._order is not None:  # any part may need any row
             scores, converted = _as_float64(scores), True
@@ -83,14 +83,14 @@ class CompiledQueries:
                 if not rank(*lists, *self._rule, *results):
                     nan = True
 
-        in_threads(work, self._parts(threads, converted), threads)
+        run_in_threads(work, self._parts(threads, converted), threads)
         if nan:
             return None
         shape = (self._sizes.size, self._n_ks)
         return dcg.reshape(shape), ideal.reshape(shape) if self._has_ideal else None
 
     def _lists(self, scores: Scores, begin: int, end: int) -> tuple[NDArray[Any], ...]:
-        """The queries from `begin` up to `end` as the kernel takes them."""
+        """Return the kernel's arguments for the queries from `begin` up to `end`."""
         starts, sizes = self._starts[begin:end], self._sizes[begin:end]
         first = int(starts[0])
         rows = slice(first, int(starts[-1] + sizes[-1]))
@@ -102,10 +102,10 @@ class CompiledQueries:
         return (scores, order, self._codes[rows], gains, starts - first if first else starts, sizes)
 
     def _parts(self, threads: int, converted: bool) -> list[tuple[int, int]]:
-        """The queries in parts of about as many rows each.
+        """Divide the queries into parts with about the same number of rows.
 
-        For every thread there are several, in case one of them is held up; and scores that have to be converted are so
-        a part at a time, which stays in the processor's cache.
+        Each thread gets several parts, in case one takes longer. Scores that must be converted are converted part by
+        part, so that they stay in the processor's cache.
         """
         n_rows = int(self._sizes.sum())
         n_parts = 1 if threads == 1 else _PARTS * threads
@@ -120,7 +120,7 @@ class CompiledQueries:
 
 
 def _query_by_query(values: NDArray[Any], layout: Groups) -> NDArray[Any]:
-    return np.ascontiguousarray(layout.listed(values))
+    return np.ascontiguousarray(layout.arrange(values))
 
 
 def _as_float64(scores: Scores) -> FloatArray:

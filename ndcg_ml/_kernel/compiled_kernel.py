@@ -1,13 +1,13 @@
-"""The kernel in machine code: bitwise identical to the NumPy kernel, query after query, without Python's lock.
+"""The compiled kernel: bitwise identical to the NumPy kernel, one query after another, without Python's global lock.
 
-This file needs Numba, and importing it compiles it (or reads what was compiled before): see ``choice``.
+This module needs Numba. Importing it compiles it, or loads an earlier compilation from a file; see ``choice``.
 
-A query's scores are read twice. The first pass keeps the largest score of each of a few interleaved lanes; the d-th
-largest of these is at most the d-th score of the query. The second pass keeps the documents above that bound, which
-are few more than d, and only these are sorted. Scores at the bound itself, one tied run, are never sorted.
-Short lists of about one length are ranked side by side, a list in each lane of the vector registers: the place of a
-document is the number of documents before it, which takes no branch.
-Every sum is added in the order of the ranks or rows, whatever the number of threads.
+The scores of a query are read twice. The first pass finds the largest score of each of a few interleaved lanes. The
+d-th largest of these is a lower bound of the d-th score of the query. The second pass keeps the documents above the
+bound, which are few more than d, and only these are sorted. Documents at the bound are one tie group.
+Short lists of similar length are ranked in parallel, one list in each lane of the vector registers. The rank of a
+document there is the number of documents before it, which needs no branch.
+Sums are added in the order of the ranks or rows, whatever the number of threads.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Codes = NDArray[np.uint8]
 
-# Sorted by insertion up to the first of these lengths, by counting up to the second, by buckets beyond.
+# Lists are sorted by insertion up to the first length, by counting up to the second, and by buckets beyond.
 _INSERT, _COUNT = 6, 32
-# Number of lanes: a power of two, with a minimum in all and per rank needed. With fewer the bound is too low, and too
-# many documents pass it.
+# The number of lanes is a power of two, with a minimum and a minimum per rank. With fewer lanes the bound is lower, and
+# more documents pass it.
 _FEWEST_LANES, _LANES_PER_RANK = 16, 1.6
-# Lists are sorted whole unless they have this many documents per lane, and for the square of the lanes.
+# Lists are sorted whole if they have fewer documents per lane, or per pair of lanes.
 _PER_LANE, _PER_PAIR_OF_LANES = 2, 1 / 64
-# In lists from this length on, stretches without a document above the bound are stepped over.
+# In lists of at least this length, stretches without a document above the bound are skipped.
 _LONG, _STRETCH = 1024, 64
-# Lists up to the first of these lengths are ranked in parallel lanes: at most the second number at once, from one of
-# the third number of ranges of lengths.
+# Lists up to the first number are ranked in parallel, at most the second number at once. Their lengths are divided into
+# the third number of ranges.
 _SHORT, _ABREAST, _RANGES = 32, 64, 8
-# Moves per document after which sorting by buckets gives up, because the scores are too uneven for it.
+# Sorting by buckets stops after this many moves per document, because the scores are too uneven for it.
 _MOVES = 8
 
 
@@ -53,8 +53,8 @@ _SIGNATURE = boolean(
 )
 
 
-def _compiled(function: Callable[..., bool]) -> Any:
-    """Compiled now, and kept in a file if there is a folder to write to."""
+def _compile(function: Callable[..., bool]) -> Any:
+    """Compile the function now, and save the result if there is a folder to write to."""
     try:
         return njit(_SIGNATURE, cache=True, **_OPTIONS)(function)
     except Exception:  # no such folder, or an unreadable file; other errors are raised again
@@ -76,7 +76,7 @@ def _nth_largest(values: FloatArray, n: int, nth: int) -> float:
 
 @_PART
 def _merge_sort(scores: FloatArray, gains: FloatArray, n: int, room: FloatArray, gains_room: FloatArray) -> None:
-    """Largest first, equal scores in their order, in place."""
+    """Sort in place, largest first, equal scores in their order."""
     width = 1
     while width < n:
         for low in range(0, n, 2 * width):
@@ -96,7 +96,7 @@ def _merge_sort(scores: FloatArray, gains: FloatArray, n: int, room: FloatArray,
 
 @_PART
 def _insert(score: float, gain: float, n: int, best: FloatArray, best_gains: FloatArray) -> int:
-    """Into the first `n` of `best`, behind those of the same score; how many these are then."""
+    """Insert into `best[:n]` after equal scores. Return the new count."""
     to = n
     while to > 0 and best[to - 1] < score:
         best[to], best_gains[to] = best[to - 1], best_gains[to - 1]
@@ -115,13 +115,13 @@ def _sort(
     best: FloatArray,
     best_gains: FloatArray,
 ) -> None:
-    """Into `best`, largest first, equal scores in their order."""
-    # A few scores: insertion needs no preparation.
+    """Sort into `best`, largest first, equal scores in their order."""
+    # Very few scores: insertion needs no preparation.
     if n <= _INSERT:
         for i in range(n):
             _insert(scores[i], gains[i], i, best, best_gains)
         return
-    # Some more: the place of each is the number of documents before it, which needs no branch.
+    # Few scores: the rank of each is the number of documents before it, which needs no branch.
     if n <= _COUNT:
         for i in range(n):
             x = scores[i]
@@ -130,30 +130,30 @@ def _sort(
                 before += (scores[j] > x) | ((scores[j] == x) & (j < i))
             best[before], best_gains[before] = x, gains[i]
         return
-    # Many: with two buckets per document, evenly spaced scores have a bucket nearly to themselves.
+    # Many scores: with two buckets per document, few evenly spaced scores share a bucket.
     low, high = scores[0], scores[0]
     for i in range(n):
         x = scores[i]
         low = min(low, x)
         high = max(high, x)
     n_buckets = 2 * n
-    scale = n_buckets / (high - low)  # 0 or nan where a score is infinite, inf where all are equal
+    scale = n_buckets / (high - low)  # 0 or nan if a score is infinite, inf if all are equal
     if 0 < scale < math.inf:
         for i in range(n_buckets + 2):
             ends[i] = 0
         for i in range(n):
-            # Subtraction, product and rounding keep the order, so a larger score is never in a later bucket.
+            # Subtraction, product and rounding are monotonic, so a larger score is never in a later bucket.
             bucket[i] = min(int((high - scores[i]) * scale), n_buckets)
             ends[bucket[i] + 1] += 1
-        # The sizes of the buckets, added up, are where each of them begins; documents go there in their order.
+        # The cumulative sizes of the buckets are their starts. Documents are moved there in their order.
         for i in range(n_buckets):
             ends[i + 1] += ends[i]
         for i in range(n):
             to = ends[bucket[i]]
             ends[bucket[i]] = to + 1
             best[to], best_gains[to] = scores[i], gains[i]
-        # Only neighbours of one bucket are still out of order. Uneven scores crowd in a few buckets, where insertion
-        # takes time with the square of their number, so the moves are limited.
+        # Only documents of one bucket may still be out of order. If scores are uneven, a few buckets hold many of them,
+        # and insertion takes quadratic time, so the moves are limited.
         moves = _MOVES * n
         for i in range(1, n):
             x = best[i]
@@ -178,7 +178,7 @@ def _sort(
 
 @_PART
 def _gain(codes: Codes, gains: FloatArray, row: int) -> float:
-    """The gain of a row: looked up by its code if there are codes."""
+    """Return the gain of a row, looked up by its code if there are codes."""
     gain: float = gains[codes[row]] if codes.size > 0 else gains[row]
     return gain
 
@@ -200,14 +200,14 @@ def _candidates(
     kept_rows: IntArray,
     kept_gains: FloatArray,
 ) -> tuple[int, int, float]:
-    """The documents above some score, in their order; and, if these are too few, the run of documents of that score.
+    """Keep the documents above a bound, in the order of the rows or, if `backwards`, in reverse. NaN counts as above.
 
-    Their order is that of the rows, or with `backwards` the opposite one. NaN is above any score. Returns how many are
-    above, the size of the tie group, and its mean gain if `average` is set. The gains of its first documents follow
-    in `kept_gains`, up to `depth` ranks.
+    If fewer than `depth` are above, the tie group at the bound has the other ranks: the gains of its first documents
+    follow in `kept_gains`. Return the number of documents above, the size of the tie group, and its mean gain, which
+    is only right if `average` is set.
     """
-    # A bound that at least `depth` documents reach: the depth-th largest of the maxima of the lanes. Short lists are
-    # not worth a pass for it, and all their documents are kept.
+    # At least `depth` documents reach the depth-th largest of the maxima of the lanes. For a short list, finding this
+    # bound does not pay, and all documents are kept.
     bound = -np.inf
     if depth <= lanes and n >= lanes * _PER_LANE and n >= lanes * lanes * _PER_PAIR_OF_LANES:
         for lane in range(lanes):
@@ -223,9 +223,9 @@ def _candidates(
         bound = _nth_largest(top, lanes, depth)
     above = 0
     if n < _LONG and codes.size == 0:
-        # Short lists keep one document in nine or so, so that hardly a cache line of gains is without one: reading all
-        # gains in order is faster than fetching the few. Every document is written, and the next one over it unless
-        # it stays: no branch, which the processor could not foresee.
+        # Short lists keep about one document in nine, so nearly every cache line of gains has one, and reading all
+        # gains in order is faster. Every document is written, and the next one overwrites it unless it is kept. This
+        # avoids a branch that the processor could not predict.
         for i in range(n):
             x = scores[at + i]
             kept[above], kept_gains[above] = x, gains[gains_at + i]
@@ -237,7 +237,7 @@ def _candidates(
                 kept[i], kept[other] = kept[other], kept[i]
                 kept_gains[i], kept_gains[other] = kept_gains[other], kept_gains[i]
     else:
-        # In long lists hardly any stretch has a document above the bound, and counting those runs in vector registers.
+        # In long lists few stretches have a document above the bound, and counting such documents is vectorised.
         done = n - n % _STRETCH if n >= _LONG else 0
         for first in range(0, done, _STRETCH):
             some = 0
@@ -250,12 +250,12 @@ def _candidates(
         for i in range(done, n):
             kept_rows[above] = i
             above += not (scores[at + i] <= bound)
-        # Gains are read for the documents that were kept, and for no others.
+        # Gains are read for kept documents only.
         for i in range(above):
             row = kept_rows[above - 1 - i if backwards else i]
             kept[i] = scores[at + row]
             kept_gains[i] = _gain(codes, gains, gains_at + row)
-    # The ranks that are left belong to the run at the bound, which needs no sorting: its first documents, or its mean.
+    # The remaining ranks belong to the tie group at the bound, which needs no sorting.
     tied, mean = 0, 0.0
     if above < depth:
         total, least, most = 0.0, np.inf, -np.inf
@@ -278,10 +278,9 @@ def _candidates(
 def _expected_gains(
     scores: FloatArray, gains: FloatArray, n: int, depth: int, average: bool, certain: int, out: FloatArray
 ) -> None:
-    """The expected gain at ranks 1..depth, of documents in the order of their ranks.
+    """Write the expected gains at ranks 1..depth to `out`, for documents in the order of their ranks.
 
-    With `average`, tied documents share their mean gain, but not those of a run that ends within the first `certain`
-    ranks.
+    With `average`, tied documents share their mean gain, unless their tie group ends within the first `certain` ranks.
     """
     first = 0
     while first < depth:
@@ -305,8 +304,8 @@ def _expected_gains(
 
 @_PART
 def _places(scores: FloatArray, rows: int, lanes: int, before: IntArray, places: IntArray) -> None:
-    """Count the scores of a lane before each: larger ones, and equal ones of an earlier row."""
-    # One function for all rows, because the compiler makes vector code of these loops in this form, and not of others.
+    """Count the scores that rank before each score in its lane: larger ones, and equal ones of an earlier row."""
+    # The compiler vectorises these loops in this form, and not in others.
     for row in range(rows):
         x = row * lanes
         for lane in range(lanes):
@@ -324,7 +323,7 @@ def _places(scores: FloatArray, rows: int, lanes: int, before: IntArray, places:
 
 
 @_PART
-def _side_by_side(
+def _rank_in_lanes(
     queries: IntArray,
     lanes: int,
     scores: FloatArray,
@@ -348,8 +347,8 @@ def _side_by_side(
     out: FloatArray,
     dcg: FloatArray,
 ) -> bool:
-    """DCG at each cut-off of the first `lanes` of these queries, which are short; False where a score is NaN."""
-    # A list in each lane. A shorter lane ends with NaN, which is before nothing.
+    """Compute DCG of the first `lanes` of these queries, which are short. Return False if a score is NaN."""
+    # One list in each lane. A shorter list is padded with NaN, which ranks before no document.
     rows, depth = 0, 0
     for lane in range(lanes):
         rows = max(rows, sizes[queries[lane]])
@@ -367,13 +366,13 @@ def _side_by_side(
                 return False
             abreast[turn * lanes + lane] = x
             gains_abreast[turn * lanes + lane] = _gain(codes, gains, at)
-    # Each document goes to its place.
+    # Move each document to its rank.
     _places(abreast, rows, lanes, before, places)
     for lane in range(lanes):
         for slot in range(lane, sizes[queries[lane]] * lanes, lanes):
             to = places[slot] * lanes + lane
             sorted_abreast[to], sums[to] = abreast[slot], gains_abreast[slot]
-    # Lists in which documents that count are tied get their expected gains one by one.
+    # Average ties within the depth, one list at a time.
     if average:
         for lane in range(lanes):
             before[lane] = 0
@@ -388,7 +387,7 @@ def _side_by_side(
                 _expected_gains(best, best_gains, n, min(depth, n), True, 0, out)
                 for i in range(min(depth, n)):
                     sums[i * lanes + lane] = out[i]
-    # DCG down to each rank replaces its gain. A sum begins at 0, so that a gain of -0 does not leave its sign.
+    # Replace the gain at each rank by the DCG down to it. Sums begin at 0.0, so that a gain of -0.0 gives 0.0.
     for lane in range(lanes):
         sums[lane] = 0.0 + sums[lane] * discounts[0]
     for i in range(1, depth):
@@ -403,7 +402,7 @@ def _side_by_side(
 
 
 @_PART
-def _short_lists(
+def _rank_short_lists(
     short: int,
     scores: FloatArray,
     order: IntArray,
@@ -420,8 +419,8 @@ def _short_lists(
     out: FloatArray,
     dcg: FloatArray,
 ) -> bool:
-    """DCG of the lists up to this length, each together with others of about its own; False where a score is NaN."""
-    # Memory for the largest group that there may be.
+    """Compute DCG of the lists up to length `short`, in groups of similar length. Return False if a score is NaN."""
+    # Memory for the largest possible group.
     rows, lanes = 0, 0
     for size in sizes:
         if 0 < size <= short:
@@ -430,7 +429,7 @@ def _short_lists(
     slots = rows * lanes
     abreast, gains_abreast, sorted_abreast, sums = np.empty(slots), np.empty(slots), np.empty(slots), np.empty(slots)
     before, places = np.empty(lanes, np.int64), np.empty(slots, np.int64)
-    # Lists wait until there are enough of a range of lengths. Behind the last one come those that still wait.
+    # Lists wait until a range of lengths has enough of them. After the last list, those that still wait are ranked.
     waiting, n_waiting = np.empty((_RANGES, lanes), np.int64), np.zeros(_RANGES, np.int64)
     for query in range(sizes.size + _RANGES if lanes > 0 else 0):
         if query < sizes.size:
@@ -444,7 +443,7 @@ def _short_lists(
             own = query - sizes.size
             full = n_waiting[own] > 0
         if full:
-            if not _side_by_side(
+            if not _rank_in_lanes(
                 *(waiting[own], n_waiting[own], scores, order, codes, gains, starts, sizes, discounts, cuts),
                 *(average, backwards, abreast, gains_abreast, sorted_abreast, sums, before, places),
                 *(best, best_gains, out, dcg),
@@ -454,7 +453,7 @@ def _short_lists(
     return True
 
 
-@_compiled
+@_compile
 def rank(
     scores: FloatArray,
     order: IntArray,
@@ -471,11 +470,10 @@ def rank(
     dcg: FloatArray,
     ideal: FloatArray,
 ) -> bool:
-    """DCG at each cut-off of these queries; False where a score is NaN.
+    """Compute DCG at each cut-off of these queries. Return False if a score is NaN.
 
-    The arguments are three things, which stay apart because Numba unpacks a tuple of arrays at every call: the lists
-    (`scores` to `sizes`), the rule (`discounts` to `recall_depth`), and where the result goes. They are made by
-    ``compiled_call.CompiledQueries``.
+    ``compiled_call.CompiledQueries`` makes the arguments: the lists (`scores` to `sizes`), the rule (`discounts` to
+    `recall_depth`) and the output. They are not grouped, because Numba unpacks a tuple of arrays at every call.
 
     Parameters
     ----------
@@ -483,15 +481,15 @@ def rank(
     order : ndarray of int
         The rows, query after query; empty if they are in that order.
     codes : ndarray of uint8
-        In that order, the number of each row's gain in `gains`; or empty.
+        Position of each row's gain in `gains`, in that order; or empty.
     gains : ndarray of float
-        In that order; or if there are codes, the gain of each code.
+        The gain of each row, in that order; if there are codes, the gain of each code.
     starts, sizes : ndarray of int, shape (n_queries,)
         First row, in that order, and number of rows of each query.
     discounts : ndarray of float
-        As many as the longest query has ranks.
+        One for each rank that counts.
     cuts : ndarray of int, shape (n_cutoffs,)
-        No cut-off is any number beyond the longest query.
+        For no cut-off, a number beyond the longest query.
     average : bool
         Whether tied documents share their mean gain; otherwise they rank in their order.
     backwards : bool
@@ -502,9 +500,9 @@ def rank(
         Number of top-ranked documents that this ideal is made of; 0 if it is the best order of the expected gains
         down to each cut-off.
     dcg, ideal : ndarray of float, shape (n_queries * n_cutoffs,)
-        Zeros, which are written to.
+        Output, filled with zeros.
     """
-    # The number of ranks that any query needs, and memory for the longest query, which all queries share.
+    # The number of ranks that any query needs; and memory for the longest query, shared by all.
     longest = 0
     for size in sizes:
         longest = max(longest, size)
@@ -522,9 +520,9 @@ def rank(
     kept, kept_rows, kept_gains = np.empty(longest + 1), np.empty(longest + 1, np.int64), np.empty(longest + 1)
     best, best_gains, out = np.empty(longest), np.empty(longest), np.empty(longest)
     top, bucket, ends = np.empty(lanes), np.empty(longest, np.int64), np.empty(2 * longest + 2, np.int64)
-    # An ideal that depends on the ranking is computed list by list only.
+    # An ideal that depends on the ranking is computed for one list at a time.
     short = _SHORT if ideal_cuts.size == 0 else 0
-    if not _short_lists(
+    if not _rank_short_lists(
         *(short, scores, order, codes, gains, starts, sizes, discounts, cuts, average, backwards),
         *(best, best_gains, out, dcg),
     ):
@@ -533,8 +531,8 @@ def rank(
         n, start = sizes[query], starts[query]
         if n <= short:
             continue
-        # The best documents in the order of their ranks, into `best`. A comparison with NaN is false, so that NaN is
-        # among them, if there is one.
+        # Put the best documents into `best`, in the order of their ranks. Comparisons with NaN are false, so a NaN is
+        # among them.
         above, tied, mean = 0, 0, 0.0
         if n <= _INSERT:
             for turn in range(n):
@@ -561,19 +559,19 @@ def rank(
                 if kept[i] != kept[i]:
                     return False
             _sort(kept, kept_gains, above, bucket, ends, best, best_gains)
-        # The expected gain at each rank; behind the sorted documents comes the run at the bound.
+        # Expected gains: first those of the sorted documents, then those of the tie group at the bound.
         depth = min(deepest, n)
         _expected_gains(best, best_gains, above, min(above, depth), average, 0, out)
         for i in range(above, depth):
             out[i] = mean if average else kept_gains[i]
-        # DCG down to each rank serves every cut-off.
+        # Compute DCG down to each rank, for all cut-offs.
         total = 0.0
         for i in range(depth):
             total += out[i] * discounts[i]
             kept[i] = total
         for c in range(cuts.size):
             dcg[query * cuts.size + c] = kept[min(cuts[c], n) - 1]
-        # The ideal of the top-ranked documents: their gains, or below the expected gains above, re-sorted.
+        # The ideal re-sorts the gains of the top-ranked documents or, without a recall depth, the expected gains.
         if recall_depth > 0:
             depth = min(recall_depth, n)
             _expected_gains(best, best_gains, above, min(above, depth), average, depth, out)

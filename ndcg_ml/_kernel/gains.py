@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.groups import Groups
-from ndcg_ml._kernel.grade_codes import Coded, Gains, codes_of, full
+from ndcg_ml._kernel.grade_codes import Coded, Gains, encode_labels, full
 from ndcg_ml.flavor import Flavor
 
-# Sums of such gains, times weights and discounts, stay within float64.
+# Sums of gains up to this size, times weights and discounts, stay within float64.
 _LARGEST = 2.0**500
-# Values per step, few enough for the processor's cache.
+# Number of values per step, few enough for the processor's cache.
 _PART = 1 << 14
-# Lists with this many rows on average are wide: whole grades are kept as bytes there.
+# Lists with at least this many rows on average are wide, and their integer labels are kept as bytes.
 _WIDE = 256
 
 
@@ -28,22 +28,22 @@ _WIDE = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graded:
-    """Queries under a flavor's rules for labels: the documents that are included, and their gains.
+    """The documents that a flavor's rules for labels include, and their gains.
 
-    The three layouts hold the same queries; if nothing is left out, they are one object.
+    The three layouts hold the same queries. If no document is left out, they are one object.
 
     Attributes
     ----------
     documents : Groups
         Every document that was not dropped.
     judged : Groups
-        Those that have a label: what the ``global`` ideal is made of.
+        The documents with a label, from which the ``global`` ideal is made.
     ranked : Groups
-        Those that are ranked.
+        The documents that are ranked.
     row_gains : ndarray of float, shape (n_rows,), or Coded
-        The gain of every row; for an excluded row 0, or if coded any value.
+        The gain of every row. Excluded rows have gain 0, or any gain if the gains are coded.
     relevant : ndarray of bool, shape (n_rows,), or Coded
-        Which rows gain more than 0, ranked or not.
+        Which rows have a gain above 0, ranked or not.
     """
 
     documents: Groups
@@ -54,26 +54,26 @@ class Graded:
 
     @property
     def gains(self) -> FloatArray:
-        """The gains as floats, which are made at each call if they are coded."""
+        """The gains as floats. Coded gains are decoded at each call."""
         return full(self.row_gains)
 
     def n_relevant(self) -> IntArray:
-        """Number of judged rows of each query with a gain above 0."""
+        """Return the number of judged rows of each query with a gain above 0."""
         flags = self.relevant.full() if isinstance(self.relevant, Coded) else self.relevant
         return self.judged.per_query(np.add, flags.astype(np.float64), 0.0).astype(np.int64)
 
 
 def grade(flavor: Flavor, labels: NDArray[Any], groups: Groups, retrieved: NDArray[np.bool_] | None = None) -> Graded:
-    """Apply the flavor's rules for unjudged and negative documents and its gain, and refuse what they refuse.
+    """Apply the flavor's rules for unjudged and negative documents, and its gain.
 
     Raises
     ------
     ValueError
-        A label that is infinite, or NaN or negative where the flavor says "raise"; above ``max_grade``; or not a grade
-        of the gain table; or a gain above 2^500.
+        A label is infinite, above ``max_grade``, not in the gain table, or NaN or negative under a flavor that refuses
+        it; or a gain is above 2^500.
     """
     with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs
-        coded = _coded(flavor, labels.reshape(-1), groups)
+        coded = _encode_gains(flavor, labels.reshape(-1), groups)
         if coded is not None:
             ranked = groups if retrieved is None else groups.keep(retrieved)
             return Graded(groups, groups, ranked, coded, Coded(coded.codes, coded.table > 0))
@@ -89,17 +89,17 @@ def grade(flavor: Flavor, labels: NDArray[Any], groups: Groups, retrieved: NDArr
 
 
 def _rules(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[Groups, Groups, Groups]:
-    """The documents that were not dropped, those that have a label, and those whose gain follows from their label."""
+    """Return the documents that are kept, those with a label, and those whose gain is computed from their label."""
     judged = groups
     lowest, highest = _range(labels, groups)
     if np.isnan(lowest):
         missing = np.isnan(labels)
         if flavor.unjudged == "raise":
-            n = int(groups.listed(missing).sum())
+            n = int(groups.arrange(missing).sum())
             raise ValueError(
                 f"y_true must not hold NaN (an unjudged document) under unjudged='raise'; got {n} of "
-                f"{groups.sizes.sum()}. Remove them, or use a flavor such as "
-                f"{flavor.replace(unjudged='zero').short_text!r} or with unjudged='condense'."
+                f"{groups.sizes.sum()}. Remove them, or use "
+                f"flavor={flavor.replace(unjudged='zero').short_text!r}, which gives them gain 0."
             )
         judged = groups.keep(~missing)
         lowest, highest = _range(labels, judged)
@@ -109,11 +109,11 @@ def _rules(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[Groups, 
     if lowest < 0 and flavor.negative != "allow":
         negative = labels < 0
         if flavor.negative == "raise":
-            n = int(judged.listed(negative).sum())
+            n = int(judged.arrange(negative).sum())
             raise ValueError(
                 f"y_true must be >= 0 under negative='raise'; got {n} negative labels, the lowest {lowest}. "
-                "If they mark padding, pass mask=. Otherwise use a flavor such as "
-                f"{flavor.replace(negative='zero').short_text!r} or with negative='drop' or 'allow'."
+                f"If they mark padding, pass mask=. Otherwise use "
+                f"flavor={flavor.replace(negative='zero').short_text!r}, which gives them gain 0."
             )
         graded = judged.keep(~negative)
         if flavor.negative == "drop":
@@ -125,23 +125,23 @@ def _rules(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[Groups, 
 
 
 def _range(labels: FloatArray, groups: Groups) -> tuple[float, float]:
-    listed = groups.listed(labels)
+    listed = groups.arrange(labels)
     return (float(listed.min()), float(listed.max())) if listed.size else (0.0, 0.0)
 
 
 def _check_grades(flavor: Flavor, labels: FloatArray, graded: Groups) -> None:
     top = flavor.top_label
     if top is not None and graded.sizes.any() and (highest := _range(labels, graded)[1]) > top:
-        listed = graded.listed(labels)
+        listed = graded.arrange(labels)
         with np.errstate(over="ignore"):
-            in_float32 = float(np.float32(top))  # the top itself may be a little larger there: 0.8 is 0.80000001
+            in_float32 = float(np.float32(top))  # it may be slightly larger: 0.8 becomes 0.80000001
         if highest != in_float32 or ((listed > top) & (listed != in_float32)).any():
             raise ValueError(
                 f"y_true must not exceed Flavor.max_grade={top}; got {highest}. "
                 "Raise max_grade to the top of the grade scale."
             )
     if isinstance(flavor.gain, tuple):
-        listed = graded.listed(labels)
+        listed = graded.arrange(labels)
         wrong = (listed != np.floor(listed)) | (listed < 0)
         if flavor.off_table == "raise":
             wrong |= listed >= len(flavor.gain)
@@ -149,21 +149,22 @@ def _check_grades(flavor: Flavor, labels: FloatArray, graded: Groups) -> None:
             grades = f"from 0 to {len(flavor.gain) - 1}" if flavor.off_table == "raise" else ">= 0"
             raise ValueError(
                 f"y_true must hold integer grades {grades} for a gain table of {len(flavor.gain)} entries; got "
-                f"{listed[wrong][0]:g}. Extend the table, or use gain='linear' or 'exponential', which take any label."
+                f"{listed[wrong][0]:g}. Extend the table, or use a gain that takes any label, such as that of "
+                "flavor='sklearn' or 'lightgbm'."
             )
 
 
-def _coded(flavor: Flavor, labels: NDArray[Any], groups: Groups) -> Coded | None:
-    """Gains as a byte per row and a table, if the lists are wide and all labels integers.
+def _encode_gains(flavor: Flavor, labels: NDArray[Any], groups: Groups) -> Coded | None:
+    """Return gains as one byte per row and a table, if the lists are wide and all labels are integers.
 
-    None otherwise, and if a rule of the flavor may refuse a label: the conversion to floats then says why.
+    Otherwise return None, also if the flavor may refuse a label: the checks of float labels then raise.
     """
     if labels.size < _WIDE * groups.n_queries:
         return None
-    codes = codes_of(labels, groups.order)
+    codes = encode_labels(labels, groups.order)
     if codes is None:
         return None
-    listed = groups.listed(codes)
+    listed = groups.arrange(codes)
     highest = int(listed.max(initial=0))
     beyond_table = isinstance(flavor.gain, tuple) and flavor.off_table == "raise" and highest >= len(flavor.gain)
     if beyond_table or (flavor.top_label is not None and highest > flavor.top_label):
@@ -171,7 +172,7 @@ def _coded(flavor: Flavor, labels: NDArray[Any], groups: Groups) -> Coded | None
     if groups.order is not None:  # excluded rows get arbitrary codes
         np.minimum(codes, highest, out=codes)
     grades = np.arange(highest + 1.0)
-    if callable(flavor.gain):  # a function may not know the grades that do not occur
+    if callable(flavor.gain):  # it may fail at grades that do not occur
         occur = np.array([bool((listed == grade).any()) for grade in range(highest + 1)])
         table = np.zeros(grades.size)
         table[occur] = gain(flavor, grades[occur])
@@ -185,8 +186,8 @@ def _coded(flavor: Flavor, labels: NDArray[Any], groups: Groups) -> Coded | None
 
 
 def _row_gains(flavor: Flavor, labels: FloatArray, groups: Groups) -> FloatArray:
-    """The gain of every row; 0 for rows that no query lists. The labels of listed rows are finite."""
-    listed = groups.listed(labels)
+    """Return the gain of every row, and 0 for rows outside the queries. Labels of the other rows are finite."""
+    listed = groups.arrange(labels)
     if flavor.ideal == "max" and flavor.top_label is not None:  # float32 labels may be a little above the top
         listed = np.minimum(listed, np.float64(flavor.top_label))
     gains = gain(flavor, listed)
@@ -199,24 +200,22 @@ def _row_gains(flavor: Flavor, labels: FloatArray, groups: Groups) -> FloatArray
 
 
 def _check_size(flavor: Flavor, gains: FloatArray) -> None:
-    """Refuse gains whose sums, or products with a discount, float64 cannot hold with all digits."""
+    """Raise if float64 cannot hold sums of these gains, or their products with a discount, with all digits."""
     found = [float(gains.min(initial=0.0)), float(gains.max(initial=0.0))]
     if flavor.ideal == "max":
         found.append(top_gain(flavor))
     largest = max(found, key=abs)
     if abs(largest) > _LARGEST:
         raise ValueError(f"gains must be at most 2**500; got {largest:g}. Use a gain table or smaller grades.")
-    if not all_whole(gains):
+    if not all_integers(gains):
         size = np.abs(gains)
         least = float(size.min(initial=1.0, where=size > 0))
         if least < 1 / _LARGEST:
             raise ValueError(f"gains must be 0 or at least 2**-500; got {least:g}. Use a gain table or larger grades.")
 
 
-def all_whole(values: FloatArray) -> bool:
-    """Whether these are whole numbers. A part at a time, which stays in the processor's cache."""
-    if values.size <= _PART:
-        return bool((values == np.rint(values)).all())
+def all_integers(values: FloatArray) -> bool:
+    """Whether all values are integers. They are checked in parts that fit the processor's cache."""
     parts = (values[at : at + _PART] for at in range(0, values.size, _PART))
     return all((part == np.rint(part)).all() for part in parts)
 
@@ -253,13 +252,13 @@ def _exponential(grades: FloatArray) -> FloatArray:
 
 
 def top_gain(flavor: Flavor) -> float:
-    """The gain of ``max_grade``."""
+    """Return the gain of ``max_grade``."""
     assert flavor.max_grade is not None
     return float(gain(flavor, np.array([flavor.max_grade]))[0])
 
 
 def discounts(flavor: Flavor, depth: int) -> FloatArray:
-    """D(1), ..., D(depth), before any cut-off."""
+    """Return D(1), ..., D(depth), without a cut-off."""
     ranks = np.arange(1, depth + 1, dtype=np.float64)
     if callable(flavor.discount):
         values = [_number(flavor.discount, rank, "discount") for rank in range(1, depth + 1)]

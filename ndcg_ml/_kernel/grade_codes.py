@@ -1,8 +1,8 @@
-"""Gains of wide lists whose labels are whole grades: a byte per row, and a table of what each byte gains.
+"""Gains of wide lists with integer labels: one byte per row, and a table with the gain of each byte.
 
-A recommender's list has one row per item of its catalogue, nearly all of grade 0. To turn every label into a float64
-gain, and to search those for the largest, takes longer than to rank the scores. So labels stay bytes here: gains are
-looked up where a document ranks, and an ideal needs to know only how often a list has each grade.
+A recommender ranks every item of its catalogue, nearly all of grade 0. Converting all labels to float64 gains and
+selecting the largest would take longer than ranking the scores. Labels therefore stay bytes: gains are looked up for
+the first ranks only, and an ideal is computed from the number of documents with each grade.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from ndcg_ml._data.arrays import FloatArray
 Codes = NDArray[np.uint8]
 
 HIGHEST = 254
-"""The highest grade that has a code; one code is left, which padding has."""
+"""The highest grade with a code. The remaining code is that of padding."""
 
-# Labels that are read in one go: they stay in the processor's cache for the second look.
+# Number of labels in a part. A part is read twice, so it must fit the processor's cache.
 _PART = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coded:
-    """Values of few kinds.
+    """Values with few distinct ones, stored as codes.
 
     Attributes
     ----------
     codes : ndarray of uint8
-        The kind of each value, in any shape.
-    table : ndarray, shape (n_kinds + 1,)
-        The value of each kind. The last one is 0, the value of padding.
+        The code of each value, in any shape.
+    table : ndarray, shape (n_codes,)
+        The value of each code. The last one is 0, the value of padding.
     """
 
     codes: Codes
@@ -45,31 +45,30 @@ class Coded:
         return self.table.size - 1
 
     def take(self, at: NDArray[np.integer[Any]]) -> NDArray[Any]:
-        """The values at these flat positions."""
+        """Return the values at these flat positions."""
         values: NDArray[Any] = self.table.take(self.codes.reshape(-1).take(at))
         return values
 
     def full(self) -> NDArray[Any]:
-        """All values, in the shape of the codes."""
+        """Return all values, in the shape of the codes."""
         values: NDArray[Any] = self.table.take(self.codes)
         return values
 
     def largest(self, depth: int) -> FloatArray:
-        """The `depth` largest values of each row of codes, largest first; padding counts as absent and becomes 0."""
+        """Return the `depth` largest values of each row of codes, largest first. Padding becomes 0."""
         n_rows = len(self.codes)
-        kinds = np.argsort(-self.table[: self.padding], kind="stable")
-        if self.table.min() >= 0:  # zeros need no counting: they are what is left over
-            kinds = kinds[self.table[kinds] > 0]
-        room, lengths = np.full(n_rows, depth), []
-        for kind in kinds.tolist():
-            # A row has its places taken by the best kinds; what is left over goes to the next one.
-            taken = np.minimum(np.count_nonzero(self.codes == kind, axis=1), room)
-            room -= taken
-            lengths.append(taken)
-            if not room.any():
+        codes = np.argsort(-self.table[: self.padding], kind="stable")
+        if self.table.min() >= 0:  # zeros fill the remaining ranks, so they are not counted
+            codes = codes[self.table[codes] > 0]
+        remaining, lengths = np.full(n_rows, depth), []
+        for code in codes.tolist():
+            filled = np.minimum(np.count_nonzero(self.codes == code, axis=1), remaining)
+            remaining -= filled
+            lengths.append(filled)
+            if not remaining.any():
                 break
-        lengths.append(room)
-        values = np.append(self.table[kinds[: len(lengths) - 1]], 0.0)
+        lengths.append(remaining)
+        values = np.append(self.table[codes[: len(lengths) - 1]], 0.0)
         return np.repeat(np.tile(values, n_rows), np.stack(lengths, axis=1).reshape(-1)).reshape(n_rows, depth)
 
 
@@ -78,19 +77,19 @@ Gains: TypeAlias = "FloatArray | Coded"
 
 
 def full(gains: Gains) -> FloatArray:
-    """The gains as floats."""
+    """Return the gains as floats."""
     return gains.full() if isinstance(gains, Coded) else gains
 
 
-def taken(gains: Gains, at: NDArray[np.integer[Any]]) -> FloatArray:
-    """The gains at these flat positions."""
+def take_gains(gains: Gains, at: NDArray[np.integer[Any]]) -> FloatArray:
+    """Return the gains at these flat positions."""
     return gains.take(at) if isinstance(gains, Coded) else gains.reshape(-1).take(at)
 
 
-def codes_of(labels: NDArray[Any], order: NDArray[np.int64] | None) -> Codes | None:
-    """Labels as bytes; None if one of the rows in `order` (None: all rows) is not an integer from 0 to ``HIGHEST``.
+def encode_labels(labels: NDArray[Any], order: NDArray[np.int64] | None) -> Codes | None:
+    """Return labels as bytes; None unless the rows in `order` (None: all) hold integers from 0 to ``HIGHEST``.
 
-    Other rows get any code.
+    Other rows get arbitrary codes.
     """
     codes = _read(labels)
     if codes is None and order is not None:  # excluded rows may hold anything

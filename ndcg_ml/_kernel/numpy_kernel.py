@@ -1,11 +1,10 @@
-"""The kernel: scores and gains -> order and ties -> the expected gain at each rank -> DCG; and the ideals.
+"""The NumPy kernel: from scores and gains to the expected gain at each rank, DCG and ideal DCG.
 
-A document's expected discount is the mean of D over the ranks its tied run covers; summed over the documents of the
-run that is the run's mean gain at each of those ranks. The kernel works in this second form: one array of expected
-gains serves every cut-off, and the local ideal.
+The expected discount of a document is the mean of D over the ranks of its tie group. A tie group's DCG is therefore
+the same as if each of its ranks had the group's mean gain. The kernel computes this second form, because one array of
+expected gains serves all cut-offs and the local ideal.
 
-All work is on padded blocks. Padded slots hold score -inf and gain 0; ``_room_for_padding`` makes sure that no
-document scores -inf.
+All work is on padded blocks. Padded slots hold score -inf and gain 0, and ``add_scores`` raises documents above -inf.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from numpy.typing import NDArray
 from ndcg_ml._checks import TIES_BY_ID, without_doc_ids
 from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.groups import Block, Groups, ranges, starts_of
-from ndcg_ml._kernel.gains import Graded, all_whole, top_gain
-from ndcg_ml._kernel.grade_codes import Coded, Gains, full, taken
+from ndcg_ml._kernel.gains import Graded, all_integers, top_gain
+from ndcg_ml._kernel.grade_codes import Coded, Gains, full, take_gains
 from ndcg_ml.flavor import Flavor
 
 FloatArray = NDArray[np.float64]
@@ -32,68 +31,49 @@ Filled: TypeAlias = "tuple[Block, Gains]"
 # Selecting the best slots is faster than sorting when at most one slot in this many is needed.
 _SELECT_BELOW = 3
 
-# In wide lists, the largest scores of this many interleaved lanes per rank needed bound the score at the cut from
-# below. With fewer the bound is low, and many slots pass it.
+# In wide lists, the maxima of interleaved lanes give a lower bound of the score at the cut-off. With fewer lanes per
+# rank the bound is lower, and more slots pass it.
 _LANES_PER_RANK = 12
 # Lists are searched by lanes if they have this many slots per lane, and if at most one slot in this many passes.
 _SLOTS_PER_LANE, _PASSES_ONE_IN = 4, 4
 
-# The number in place of -inf, so that padding ranks below it: as far down as float32 reaches, with room to spare.
-_FLOOR = -(2.0**127)
-
-# Fewer rows are added up one by one: of very few, NumPy may add the terms in another order.
+# Fewer rows are summed one by one, because NumPy may add the terms of very few in another order.
 _FEW = 32
 
 
 # -- from blocks to DCG ------------------------------------------------------------------------------------------------
 
 
-def fill(groups: Groups, gains: Gains) -> list[Filled]:
+def fill_blocks(groups: Groups, gains: Gains) -> list[Filled]:
     """Return the blocks of a layout with the gains in their slots; padding has gain 0."""
-    return [(block, _gathered_gains(block, gains)) for block in groups.blocks()]
+    return [(block, _gather_gains(block, gains)) for block in groups.blocks()]
 
 
-def _gathered_gains(block: Block, gains: Gains) -> Gains:
+def _gather_gains(block: Block, gains: Gains) -> Gains:
     if isinstance(gains, Coded):
         return Coded(block.gather(gains.codes, gains.padding), gains.table)
     return block.gather(gains, 0.0)
 
 
-def gathered(blocks: Sequence[Filled], scores: Scores) -> Iterator[tuple[Block, Gains, Scores]]:
-    """Each block with its gains and its scores, padded slots below every document."""
-    floor = None
-    bottom = scores.size > 0 and np.fmin.reduce(scores) == -np.inf  # excluded rows may be NaN
-    if bottom and not _finite_below_floor(scores):
-        floor, bottom = scores.dtype.type(_FLOOR), False
+def add_scores(blocks: Sequence[Filled], scores: Scores) -> Iterator[tuple[Block, Gains, Scores]]:
+    """Yield each block with its gains and its scores. Padded slots score less than any document."""
+    if scores.size and np.fmin.reduce(scores) == -np.inf:  # excluded rows may be NaN
+        lowest = np.finfo(scores.dtype).min
+        if (scores == lowest).any():  # no number lies between, so ranks replace the scores
+            scores = np.unique(scores, return_inverse=True)[1].astype(np.float64)
+        else:
+            scores = np.maximum(scores, lowest)
     for block, gains in blocks:
-        ranked = block.gather(scores, -np.inf)
-        if floor is not None:
-            ranked = np.maximum(ranked, floor)
-            if block.padding is not None:
-                ranked.reshape(-1)[block.padding] = -np.inf
-        yield block, gains, _room_for_padding(ranked, block.padding) if bottom else ranked
-
-
-def _finite_below_floor(scores: Scores) -> bool:
-    """Whether a score other than -inf would no longer rank above -inf once that is ``_FLOOR``."""
-    return bool(np.count_nonzero(scores <= _FLOOR) != np.count_nonzero(scores == -np.inf))
+        yield block, gains, block.gather(scores, -np.inf)
 
 
 def depth(ks: Cutoffs, width: int) -> int:
-    """Number of ranks of a list of this width that the cut-offs reach."""
+    """Return the number of ranks that the cut-offs reach in a list of this width."""
     return max(width if k is None else min(k, width) for k in ks)
 
 
-def _room_for_padding(scores: Scores, padding: NDArray[np.int64] | None) -> Scores:
-    """Scores of the same order in which no document scores -inf; padded slots, and only those, do."""
-    ranks = np.unique(scores, return_inverse=True)[1].reshape(scores.shape).astype(np.float64)
-    if padding is not None:
-        ranks.reshape(-1)[padding] = -np.inf
-    return ranks
-
-
 def dcg(at_rank: FloatArray, discounts: FloatArray, ks: Sequence[int | None]) -> FloatArray:
-    """DCG at each cut-off, shape (n_rows, n_cutoffs), from the gains at ranks 1, 2, ...
+    """Return DCG at each cut-off, shape (n_rows, n_cutoffs), from the gains at ranks 1, 2, ...
 
     With several tables of discounts, shape (n_tables, n_ranks), the result is (n_rows, n_tables, n_cutoffs). The
     terms are added from the first rank on, as in the compiled kernel, so that the two are bitwise identical.
@@ -119,23 +99,23 @@ def dcg(at_rank: FloatArray, discounts: FloatArray, ks: Sequence[int | None]) ->
 # -- order and ties ----------------------------------------------------------------------------------------------------
 
 
-def in_tie_order(groups: Groups, flavor: Flavor, gains: Gains, doc_id: IntArray | None) -> Groups:
+def order_ties(groups: Groups, flavor: Flavor, gains: Gains, doc_id: IntArray | None) -> Groups:
     """Arrange the rows of a layout so that tied rows rank in their order, unless ties are averaged."""
     if flavor.ties == "last":
-        return groups.reversed()
+        return groups.reverse_rows()
     if flavor.ties == "best":
-        return groups.arranged(-full(gains))
+        return groups.sort_rows(-full(gains))
     if flavor.ties == "worst":
-        return groups.arranged(full(gains))
+        return groups.sort_rows(full(gains))
     if flavor.ties in TIES_BY_ID:
         if doc_id is None:
             raise ValueError(without_doc_ids(flavor))
-        return groups.arranged(-doc_id if flavor.ties == "docid" else doc_id)
+        return groups.sort_rows(-doc_id if flavor.ties == "docid" else doc_id)
     return groups
 
 
 def expected_gains(scores: Scores, gains: Gains, depth: int, average: bool) -> FloatArray:
-    """The expected gain at ranks 1..depth of each row.
+    """Return the expected gain at ranks 1..depth of each row.
 
     Parameters
     ----------
@@ -152,15 +132,15 @@ def expected_gains(scores: Scores, gains: Gains, depth: int, average: bool) -> F
     ndarray of float64, shape (n_rows, depth)
     """
     if depth * _SELECT_BELOW < scores.shape[1]:
-        scores, gains = _near_the_top(scores, gains, depth)
+        scores, gains = _select_top(scores, gains, depth)
     return _sort(scores, gains, depth, average)
 
 
-def _near_the_top(scores: Scores, gains: Gains, depth: int) -> tuple[Scores, Gains]:
-    """The slots that score at least some bound, which `depth` of each row do; all slots if few would be left out.
+def _select_top(scores: Scores, gains: Gains, depth: int) -> tuple[Scores, Gains]:
+    """Select the slots at or above a score that `depth` slots of each row reach; all slots if this saves little.
 
-    They keep their order, and tie groups that reach the best `depth` are whole, so that ranks 1..depth stay the same.
-    In a catalogue this takes a twentieth of the time of sorting all.
+    Selected slots keep their order, and tie groups are selected whole, so that ranks 1..depth do not change. In a
+    catalogue this takes a twentieth of the time of sorting.
     """
     n_rows, width = scores.shape
     lanes = 1 << (depth * _LANES_PER_RANK - 1).bit_length()
@@ -183,12 +163,12 @@ def _near_the_top(scores: Scores, gains: Gains, depth: int) -> tuple[Scores, Gai
     at = np.arange(slots.size) + (row * longest - starts_of(lengths)[row])
     near, near_gains = np.full((n_rows, longest), -np.inf, dtype=scores.dtype), np.zeros((n_rows, longest))
     near.reshape(-1)[at] = scores.reshape(-1).take(slots)
-    near_gains.reshape(-1)[at] = taken(gains, slots)
+    near_gains.reshape(-1)[at] = take_gains(gains, slots)
     return near, near_gains
 
 
 def _sort(scores: Scores, gains: Gains, depth: int, average: bool) -> FloatArray:
-    # Ascending, because NumPy sorts no other way; -0.0 of a score of 0 is equal to it.
+    # Scores are negated, because NumPy sorts in ascending order only; -0.0 equals 0.0.
     order, ordered = _stable_order(-scores)
     # Ranks beyond the depth count only for tie groups that cross it.
     if depth < ordered.shape[1]:
@@ -197,21 +177,20 @@ def _sort(scores: Scores, gains: Gains, depth: int, average: bool) -> FloatArray
         if len(rows):
             stop += int(np.count_nonzero(ordered[rows, depth:] == last[rows, None], axis=1).max())
         order, ordered = order[:, :stop], ordered[:, :stop]
-    at_rank = taken(gains, order)
+    at_rank = take_gains(gains, order)
     if average:
         _average_ties(ordered, at_rank)
     return at_rank[:, :depth]
 
 
 def _stable_order(keys: Scores) -> tuple[NDArray[np.intp], Scores]:
-    """Flat slots in ascending order of the keys, equal keys in the order of the slots; and the keys in that order.
+    """Return flat slots in ascending order of the keys, equal keys by slot; and the keys in that order.
 
-    Sorting one integer, the bits of the key in float32 above the number of the slot, takes half the time of argsort
-    and is stable. Keys that float32 alone makes equal may come out in the wrong order, which shows: such rows are
-    sorted again as they are.
+    Each slot is sorted as one integer: the bits of its key in float32, followed by the number of the slot. This is
+    stable and takes half the time of argsort. Rows in which rounding to float32 changed the order are sorted again.
     """
     width = keys.shape[1]
-    # The key goes into the upper half of an integer and the slot into the lower, so that no two are equal.
+    # The key is the upper half of an integer and the slot the lower, so that no two are equal.
     with np.errstate(over="ignore"):
         bits = (keys.astype(np.float32) + np.float32(0)).view(np.int32)  # adding 0 turns -0.0 into 0.0
     bits ^= (bits >> 31) & 0x7FFFFFFF  # now the order of the integers is that of the floats
@@ -219,13 +198,12 @@ def _stable_order(keys: Scores) -> tuple[NDArray[np.intp], Scores]:
     packed <<= 32
     packed |= np.arange(width)
     packed.sort(axis=1)
-    # Only the slot is wanted from here on, counted over all rows.
+    # Keep the slots alone, numbered over all rows.
     packed &= 0xFFFFFFFF
     first = np.arange(0, keys.size, width)[:, None]
     packed += first
     order = packed.astype(np.intp, copy=False)  # an index has 32 bits in WebAssembly
     ordered = keys.reshape(-1).take(order)
-    # Keys that differ beyond float32 may be in the wrong order, and only rows with such keys are sorted again.
     wrong = ordered[:, 1:] < ordered[:, :-1]
     if wrong.any():
         rows = np.flatnonzero(wrong.any(axis=1))
@@ -235,14 +213,14 @@ def _stable_order(keys: Scores) -> tuple[NDArray[np.intp], Scores]:
 
 
 def _tied(ordered: Scores) -> NDArray[np.bool_]:
-    """Whether each rank's slot is tied with the next one, in ascending keys; padded slots (+inf) are not."""
+    """Return whether each rank is tied with the next one. Keys ascend, and padding (+inf) is not tied."""
     tied: NDArray[np.bool_] = ordered[:, 1:] == ordered[:, :-1]
     tied &= ordered[:, 1:] < np.inf
     return tied
 
 
-def _runs(ordered: Scores) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Start and length of each tied run, as flat positions over all rows."""
+def _tie_groups(ordered: Scores) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the start and length of each tie group, as flat positions over all rows."""
     new = np.ones(ordered.shape, dtype=bool)
     np.not_equal(ordered[:, 1:], ordered[:, :-1], out=new[:, 1:])
     starts = np.flatnonzero(new)
@@ -253,21 +231,21 @@ def _average_ties(ordered: Scores, at_rank: FloatArray) -> None:
     """Replace gains of tie groups by their mean, added in order. The mean of equal values is that value, unrounded."""
     if not _tied(ordered).any():
         return
-    starts, lengths = _runs(ordered)
+    starts, lengths = _tie_groups(ordered)
     shared = (lengths > 1) & (ordered.reshape(-1)[starts] < np.inf)
     starts, lengths = starts[shared], lengths[shared]
     slots, first = ranges(starts, lengths), starts_of(lengths)
     values = at_rank.reshape(-1)[slots]
     means = np.bincount(np.repeat(np.arange(starts.size), lengths), weights=values) / lengths
-    if not all_whole(values):  # sums of integers are exact
+    if not all_integers(values):  # sums of integers are exact
         means = np.clip(means, np.minimum.reduceat(values, first), np.maximum.reduceat(values, first))
     at_rank.reshape(-1)[slots] = np.repeat(means, lengths)
 
 
 def tied_documents(blocks: Sequence[Filled], scores: Scores, n_queries: int) -> IntArray:
-    """Number of documents of each query that share their score with another one."""
+    """Return the number of documents of each query that share their score with another one."""
     counts = np.zeros(n_queries, dtype=np.int64)
-    for block, _, ranked in gathered(blocks, scores):
+    for block, _, ranked in add_scores(blocks, scores):
         tied = _tied(np.sort(-ranked, axis=1))
         shares = np.zeros(ranked.shape, dtype=bool)
         shares[:, 1:] = tied
@@ -296,17 +274,17 @@ def ideal(
     ks : sequence of int or None, length n_cutoffs
     graded : Graded
     table : ndarray of float
-        The discounts, as many as the longest query and (for ``max``) the largest cut-off have ranks; or several tables
-        of them, one per row, and the result has an axis for them before that of the cut-offs, as that of ``dcg``.
+        Discounts for the ranks of the longest query and, for ``max``, of the largest cut-off. With several tables, one
+        per row, the result has an axis for them before that of the cut-offs, as in ``dcg``.
     blocks : callable, optional
-        Returns blocks of the documents that are ranked, which serve the ideal too if it is made of them and no
-        gain is negative: padding with gain 0 is as good as absent then.
+        Returns blocks of the ranked documents. They are used if the ideal is made of these documents and no gain is
+        negative, so that padding with gain 0 does not matter.
 
     Returns
     -------
     ndarray of float, shape (n_queries, n_cutoffs), or None
     """
-    # Two kinds need no list to be sorted: the top grade everywhere, and what only the ranking will tell.
+    # Two ideals need no sorting: the top grade at every rank, and what depends on the ranking.
     depths = ideal_cutoffs(flavor, ks)
     if flavor.ideal == "max":
         return _max_ideal(flavor, depths, graded, table)
@@ -314,15 +292,15 @@ def ideal(
         return None
     source = graded.ranked if flavor.ideal == "recall" else graded.judged
     gains = graded.row_gains
-    # The blocks of the ranking were gathered already, so they are used again if they hold the same documents.
-    # Coded padding differs from documents; a float of 0 does not, which matters only if a gain is below 0.
+    # Reuse the blocks of the ranking if they hold the same documents. Their padding must not differ from documents of
+    # gain 0, unless gains are coded.
     no_negative = isinstance(gains, Coded) or gains.min(initial=0.0) >= 0
     shared = flavor.ideal != "given" and source is graded.ranked and no_negative
     pool: Iterable[Filled | Block] = blocks() if shared and blocks is not None else source.blocks()
     n_ranked = graded.ranked.sizes
     out = np.zeros((source.n_queries, *table.shape[:-1], len(ks)))
 
-    # A whole block at a time: its best gains, as many as the cut-offs reach, in the places of the first ranks.
+    # Put the largest gains of each block, as many as the cut-offs reach, at the first ranks.
     for entry in pool:
         block, own = entry if isinstance(entry, tuple) else (entry, _pool_gains(entry, gains))
         deepest = depth(depths, block.shape[1])
@@ -341,16 +319,16 @@ def ideal(
 
 def _pool_gains(block: Block, gains: Gains) -> Gains:
     """Return the gains of a block, with padding that differs from documents."""
-    return _gathered_gains(block, gains) if isinstance(gains, Coded) else block.gather(gains, -np.inf)
+    return _gather_gains(block, gains) if isinstance(gains, Coded) else block.gather(gains, -np.inf)
 
 
 def ideal_cutoffs(flavor: Flavor, ks: Cutoffs) -> Cutoffs:
-    """Where the ideal is cut: one that is not cut is one number per query, whatever the cut-offs of the ranking."""
+    """Return the cut-offs of the ideal: those of the ranking, or none under ``ideal_depth="all"``."""
     return (None,) * len(ks) if flavor.ideal_depth == "all" else ks
 
 
 def _max_ideal(flavor: Flavor, depths: Cutoffs, graded: Graded, table: FloatArray) -> FloatArray:
-    """The top grade at every rank; a query without any document has no ideal."""
+    """Return the DCG of the top grade at every rank; 0 for a query without documents."""
     to_rank = np.zeros((*table.shape[:-1], table.shape[-1] + 1))
     np.cumsum(table, axis=-1, out=to_rank[..., 1:])
     n_ranked = graded.ranked.sizes
@@ -372,7 +350,7 @@ def ideal_of_ranking(
     at_rank: FloatArray,
     lengths: IntArray,
 ) -> FloatArray:
-    """``local`` and ``recall`` to a depth: what was ranked first, re-sorted."""
+    """Return the ideals that re-sort the first ranks: ``local``, and ``recall`` with a depth."""
     width = scores.shape[1]
     average = flavor.ties == "average"
     depths = ideal_cutoffs(flavor, ks)
@@ -382,21 +360,21 @@ def ideal_of_ranking(
         if deepest > at_rank.shape[1]:
             at_rank = expected_gains(scores, gains, deepest, average)
         for column, k in enumerate(depths):
-            cut = _absent_beyond(at_rank[:, : depth((k,), width)], lengths)
+            cut = _mark_absent(at_rank[:, : depth((k,), width)], lengths)
             out[..., column] = dcg(_best_first(cut, cut.shape[1]), table, (None,))[..., 0]
         return out
-    first = _whole_runs(scores, gains, min(flavor.recall_depth or width, width), average)
-    best = _best_first(_absent_beyond(first, lengths), first.shape[1])
+    first = _gains_within(scores, gains, min(flavor.recall_depth or width, width), average)
+    best = _best_first(_mark_absent(first, lengths), first.shape[1])
     return dcg(best, table, depths)
 
 
-def _absent_beyond(at_rank: FloatArray, lengths: IntArray) -> FloatArray:
-    """The gains with the places beyond a query's last document marked as absent."""
+def _mark_absent(at_rank: FloatArray, lengths: IntArray) -> FloatArray:
+    """Return the gains, with -inf at the ranks beyond a query's last document."""
     return np.where(np.arange(at_rank.shape[1]) < lengths[:, None], at_rank, -np.inf)
 
 
 def _best_first(gains: FloatArray, depth: int) -> FloatArray:
-    """The `depth` largest gains of each row, largest first; slots at -inf count as absent and become 0."""
+    """Return the `depth` largest gains of each row, largest first; absent ones (-inf) become 0."""
     top: Scores = gains
     with np.errstate(over="ignore"):
         coarse = gains.astype(np.float32)
@@ -408,17 +386,17 @@ def _best_first(gains: FloatArray, depth: int) -> FloatArray:
     return np.where(top == -np.inf, 0.0, top).astype(np.float64)
 
 
-def _whole_runs(scores: Scores, gains: Gains, depth: int, average: bool) -> FloatArray:
-    """The gains of the documents in the first `depth` ranks, in no particular order.
+def _gains_within(scores: Scores, gains: Gains, depth: int, average: bool) -> FloatArray:
+    """Return the gains of the documents in the first `depth` ranks, in any order.
 
-    As ``expected_gains``, but a tied run that lies wholly within the depth keeps its documents' own gains: which
-    documents are in is certain there, only their order is not.
+    A tie group that ends within the depth keeps the gains of its documents, because all of them are included. One that
+    crosses the depth has its mean gain, as in ``expected_gains``.
     """
     expected = expected_gains(scores, gains, depth, average)
     if not average:
         return expected
     order, ordered = _stable_order(-scores)
-    starts, lengths = _runs(ordered)
+    starts, lengths = _tie_groups(ordered)
     stops = np.repeat(starts % scores.shape[1] + lengths, lengths).reshape(scores.shape)[:, :depth]
-    own = taken(gains, order[:, :depth])
+    own = take_gains(gains, order[:, :depth])
     return np.where(stops <= depth, own, expected)

@@ -1,8 +1,8 @@
 """Documents that a query lists more than once: refused, credited once, or credited at each of their ranks.
 
-Gains and scores are changed before the kernel, which needs no rule for it. A document's copies have one
-label, so they are interchangeable: under ``duplicates="first"`` one of them has the gain and the others 0, and
-the one with the gain gets the best of their scores.
+Gains and scores are changed before the kernel ranks them, so the kernel has no rule for repeats. The copies of a
+document have one label and are interchangeable. Under ``duplicates="first"`` one of them has the gain, the others have
+gain 0, and the one with the gain gets the best of their scores.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def refuse_repeats(flavor: Flavor, queries: Queries) -> None:
     if flavor.duplicates == "raise":
         raise ValueError(
             f"doc_id must not repeat within a query under duplicates='raise'; got {repeats.name} more than once in a "
-            f"query ({copies.sizes.sum() - copies.n_queries} repeats in all). Remove the duplicate documents, or "
-            "choose duplicates='first' or 'count'."
+            f"query ({copies.sizes.sum() - copies.n_queries} repeats in all). Remove the duplicate documents, or use "
+            f"flavor={flavor.replace(duplicates='first').short_text!r}, which credits each at its first rank."
         )
-    labels = _listed(copies, queries.labels.reshape(-1))
+    labels = copies.arrange(queries.labels.reshape(-1))
     first = np.repeat(labels[copies.starts], copies.sizes)
     differ = (labels != first) & ~(np.isnan(labels) & np.isnan(first))
     if differ.any():
@@ -48,16 +48,18 @@ def refuse_repeats(flavor: Flavor, queries: Queries) -> None:
         )
 
 
-def credited(flavor: Flavor, graded: Graded, layout: Groups, repeats: Repeats) -> tuple[Graded, CreditedOnce | None]:
-    """The documents with each judged once, and gains that credit each once if the flavor says so.
+def credit_repeats(
+    flavor: Flavor, graded: Graded, layout: Groups, repeats: Repeats
+) -> tuple[Graded, CreditedOnce | None]:
+    """Keep one copy of each document among the judged ones and, if the flavor credits it once, the gain of one copy.
 
-    `layout` has the ranked rows in the order in which they rank where scores are tied.
+    `layout` has the ranked rows in the order in which tied ones rank.
     """
     n_rows = layout.n_rows
     rows = layout.rows()
     ranked = np.zeros(n_rows, dtype=bool)
     ranked[rows] = True
-    copies = repeats.copies.arranged(~ranked)
+    copies = repeats.copies.sort_rows(~ranked)
     assert copies.order is not None
     copy = np.zeros(n_rows, dtype=bool)
     copy[copies.order] = True
@@ -69,43 +71,37 @@ def credited(flavor: Flavor, graded: Graded, layout: Groups, repeats: Repeats) -
     graded = replace(graded, row_gains=np.where(later, 0.0, graded.gains))
     query = layout.codes()
     inside = np.isin(query, query[copy[rows]])
-    return graded, CreditedOnce(
-        average=flavor.ties == "average", copies=copies.keep(ranked), rows=rows[inside], query=query[inside]
-    )
+    return graded, CreditedOnce(flavor, copies.keep(ranked), rows[inside], query[inside])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CreditedOnce:
-    """How scores must be exchanged so that the copy with the gain ranks before the others of its document.
+    """The rows whose scores are exchanged so that the copy with the gain ranks before the others of its document.
 
     Attributes
     ----------
-    average : bool
-        Whether ties are averaged.
+    flavor : Flavor
     copies : Groups
-        For each repeated document its ranked rows, the one with the gain first.
+        The ranked rows of each repeated document, the one with the gain first.
     rows, query : ndarray of int
-        The ranked rows of the queries that hold a repeat, in the order in which they rank if they are tied; and
-        which query each is of.
+        The ranked rows of the queries that hold a repeat, in the order in which tied ones rank; and the query of each.
     """
 
-    average: bool
+    flavor: Flavor
     copies: Groups
     rows: IntArray
     query: IntArray
 
-    def exchanged(self, scores: NDArray[Any]) -> NDArray[Any]:
-        """Return scores that keep every rank and give a document's first rank to the row with its gain.
+    def exchange_scores(self, scores: NDArray[Any]) -> NDArray[Any]:
+        """Return the same ranking, in which the row with the gain of a document is the first of its copies.
 
         Raises
         ------
         ValueError
-            Copies of a document share its best score, and ties are averaged.
+            Ties are averaged, and copies of a document share its best score.
         """
         out = scores.astype(np.float64)
-        if np.isnan(out[self.rows]).any():  # the caller refuses NaN, which must not become a rank
-            return scores
-        if not self.average:  # a copy must not tie with other documents in place of another one: no ties at all
+        if self.flavor.ties != "average":  # break all ties first, so that an exchange makes no other ones
             order = np.lexsort((-out[self.rows], self.query))
             out[self.rows[order]] = -np.arange(order.size, dtype=np.float64)
         copies = self.copies
@@ -115,14 +111,9 @@ class CreditedOnce:
         second = copies.starts[copies.sizes > 1] + 1
         if (tied := theirs[second] == theirs[second - 1]).any():
             raise ValueError(
-                "y_score must not tie a document with its own repeat under ties='average' with duplicates='first': "
-                f"where every order counts the same, none of its ranks is the first; got {int(tied.sum())} such "
-                "documents. Choose another tie rule, such as ties='first'."
+                "y_score must not tie a document with its own repeat under ties='average' with duplicates='first', "
+                f"because its first rank is undefined; got {int(tied.sum())} such documents. Break ties by position: "
+                f"flavor={self.flavor.replace(ties='first').short_text!r}."
             )
         out[copies.order] = theirs
         return out
-
-
-def _listed(groups: Groups, values: NDArray[Any]) -> NDArray[Any]:
-    assert groups.order is not None
-    return values[groups.order]

@@ -10,7 +10,6 @@ from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
 
-from ndcg_ml._checks import whole_number
 from ndcg_ml._one_line import shown
 
 if TYPE_CHECKING:
@@ -18,41 +17,33 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Below this many slots a call is over before a second thread has started.
+# A call over fewer slots ends before a second thread has started.
 _WORTH_A_THREAD = 1 << 17
 
-# No call has a use for more.
+# The largest number of threads in the pool.
 _MOST = 1 << 10
 
 
 def thread_count(requested: int | None, n_slots: int) -> int:
-    """Threads for a call over this many slots.
+    """Return the number of threads for a call over `n_slots` slots.
 
-    The requested count; otherwise the variable NDCG_ML_THREADS; otherwise OMP_NUM_THREADS, which joblib sets in its
-    worker processes so that they do not overload the machine, or the processors this process may use. A call from
-    another thread than the main one stays in it, unless a count is requested, because work is already divided.
+    This is the requested count; otherwise the environment variable NDCG_ML_THREADS; otherwise OMP_NUM_THREADS, which
+    joblib sets in its worker processes, or the number of processors this process may use. Unless a count is requested,
+    a call from a thread other than the main one uses that thread alone, because its caller has divided the work.
     """
     limit, useful = requested, n_slots // _WORTH_A_THREAD
     if limit is None:
         named = os.environ.get("NDCG_ML_THREADS")
         if named:  # an empty variable counts as none
-            limit = _from_environment(named)
+            limit = int(named) if named.isdecimal() else 0
+            if limit < 1:
+                raise ValueError(f"the variable NDCG_ML_THREADS must be an integer >= 1; got {shown(named)}.")
         elif useful <= 1 or threading.current_thread() is not threading.main_thread():
             return 1
         else:
             first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
             limit = int(first) if first.isdecimal() and int(first) > 0 else _processors()
     return max(1, min(limit, useful))
-
-
-def _from_environment(named: str) -> int:
-    try:
-        return whole_number(int(named), "NDCG_ML_THREADS")
-    except ValueError:
-        raise ValueError(
-            "the environment variable NDCG_ML_THREADS must be an integer >= 1, a number of threads; got "
-            f"{shown(named)}."
-        ) from None
 
 
 def _processors() -> int:
@@ -62,7 +53,7 @@ def _processors() -> int:
 
 
 class ForkableLock:
-    """A lock that a forked process has open, even where another thread of the parent held it at that moment.
+    """A lock that is released in a forked process, even if another thread of the parent held it.
 
     The guarded value must be replaced in one step, so that a child never sees it half changed.
     """
@@ -78,7 +69,7 @@ class ForkableLock:
         self._lock.release()
 
     def renew(self) -> None:
-        """Forget who holds it."""
+        """Replace the lock by a released one."""
         self._lock = threading.Lock()
 
 
@@ -86,16 +77,16 @@ _LOCKS: WeakSet[ForkableLock] = WeakSet()
 
 
 def _after_fork() -> None:
-    """A child has the locks of its parent, and none of the threads that would release them or do its work."""
+    """Renew the pool and the locks in a child process, which has none of its parent's other threads."""
     _pool.cache_clear()
     for lock in _LOCKS:
         lock.renew()
 
 
-def in_threads(work: Callable[[Iterable[T]], None], items: Sequence[T], n_threads: int) -> None:
-    """Call `work` in `n_threads` threads, this one among them, which take the next item in turn.
+def run_in_threads(work: Callable[[Iterable[T]], None], items: Sequence[T], n_threads: int) -> None:
+    """Call `work` in `n_threads` threads, including this one, on one iterator over the items that they share.
 
-    An exception in one of them is raised here.
+    An exception in any thread is raised here.
     """
     if n_threads == 1:
         work(items)
@@ -103,15 +94,15 @@ def in_threads(work: Callable[[Iterable[T]], None], items: Sequence[T], n_thread
     from concurrent.futures import Future, wait  # it loads logging
 
     shared, others = iter(items), list[Future[None]]()
-    # At the end of the interpreter (atexit) no thread starts any more, and this one does all the work.
+    # During interpreter shutdown no thread can start, and this one does all the work.
     with suppress(RuntimeError):
         pool = _pool()
         for _ in range(n_threads - 1):
-            others.append(pool.submit(work, shared))  # one by one: those before the one that fails are waited for
+            others.append(pool.submit(work, shared))  # one by one, so that those that did start are waited for
     try:
         work(shared)
     finally:
-        started = [other for other in others if not other.cancel()]  # the rest have nothing to do
+        started = [other for other in others if not other.cancel()]
         wait(started)
     for other in started:
         other.result()
@@ -119,11 +110,11 @@ def in_threads(work: Callable[[Iterable[T]], None], items: Sequence[T], n_thread
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    """Threads that are started when they are needed and kept, because it takes a while to start one."""
+    """Return a pool that starts threads on demand and keeps them, because starting one takes time."""
     from concurrent.futures import ThreadPoolExecutor
 
     return ThreadPoolExecutor(_MOST, "ndcg_ml")
 
 
-if hasattr(os, "register_at_fork"):  # a forked process has none of the threads
+if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)

@@ -1,4 +1,4 @@
-"""From per-query DCG and ideal DCG to one number: empty queries, weights, means."""
+"""Average the DCG and ideal DCG of queries to one number, under a flavor's rules and weights of queries."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from ndcg_ml._data.arrays import BoolArray, FloatArray
 from ndcg_ml._one_line import shown
 from ndcg_ml.flavor import Flavor
 
-# A perfect ranking may come out as 1 + a few rounding errors; that is 1.
+# NDCG above 1 by less than this is the 1 of a perfect ranking with rounding errors.
 _ROUNDING = 1e-12
 
 
 class EmptyQueryError(ValueError):
-    """Queries without a relevant document leave nothing to report, or are refused by the flavor."""
+    """No query has a relevant document, or one has none and the flavor refuses that."""
 
 
 def empty_queries(ideal: FloatArray, flavor: Flavor, ids: NDArray[Any]) -> BoolArray:
-    """Which queries are empty, from their ideal DCG at each cut-off; refused under ``empty="raise"``."""
+    """Return which queries are empty, from their ideal DCG at each cut-off; raise under ``empty="raise"``."""
     empty = ~(ideal > 0)
     if flavor.empty == "raise" and empty.any():
         which = ids[empty.any(axis=1)]
         raise EmptyQueryError(
             f"every query must have a relevant document under empty='raise'; {which.size} of {len(ideal)} have an "
             f"ideal DCG of 0, the first is query {shown(which[:1].tolist()[0])}. "
-            "Remove them, or choose empty=0, 1, nan or 'skip'."
+            f"Remove them, or use flavor={flavor.replace(empty='skip').short_text!r}, which skips them."
         )
     return empty
 
@@ -55,7 +55,7 @@ class Totals:
     weight: FloatArray | None
 
     def at(self, rows: NDArray[np.intp]) -> Totals:
-        """The totals of the queries at these positions alone."""
+        """Return the totals of the queries at these positions."""
         return replace(
             self,
             ids=self.ids[rows],
@@ -65,9 +65,9 @@ class Totals:
         )
 
     def ndcg(self, flavor: Flavor) -> tuple[FloatArray, BoolArray]:
-        """NDCG of each query, and which queries are empty; an empty query that the mean will skip is nan."""
+        """Return NDCG of each query, nan for an empty query that the mean skips; and which queries are empty."""
         empty = empty_queries(self.ideal, flavor, self.ids)
-        with np.errstate(over="ignore"):  # an ideal that leaves relevant documents out may be as small as it likes
+        with np.errstate(over="ignore"):  # an ideal that leaves relevant documents out may be arbitrarily small
             ndcg = np.divide(self.dcg, self.ideal, out=np.empty_like(self.dcg), where=~empty)
         if empty.any():
             ndcg[empty] = math.nan if isinstance(flavor.empty, str) else flavor.empty
@@ -77,7 +77,7 @@ class Totals:
         return ndcg, empty
 
     def addends(self, flavor: Flavor) -> Addends:
-        """The terms of each query in the sums whose ratio is the value."""
+        """Return the terms of each query in the sums whose ratio is the value."""
         parts, n_empty = self._parts(flavor)
         at_column = {column: (part, row) for part in parts for row, column in enumerate(part.columns)}
         ordered = [at_column[column] for column in range(n_empty.size)]
@@ -85,16 +85,13 @@ class Totals:
         return Addends(numerator, denominator, len(self.dcg), n_empty)
 
     def sums(self, flavor: Flavor) -> Sums:
-        """The sums of these queries, for a mean over more of them."""
+        """Return the sums of these queries, to be added to those of other queries."""
         addends = self.addends(flavor)
         numerator, denominator = (np.array([column.sum() for column in side], dtype=float) for side in addends[:2])
         return Sums(numerator, denominator, addends.n_queries, addends.n_empty)
 
     def ratios(self, flavor: Flavor) -> FloatArray:
-        """The value at each cut-off; nan if there is nothing to average.
-
-        That is so if all weights are 0, and under ``empty="skip"`` if all queries with a weight are empty.
-        """
+        """Return the value at each cut-off; nan if all weights are 0, or all queries with a weight are skipped."""
         if not len(self.dcg) or (self.weight is not None and not self.weight.any()):
             return np.full(len(self.ks), math.nan)
         parts, n_empty = self._parts(flavor)
@@ -104,7 +101,7 @@ class Totals:
         return out
 
     def _parts(self, flavor: Flavor) -> tuple[list[_Part], NDArray[np.int64]]:
-        """The columns, those in which the same queries count together; and how many queries of each are empty."""
+        """Group the cut-offs by the queries that count at them; also return how many queries are empty at each."""
         ndcg, empty = self.ndcg(flavor)
         weight = np.ones(len(ndcg)) if self.weight is None else self.weight
         weighted = weight > 0
@@ -112,29 +109,29 @@ class Totals:
         for columns in _group_columns(empty):
             counted = ~empty[:, columns[0]]
             if flavor.aggregate == "micro":
-                counted &= weighted  # a weight of 0 must not meet an infinite gain
+                counted &= weighted  # weight 0 times an infinite DCG would be nan
                 dcg, ideal = self.dcg[counted][:, columns].T, self.ideal[counted][:, columns].T
                 upper, lower = weight[counted] * dcg, weight[counted] * ideal
             else:
                 averaged = counted if flavor.empty == "skip" else slice(None)
                 values = ndcg[averaged][:, columns].T
-                # NDCG is infinite where the ideal leaves out all but a tiny gain, and a weight of 0 must not meet that.
+                # NDCG is infinite if the ideal holds only a tiny gain, and weight 0 times infinity would be nan.
                 if self.weight is not None:
                     values = np.where(weighted[averaged] | np.isnan(values), values, 0.0)
                 upper = weight[averaged] * values
                 lower = weight[averaged][None] if len(upper) == 1 else np.broadcast_to(weight[averaged], upper.shape)
-            # Only if it is contiguous, a row is summed as if it were alone, to the last bit.
+            # The sum of a contiguous row is bitwise the same as without the other rows.
             parts.append(_Part(columns, np.ascontiguousarray(upper), np.ascontiguousarray(lower)))
         return parts, empty.sum(axis=0)
 
     def values(self, flavor: Flavor) -> list[float]:
-        """The value at each cut-off; raises ``EmptyQueryError`` if there is nothing to average."""
+        """Return the value at each cut-off; raise ``EmptyQueryError`` if there is nothing to average."""
         return self.sums(flavor).values(flavor)
 
     def finite_values(self, flavor: Flavor) -> list[float | None]:
-        """The value at each cut-off, or None if it is undefined under the flavor's rules.
+        """Return the value at each cut-off, or None if it is undefined.
 
-        ``empty="raise"`` or nan meets an empty query; or ``empty="skip"`` meets nothing else.
+        It is undefined if one query is empty under ``empty="raise"`` or nan, or all are under ``empty="skip"``.
         """
         try:
             return [value if math.isfinite(value) else None for value in self.values(flavor)]
@@ -144,17 +141,16 @@ class Totals:
             return [value for k in self.ks for value in self.at_cutoff(k).finite_values(flavor)]
 
     def at_cutoff(self, k: int | None) -> Totals:
-        """The totals at this cut-off alone."""
+        """Return the totals at one cut-off."""
         column = [self.ks.index(k)]
         return replace(self, ks=(k,), dcg=self.dcg[:, column], ideal=self.ideal[:, column])
 
     def shares(self, flavor: Flavor, k: int | None) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """NDCG of each query, the share of each in the mean at this cut-off, and which are empty.
+        """Return NDCG of each query, its share in the mean at this cut-off, and which queries are empty.
 
-        Shares sum to 1, and the value is the sum of share times NDCG: for macro a share is a weight, for micro a
-        weight times an ideal DCG. A query does not count, and has the share 0, if its weight is 0, if it is empty and
-        the flavor skips it, or if it is empty in a micro average of others. All shares are 0 if ``ratios`` is nan
-        because there is nothing to average.
+        Shares sum to 1, and the value is the sum of share times NDCG. A share is proportional to the weight of the
+        query (macro) or to its weight times its ideal DCG (micro). It is 0 if the weight is 0, if the query is empty
+        and skipped, or if it is empty and others are not (micro). All shares are 0 if there is nothing to average.
         """
         one = self.at_cutoff(k)
         table, empties = one.ndcg(flavor)
@@ -163,14 +159,14 @@ class Totals:
         counted = ~empty & (share > 0)
         if flavor.aggregate == "micro" and counted.any():
             size = np.where(counted, one.ideal[:, 0], 0.0)
-            share *= np.ldexp(size, -int(np.frexp(size.max())[1]))  # no weight lifts it out of float64
+            share *= np.ldexp(size, -int(np.frexp(size.max())[1]))  # scaled, so that no product leaves float64
         elif flavor.empty == "skip":
             share[empty] = 0.0
         total = share.sum()
         return ndcg, share / total if total > 0 else share, empty
 
     def mean_dcg(self) -> list[float]:
-        """Weighted mean of the queries' DCG at each cut-off. No ideal, so no query is empty."""
+        """Return the weighted mean of DCG at each cut-off. It needs no ideal, so no query is empty."""
         with np.errstate(over="ignore", invalid="ignore"):
             means = np.average(self.dcg, axis=0, weights=self.weight)
         if not np.isfinite(means).all():
@@ -179,13 +175,13 @@ class Totals:
 
 
 class _Part(NamedTuple):
-    """Columns in which the same queries count, and what these add to each of them.
+    """Cut-offs at which the same queries count, and the terms of these queries.
 
     Attributes
     ----------
     columns : list of int
     upper, lower : ndarray of float, shape (n_columns, n_counted)
-        Addends of the numerator and of the denominator.
+        Terms of the numerator and of the denominator.
     """
 
     columns: list[int]
@@ -193,7 +189,7 @@ class _Part(NamedTuple):
     lower: FloatArray
 
     def sums(self) -> tuple[FloatArray, FloatArray]:
-        """Numerator and denominator of each column."""
+        """Return the numerator and denominator of each column."""
         return self.upper.sum(axis=1), self.lower.sum(axis=1)
 
 
@@ -228,7 +224,7 @@ class Addends(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
-    """The sums of a set of queries: those of disjoint sets add up to those of all.
+    """Sums over a set of queries. The sums of disjoint sets can be added.
 
     Attributes
     ----------
@@ -252,7 +248,7 @@ class Sums:
         )
 
     def values(self, flavor: Flavor) -> list[float]:
-        """The value at each cut-off.
+        """Return the value at each cut-off.
 
         Raises
         ------
@@ -264,7 +260,7 @@ class Sums:
         if flavor.empty == "skip" and not (self.denominator > 0).all():
             raise EmptyQueryError(
                 "every query is empty (ideal DCG 0) or has weight 0, and empty='skip' leaves nothing to average. "
-                "Check the labels, or choose empty=0, 1 or nan."
+                f"Check the labels, or use flavor={flavor.replace(empty=0).short_text!r}, under which they score 0."
             )
         if flavor.empty != "skip" and flavor.aggregate == "macro" and not (self.denominator > 0).all():
             raise ValueError("query_weight must be above 0 for at least one query of all parts; it is 0 for every one.")
@@ -272,7 +268,7 @@ class Sums:
         return ratios
 
     def ratios(self, flavor: Flavor) -> FloatArray:
-        """The value at each cut-off; nan under ``empty="skip"`` if there is nothing to average."""
+        """Return the value at each cut-off; nan under ``empty="skip"`` if there is nothing to average."""
         nothing = math.nan if isinstance(flavor.empty, str) else flavor.empty
         ratio = np.full(len(self.numerator), nothing)
         with np.errstate(over="ignore"):
@@ -280,5 +276,5 @@ class Sums:
         if flavor.aggregate == "micro":
             ratio[(ratio > 1) & (ratio < 1 + _ROUNDING)] = 1.0
         elif math.isnan(nothing) and flavor.empty != "skip":
-            ratio[np.asarray(self.n_empty) > 0] = math.nan  # exact sums cannot hold the nan of an empty query
+            ratio[np.asarray(self.n_empty) > 0] = math.nan  # exact sums leave out the nan of an empty query
         return ratio

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._data.frames import is_frame
 from ndcg_ml._data.lazy_frames import refuse_lazy
-from ndcg_ml._data.queries import by_ids, ids_as_array, plain_array, real_array, score_array
+from ndcg_ml._data.queries import group_by_ids, ids_as_array, plain_array, real_array, score_array
 from ndcg_ml._parts.query_ids import digests, joined_ids, typed_ids, which_are
 
 
@@ -68,5 +68,5 @@ def _columns(batch: Sequence[Any], number: int) -> tuple[NDArray[Any], ...]:
             f"{scores.shape} and {ids.shape}."
         )
     if ids.size and ids.dtype == object:
-        by_ids(ids, ids.size)  # refuses what is missing: nan is not even equal to itself
+        group_by_ids(ids, ids.size)  # refuses what is missing: nan is not even equal to itself
     return labels, scores, typed_ids(ids)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ndcg_ml._data.arrays import BoolArray, FloatArray, IntArray
 from ndcg_ml._data.queries import Queries
 from ndcg_ml._kernel.gains import discounts, gain, grade
-from ndcg_ml._kernel.numpy_kernel import in_tie_order
+from ndcg_ml._kernel.numpy_kernel import order_ties
 from ndcg_ml._one_line import shown
 from ndcg_ml.flavor import Flavor
 
@@ -214,8 +214,8 @@ def documents_of(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int 
     # Every completion judges every document, so the flavor's rule for unjudged ones does not apply. Grade 0 stands for
     # a missing label, and its gain is not read.
     graded = grade(flavor, np.where(missing, 0.0, labels), queries.groups, queries.retrieved)
-    _check_gains(graded.judged.listed(graded.gains))
-    layout = in_tie_order(graded.ranked, flavor, graded.gains, queries.doc_id)
+    _check_gains(graded.judged.arrange(graded.gains))
+    layout = order_ties(graded.ranked, flavor, graded.gains, queries.doc_id)
 
     # The ranked rows in rank order: the rank of each from 0, and the first rank and the size of its tie group.
     rows, query = layout.rows(), layout.codes()

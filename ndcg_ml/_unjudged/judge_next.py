@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ndcg_ml import _atomic
 from ndcg_ml._checks import whole_number
 from ndcg_ml._data.arrays import FloatArray, IntArray
-from ndcg_ml._data.frames import made
+from ndcg_ml._data.frames import make_frame
 from ndcg_ml._text.plain import plain_id
 from ndcg_ml._unjudged.completions import added
 from ndcg_ml._unjudged.documents import gains_of_scale
@@ -81,7 +81,7 @@ class ToJudge:
             "label": np.full(len(self.tasks), np.nan),
             "change": np.array([task.change for task in self.tasks], dtype=np.float64),
         }
-        return made(self.frame_library, columns)
+        return make_frame(self.frame_library, columns)
 
     def to_jsonl(self, path: str | os.PathLike[str] | None = None) -> str:
         """The documents as JSONL, one per line, with ``"label": null`` to fill in.
@@ -181,7 +181,7 @@ def _names(pair: Pair, documents: IntArray) -> list[Any]:
     for side, system in enumerate((pair.a, pair.b)):
         of_side = np.flatnonzero(in_a if side == 0 else ~in_a)
         if system.queries.names is not None:
-            for at, name in zip(of_side.tolist(), system.queries.names.of(rows[of_side, side]), strict=True):
+            for at, name in zip(of_side.tolist(), system.queries.names(rows[of_side, side]), strict=True):
                 names[at] = name
     return names
 

@@ -452,7 +452,7 @@ def _keys(a: Scored, b: Scored, rows: Sequence[IntArray]) -> list[IntArray]:
     """Number the documents of a query alike in both systems, by their ids or by their rows."""
     ours, theirs = a.queries, b.queries
     if ours.names is not None and theirs.names is not None:
-        keys = [ours.names.of(rows[0]), theirs.names.of(rows[1])]
+        keys = [ours.names(rows[0]), theirs.names(rows[1])]
         kinds = [{isinstance(key, str) for key in some} for some in keys]
         if kinds[0] and kinds[1] and kinds[0] != kinds[1]:
             raise RangeError(

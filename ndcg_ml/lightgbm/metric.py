@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._boosting import NamedMetric, one_score_per_row
+from ndcg_ml._boosting import NamedMetric
 from ndcg_ml._checks import KSpec
 from ndcg_ml._data.queries import mean_row_weight
 from ndcg_ml._kernel.cache import Cache
@@ -98,8 +97,7 @@ class NDCGEval(NamedMetric):
         list of (name, value, is_higher_better)
         """
         scores, labels, weight, group = _rows_of(a, b, weight, group)
-        one_score_per_row(scores, "NDCGEval", "Use an objective with a single output, such as lambdarank.")
-        totals = self._prepared(group, np.asarray(labels), weight).totals(scores)
+        totals = self._prepared(group, np.asarray(labels), weight).totals(self.one_score_per_row(scores))
         return [(name, value, True) for name, value in zip(self.names, totals.values(self.flavor), strict=True)]
 
     def _prepared(self, group: NDArray[Any], labels: NDArray[Any], weight: Any) -> Prepared[Any]:
@@ -109,7 +107,7 @@ class NDCGEval(NamedMetric):
             query_weight = None if weight is None else mean_row_weight(weight, group)
             return prepare(labels, group=group, flavor=self.flavor, k=self.ks, query_weight=query_weight)
 
-        return self._cache.prepared((group, labels, weight), make)
+        return self._cache.get_or_make((group, labels, weight), make)
 
 
 def _rows_of(a: Any, b: Any, weight: Any, group: Any) -> tuple[Any, Any, Any, NDArray[Any]]:
@@ -125,20 +123,13 @@ def _rows_of(a: Any, b: Any, weight: Any, group: Any) -> tuple[Any, Any, Any, ND
     scores, labels = b, a
     if hasattr(b, "get_label"):
         scores, labels, weight, group = a, b.get_label(), b.get_weight(), b.get_group()
-        if b not in _WHOLE:
-            _refuse_cut(b)
-            _WHOLE.add(b)
+        _refuse_cut(b)
     if group is None:
         raise ValueError(
             "NDCGEval needs the sizes of the queries, and this data set has none. Pass group= to lgb.Dataset, or "
             "group= and eval_group= to LGBMRanker.fit."
         )
     return scores, labels, weight, np.asarray(group)
-
-
-# Data sets that were checked for cut queries. They are compared by identity, because another data set may hold the same
-# labels in whole queries.
-_WHOLE: WeakSet[Any] = WeakSet()
 
 
 def _refuse_cut(part: Any) -> None:

@@ -17,7 +17,6 @@ from ndcg_ml._boosting import (
     Library,
     Rule,
     check_expressible,
-    cut_at,
     value_in_words,
 )
 from ndcg_ml._kernel.gains import gain
@@ -39,7 +38,6 @@ _LARGEST_GAIN = 1e300
 
 _LIGHTGBM = Library(
     name="LightGBM",
-    module="lightgbm",
     training={
         "off_table": Rule(("raise",), "refuses a label beyond its table"),
         "discount": LOGARITHM,
@@ -53,7 +51,7 @@ _LIGHTGBM = Library(
 def lightgbm_params(flavor: Flavor, evaluate: bool) -> dict[str, Any]:
     """See ``Flavor.lightgbm_params``."""
     check_expressible(flavor, _LIGHTGBM, evaluate)
-    at = cut_at(flavor.k, _LONGEST)
+    at = min(flavor.k or _LONGEST, _LONGEST)
     params = {
         "objective": "lambdarank",
         "label_gain": _label_gain(flavor),

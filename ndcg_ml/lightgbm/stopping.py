@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ndcg_ml._checks import KSpec, whole_number
-from ndcg_ml._data.pandas_index import same_rows
-from ndcg_ml._data.queries import by_sizes
+from ndcg_ml._data.pandas_index import match_index, refuse_index
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.lightgbm.metric import NDCGEval
 
@@ -74,12 +73,6 @@ class StopEarly:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rounds", whole_number(self.rounds, "rounds", 1))
-        watch: object = self.watch
-        if watch is not None and not isinstance(watch, str):
-            raise TypeError(
-                f"watch must be the name of a validation set (a str), or None; got {watch!r} of type "
-                f"{type(watch).__name__}. LightGBM calls them 'valid_0', 'valid_1', ... unless they are named."
-            )
         object.__setattr__(self, "eval", NDCGEval(self.flavor, self.k))
 
     def __repr__(self) -> str:
@@ -118,12 +111,12 @@ class StopEarly:
         Raises
         ------
         TypeError, ValueError
-            There is no validation set, or one is not such a tuple, or its parts differ in the number of rows.
+            There is no validation set, or one is not such a tuple, or the indexes of its pandas objects differ.
         """
         import lightgbm
 
         if not valid:
-            raise ValueError("StopEarly.fit needs a validation set to stop on; got none. Pass (X, y, group).")
+            raise ValueError("StopEarly.fit needs a validation set; got none. Pass (X, y, group).")
         for number, entry in enumerate(valid):
             _check_valid(entry, number)
         sets: dict[str, Any]
@@ -181,23 +174,12 @@ class _Watch:
                 "Leave it out and pass StopEarly(..., rounds=)."
             )
         evaluated = [_set_and_metric(entry) for entry in env.evaluation_result_list or ()]
-        names = dict.fromkeys(name for name, _ in evaluated)
-        sets = [name for name in names if name not in _training_sets(env)]
-        listed = ", ".join(map(repr, sets))
-        if not sets:
-            also = ", only the training set, on which LightGBM does not stop" if names else ""
-            raise ValueError(f"StopEarly needs a validation set to stop on; got none{also}. Pass valid_sets=[...].")
-        if self._watch is None and len(sets) > 1:
+        sets = [name for name, metric in evaluated if metric == self._metric and name not in _training_sets(env)]
+        if self._watch not in (sets if len(sets) != 1 else [None, *sets]):
             raise ValueError(
-                f"watch must name the validation set to stop on if there are several; got None with {listed}. "
-                f"Pass StopEarly(..., watch={sets[0]!r})."
-            )
-        if self._watch is not None and self._watch not in sets:
-            raise ValueError(f"watch must be the name of a validation set, one of {listed}; got {self._watch!r}.")
-        if (self._watch or sets[0], self._metric) not in evaluated:
-            raise ValueError(
-                f"StopEarly needs {self._metric!r} to be evaluated; it was not. Pass feval= (eval_metric= of "
-                "LGBMRanker.fit) as StopEarly returns it, or a list that holds StopEarly.eval."
+                f"watch must name a validation set on which {self._metric!r} is evaluated, one of {sets} (or be None "
+                f"if there is one); got {self._watch!r}. Pass the validation sets, and feval= (eval_metric= of "
+                "LGBMRanker.fit) as StopEarly returns it."
             )
 
 
@@ -222,21 +204,7 @@ def _check_valid(entry: Any, number: int) -> None:
             f"a validation set must be a tuple (X, y, group) or (X, y, group, sample_weight); number {number} {got}. "
             "Pass fit((X, y, group)), and several sets as fit(first, second)."
         )
-    X, y, group, weight = entry if len(entry) == 4 else (*entry, None)  # noqa: N806
-    same_rows(
-        {f"{name} of validation set {number}": part for name, part in (("X", X), ("y", y), ("sample_weight", weight))}
-    )
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    for name, part in (("y", y), ("sample_weight", weight)):
-        if part is not None and len(part) != n_rows:
-            raise ValueError(
-                f"{name} of validation set {number} must have one entry per row of X, {n_rows}; got {len(part)}."
-            )
-    try:
-        by_sizes(group, n_rows)
-    except (TypeError, ValueError) as error:
-        # Remove advice about arguments of ndcg_score.
-        message = str(error).partition(" It has one entry per row")[0].partition(" If these are ids")[0]
-        message = message.partition(" Pass qid=")[0]
-        fix = "Sort the rows by query and pass the size of each: np.unique(qid, return_counts=True)[1]."
-        raise type(error)(f"In validation set {number}, {message} {fix}") from None
+    X, y, group, *weight = entry  # noqa: N806
+    where = f"of validation set {number}"
+    match_index({f"X {where}": X, f"y {where}": y, f"sample_weight {where}": weight[0] if weight else None})
+    refuse_index(group, f"group {where}", "Pass the sizes in the order of the rows")

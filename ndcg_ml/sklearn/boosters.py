@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.groups import Groups
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.prepared import prepare
-from ndcg_ml.sklearn.columns import take_rows
+from ndcg_ml.score import ndcg_score
 
 __all__ = ["RowsByQuery", "fit", "fit_and_stop", "readable"]
 
 
 class RowsByQuery:
-    """The rows of some queries, query by query, in the given order; the rows of a query keep their order.
+    """The rows of selected queries, which are in the given order. The rows of a query keep their order.
 
     Attributes
     ----------
@@ -44,7 +43,7 @@ class RowsByQuery:
         rows = np.repeat(layout.starts[queries], self.sizes) + at
         if layout.order is not None:
             rows = layout.order[rows]
-        self.X = readable(take_rows(X, rows))
+        self.X = readable(X.iloc[rows] if hasattr(X, "iloc") else X[rows])
         self.y: NDArray[Any] = y[rows]
         self.codes: NDArray[np.intp] = np.repeat(np.arange(self.sizes.size), self.sizes)
         self.weight: NDArray[np.float64] | None = None if weight is None else weight[queries]
@@ -56,19 +55,19 @@ class RowsByQuery:
 
 
 def fit(ranker: Any, training: RowsByQuery) -> None:
-    """Fit the ranker, in place."""
+    """Fit the ranker in place."""
     ranker.fit(training.X, training.y, **_query_arguments(ranker, training))
 
 
 def fit_and_stop(
     ranker: Any, training: RowsByQuery, validation: RowsByQuery, flavor: Flavor, rounds: int
 ) -> tuple[int, float]:
-    """Fit the ranker, in place, until NDCG on the validation queries has not increased for `rounds` rounds.
+    """Fit the ranker in place, until NDCG of the validation queries has not increased for `rounds` rounds.
 
     Returns
     -------
     best_iteration : int
-        Number of rounds that it predicts with.
+        Number of rounds with which it predicts.
     best_score : float
     """
     arguments = _query_arguments(ranker, training)
@@ -81,14 +80,12 @@ def fit_and_stop(
             "Leave early_stopping_rounds=None."
         )
     best = stop(ranker, training, validation, arguments, flavor, rounds)
-    ndcg = prepare(validation.y, flavor=flavor, group=validation.sizes, query_weight=validation.weight)
-    score = ndcg(np.asarray(ranker.predict(validation.X)))
-    assert isinstance(score, float)
-    return best, score
+    scores = np.asarray(ranker.predict(validation.X))
+    return best, ndcg_score(validation.y, scores, flavor=flavor, group=validation.sizes, query_weight=validation.weight)
 
 
 def readable(X: Any) -> Any:  # noqa: N803
-    """Return X in a container that all three libraries read.
+    """Return X in a container that all three libraries accept.
 
     XGBoost 3.2 needs pyarrow to read a polars frame, and LightGBM before 4.7 cannot read one; CatBoost 1.2 refuses
     sparse arrays and LightGBM warns of them.
@@ -125,20 +122,14 @@ def _arguments(estimator: Any) -> set[str]:
     return set(inspect.signature(estimator.fit).parameters) if hasattr(estimator, "fit") else set()
 
 
-# Settings under which a model cannot predict with its best round: dropouts change earlier trees (LightGBM then does not
-# stop), and a linear model has one set of weights.
-_ONLY_LAST_ROUND = {
-    "boosting_type": ("dart",),
-    "boosting": ("dart",),
-    "boost": ("dart",),
-    "booster": ("dart", "gblinear"),
-}
-
-
 def _check_best_round(ranker: Any) -> None:
+    """Refuse models that can only predict with their last round.
+
+    Dropouts change earlier trees, so LightGBM does not stop; a linear model has one set of weights.
+    """
     settings = ranker.get_params()
-    for name, kinds in _ONLY_LAST_ROUND.items():
-        if settings.get(name) in kinds:
+    for name in ("boosting_type", "boosting", "boost", "booster"):
+        if settings.get(name) in ("dart", "gblinear"):
             raise ValueError(
                 f"early_stopping_rounds must be None with {name}={settings[name]!r}, which cannot predict with its "
                 f"best round, because later rounds change earlier ones. Leave it None, or choose another {name}."

@@ -1,9 +1,9 @@
 """Read the split, the candidate and `error_score` from the frames of the functions that called a scorer.
 
-A scorer gets the rows of one part of a split and nothing else, so it cannot detect cut queries, or that its exceptions
-become nan. scikit-learn's functions hold this information under the names below in every supported version; the tests
-detect a change. If nothing is found, nothing is checked. ``ndcg_scorer(..., qid=all_ids)`` finds cut queries without
-frames.
+A scorer gets only the rows of one part of a split, so it cannot detect cut queries, or that its exceptions become nan.
+Local variables of scikit-learn's functions have this information, under the names below in every supported version; the
+tests detect a change. If nothing is found, nothing is checked. ``ndcg_scorer(..., qid=all_ids)`` detects cut queries
+without reading frames.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from ndcg_ml.sklearn.columns import column_of
 
 __all__ = ["Fit", "Split", "current_fit", "current_split", "error_score_of_caller"]
 
-_DEPTH = 12  # frames to search; RFECV has five between the function that splits and the scorer
-
 
 # -- the split --------------------------------------------------------------------------------------------------------
 
@@ -37,9 +35,9 @@ class Split(NamedTuple):
 
 def current_split(scored_ids: NDArray[Any], qid_column: str | int | None) -> Split | None:
     """Return the split that scikit-learn is scoring, if these are the ids of its test rows."""
-    for frame in _frames_of_scikit_learn():
+    for frame in _frames():
         names = frame.f_code.co_varnames + frame.f_code.co_cellvars
-        if "test" in names and "train" in names:
+        if _module(frame).startswith("sklearn.") and "test" in names and "train" in names:
             return _split_in(frame.f_locals, scored_ids, qid_column)
     return None
 
@@ -51,14 +49,11 @@ def _split_in(found: Mapping[str, Any], scored: NDArray[Any], qid_column: str | 
     test = np.asarray(test)
     test = np.flatnonzero(test) if test.dtype == bool else test
     for every in _ids_of_all_rows(found, qid_column):
-        if _are_rows_of(every, test) and np.array_equal(every[test], scored):
+        # Positions may count from the end.
+        valid = every.ndim == 1 and -every.size <= test.min(initial=0) and test.max(initial=-1) < every.size
+        if valid and np.array_equal(every[test], scored):
             return Split(every, np.where(test < 0, test + every.size, test))
     return None
-
-
-def _are_rows_of(ids: NDArray[Any], rows: NDArray[Any]) -> bool:
-    """Whether these positions, which may count from the end, are all valid for a vector of ids."""
-    return ids.ndim == 1 and -ids.size <= rows.min(initial=0) and rows.max(initial=-1) < ids.size
 
 
 def _ids_of_all_rows(found: Mapping[str, Any], qid_column: str | int | None) -> list[NDArray[Any]]:
@@ -99,8 +94,8 @@ class Fit(NamedTuple):
 
 def current_fit(X: Any) -> Fit | None:  # noqa: N803
     """Return the fit that a search is scoring, if these are the features of its test rows."""
-    for frame in _frames_of_scikit_learn():
-        if frame.f_code.co_name == "_fit_and_score":
+    for frame in _frames():
+        if _module(frame).startswith("sklearn.") and frame.f_code.co_name == "_fit_and_score":
             caller = frame.f_locals
             candidate, split = caller.get("candidate_progress"), caller.get("split_progress")
             if candidate is None or split is None or caller.get("X_test") is not X:
@@ -111,8 +106,8 @@ def current_fit(X: Any) -> Fit | None:  # noqa: N803
 
 # -- exceptions that become scores -------------------------------------------------------------------------------------
 
-# The functions of scikit-learn and dask-ml that turn an exception into a score. The number says in which frame above
-# them `error_score` is.
+# The functions of scikit-learn and dask-ml that turn an exception into a score. The variable `error_score` is in the
+# function itself (0) or in its caller (1).
 _TURN_ERRORS = {
     ("sklearn.model_selection._validation", "_score"): 0,
     ("sklearn.metrics._scorer", "__call__"): 1,
@@ -123,10 +118,8 @@ _TURN_ERRORS = {
 def error_score_of_caller() -> float | None:
     """Return the number by which the caller replaces an exception, or None if it lets exceptions through."""
     frame = _caller()
-    if frame is None:
-        return None
-    above = _TURN_ERRORS.get((_module(frame), frame.f_code.co_name))
-    if above is None:
+    above = None if frame is None else _TURN_ERRORS.get((_module(frame), frame.f_code.co_name))
+    if frame is None or above is None:
         return None
     holder = frame if above == 0 else frame.f_back
     number = None if holder is None else holder.f_locals.get("error_score")
@@ -136,26 +129,21 @@ def error_score_of_caller() -> float | None:
 
 
 def _caller() -> FrameType | None:
-    """Return the frame of the function that called this package."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
+    """Return the frame of the function that called this package, if any."""
+    for frame in _frames():
         # With scoring=None, scikit-learn calls through this class.
         passes_on = type(frame.f_locals.get("self")).__name__ == "_PassthroughScorer"
         if _module(frame).partition(".")[0] != __name__.partition(".")[0] and not passes_on:
             return frame
-        frame = frame.f_back
     return None
 
 
-def _frames_of_scikit_learn() -> Iterator[FrameType]:
-    """Yield the frames of scikit-learn among the callers of this package, innermost first."""
+def _frames() -> Iterator[FrameType]:
+    """Yield the frames of the calling functions, innermost first."""
     frame: FrameType | None = sys._getframe(1)
-    for _ in range(_DEPTH):
-        frame = None if frame is None else frame.f_back
-        if frame is None:
-            return
-        if _module(frame).startswith("sklearn."):
-            yield frame
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 def _module(frame: FrameType) -> str:

@@ -21,7 +21,6 @@ __all__ = [
     "refuse_missing",
     "split_column",
     "table",
-    "take_rows",
     "weight_of_queries",
 ]
 
@@ -57,14 +56,10 @@ def column_of(X: Any, qid_column: str | int) -> NDArray[Any]:  # noqa: N803
     """
     X = table(X)  # noqa: N806
     at = _place(X, qid_column)
-    if hasattr(X, "iloc"):
-        ids = np.asarray(X.iloc[:, at])
-    elif hasattr(X, "tocsr"):
-        ids = X.tocsr()[:, [at]].toarray()[:, 0]
-    elif hasattr(X, "column_names"):  # pyarrow
-        ids = np.asarray(X.column(at))
+    if hasattr(X, "tocsr"):
+        ids = X[:, [at]].toarray()[:, 0]
     else:
-        ids = np.asarray(X[:, at])
+        ids = np.asarray(X.iloc[:, at] if hasattr(X, "iloc") else X[:, at])
     if ids.dtype.kind == "f":
         _refuse_changed_ids(ids, qid_column)
     name = f"the column qid_column={qid_column!r} of X"
@@ -81,21 +76,15 @@ def refuse_missing(ids: NDArray[Any], name: str) -> None:
 
 def split_column(X: Any, qid_column: str | int) -> tuple[Any, NDArray[Any]]:  # noqa: N803
     """Return X without the column of query ids, and the ids. Raises as ``column_of`` does."""
-    ids = column_of(X, qid_column)
     X = table(X)  # noqa: N806
+    ids = column_of(X, qid_column)
     at = _place(X, qid_column)
     others = [c for c in range(X.shape[1]) if c != at]
-    if hasattr(X, "iloc"):
-        return X.iloc[:, others], ids
-    if hasattr(X, "tocsr"):
-        return X.tocsc()[:, others].tocsr(), ids
-    if hasattr(X, "column_names"):  # pyarrow
-        return X.remove_column(at), ids
-    return X[:, others], ids
+    return X.iloc[:, others] if hasattr(X, "iloc") else X[:, others], ids
 
 
 def _names(X: Any) -> list[Any] | None:  # noqa: N803
-    names = getattr(X, "column_names", getattr(X, "columns", None))  # pyarrow's `columns` holds no names
+    names = getattr(X, "columns", None)
     return None if names is None else list(names)
 
 
@@ -126,7 +115,7 @@ def _place(X: Any, qid_column: str | int) -> int:  # noqa: N803
 
 
 def _refuse_changed_ids(ids: NDArray[Any], qid_column: str | int) -> None:
-    """Refuse floats that are not exact integers, by which queries may have been merged."""
+    """Refuse floats that are not exact integers, because different ids may have become equal."""
     present = ids[~np.isnan(ids)]
     fractions = present[present != np.floor(present)]
     if fractions.size:
@@ -191,29 +180,23 @@ def weight_of_queries(sample_weight: Any, layout: Groups) -> NDArray[np.float64]
 
 
 def table(X: Any) -> Any:  # noqa: N803
-    """Return X as a two-dimensional container: tables and sparse matrices unchanged, anything else as an array."""
+    """Return X as a data frame of pandas or polars, a CSR matrix or a two-dimensional array."""
     refuse_lazy(X, "X")
-    X = X if hasattr(X, "tocsr") or hasattr(X, "columns") or hasattr(X, "column_names") else np.asarray(X)  # noqa: N806
-    if isinstance(X, np.ndarray):
-        if X.dtype.kind == "c":
-            raise ValueError("X must hold real features. Complex data not supported; got dtype complex.")
-        if X.ndim != 2:
-            raise ValueError(
-                f"X must be two-dimensional, one row per document; got shape {X.shape}. Reshape your data, for example "
-                "with X.reshape(-1, 1) for a single feature."
-            )
-    return X
-
-
-def take_rows(X: Any, rows: NDArray[Any]) -> Any:  # noqa: N803
-    """Return rows of a two-dimensional container, in this order."""
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    if hasattr(X, "column_names") and hasattr(X, "take"):  # pyarrow
-        return X.take(rows)
     if hasattr(X, "tocsr"):
-        return X.tocsr()[rows]
-    return X[rows]
+        return X.tocsr()
+    if hasattr(X, "column_names"):  # pyarrow
+        return X.to_pandas()
+    if hasattr(X, "columns"):
+        return X
+    X = np.asarray(X)  # noqa: N806
+    if X.dtype.kind == "c":
+        raise ValueError("X must hold real features. Complex data not supported; got dtype complex.")
+    if X.ndim != 2:
+        raise ValueError(
+            f"X must be two-dimensional, one row per document; got shape {X.shape}. Reshape your data, for example "
+            "with X.reshape(-1, 1) for a single feature."
+        )
+    return X
 
 
 def _first_names(names: list[Any]) -> str:

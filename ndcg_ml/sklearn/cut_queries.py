@@ -1,4 +1,4 @@
-"""Detect cut queries, of which only some rows are scored. NDCG needs whole queries."""
+"""Detect cut queries: only some of their rows are scored, but NDCG needs all of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._data.queries import by_ids, ids_as_array
+from ndcg_ml._data.queries import group_by_ids, ids_as_array
 from ndcg_ml._one_line import shown
 from ndcg_ml.sklearn.call_stack import Split
 
@@ -25,7 +25,7 @@ class CutQueryWarning(UserWarning):
 
 
 class WholeQueries:
-    """The queries of a data set with their numbers of rows, to detect parts of the data set that cut queries.
+    """The queries of a data set and their numbers of rows, for detecting cut queries in parts of it.
 
     Parameters
     ----------
@@ -64,14 +64,14 @@ class WholeQueries:
             return None
         return (
             f"{len(cut)} of {len(scored)} queries that are scored were also in training with other rows, the first is "
-            f"{shown(cut[0])}. If these are the same queries, they were cut: {_FIX}. If the ids of this data set start "
-            "again from the same numbers, make them different from those of the training data"
+            f"{shown(cut[0])}. If these are the same queries, they were cut: {_FIX}. If they are others, give them ids "
+            "that differ from those of the training data"
         )
 
 
 def _sizes(ids: NDArray[Any]) -> dict[Any, int]:
     """Return the number of rows of each query."""
-    layout = by_ids(ids, ids.size)
+    layout = group_by_ids(ids, ids.size)
     assert layout.ids is not None
     return dict(zip(layout.ids.tolist(), layout.sizes.tolist(), strict=True))
 

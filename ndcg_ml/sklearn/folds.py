@@ -1,4 +1,4 @@
-"""Folds of whole queries, for searches that pass no ids around."""
+"""Split data by query, without metadata routing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold
 
 from ndcg_ml._data.lazy_frames import refuse_lazy
-from ndcg_ml._data.pandas_index import same_rows
+from ndcg_ml._data.pandas_index import match_index
 from ndcg_ml._data.queries import ids_as_array
 from ndcg_ml.sklearn.columns import check_column, column_of, refuse_missing
 
@@ -18,10 +18,10 @@ __all__ = ["QueryKFold"]
 
 
 class QueryKFold(GroupKFold):  # type: ignore[misc]
-    """K folds of whole queries: scikit-learn's ``GroupKFold`` with ids of its own.
+    """K folds of whole queries: scikit-learn's ``GroupKFold`` with stored query ids.
 
-    Pass the ids, or the column of X that holds them, when you create it; then you need no ``groups`` and no metadata
-    routing. A scorer can use its ids to detect cut queries: ``ndcg_scorer(..., qid=folds.qid)``.
+    You pass the ids, or the column of X that holds them, when you create it, and need neither ``groups`` nor metadata
+    routing. A scorer can use the ids to detect cut queries: ``ndcg_scorer(..., qid=folds.qid)``.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
         y: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Row numbers for training and test of each fold.
+        """Yield the training rows and the test rows of each fold.
 
         Parameters
         ----------
@@ -96,19 +96,12 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
         train, test : ndarray of int
         """
         refuse_lazy(X, "X")
-        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        same_rows({"X": X, "y": y, "qid": self.qid, "groups": groups})
+        match_index({"X": X, "y": y, "qid": self.qid, "groups": groups})
         if self.qid_column is not None:
             ids = column_of(X, self.qid_column)
         else:
-            assert self.qid is not None
             ids = ids_as_array(self.qid)
             refuse_missing(ids, "qid")
-        if ids.size != n_rows:
-            raise ValueError(
-                f"query ids must be one per row of X, shape ({n_rows},); got {ids.shape}. A splitter created with "
-                "qid= splits only the data set of those ids."
-            )
         if groups is not None and not np.array_equal(ids_as_array(groups), ids):
             raise ValueError(
                 "groups must be equal to the ids of QueryKFold; they differ. To split by these ids and score by query, "

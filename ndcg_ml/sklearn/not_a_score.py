@@ -9,7 +9,7 @@ function
 - a worker of Ray's joblib backend dies, although the error arrives;
 - Optuna 5.0 leaves the trial in state RUNNING rather than FAIL.
 
-A search that never ends is worse than an error as a value.
+So the scorer returns the error as a value.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class NotAScore:
 def refuse(error: Exception, *, of_the_estimator: bool = False) -> NotAScore:
     """Raise the error, or return it as a ``NotAScore`` if raising it would make the score nan.
 
-    With `of_the_estimator`, the error is raised if `error_score` is a number, which then replaces the score.
+    With `of_the_estimator`, the error is also raised if `error_score` is a number, which then replaces the score.
     """
     kind = "" if isinstance(error, (TypeError, ValueError)) else f"{type(error).__name__}: "
     message = f"an error of the NDCG scorer: {kind}{error}"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import whole_number
-from ndcg_ml._data.queries import by_ids
+from ndcg_ml._data.queries import group_by_ids
 from ndcg_ml._stats.honest import HonestValue, honest_value
 from ndcg_ml._stats.means import Interval, Means, Seed, as_confidence, generator, minus, spread_of
 from ndcg_ml._stats.randomisation import exchange_tests
@@ -87,10 +87,10 @@ class PairedSearch:
         n_resamples: int = 999,
         seed: Seed = None,
     ) -> HonestValue:
-        """Estimate the value of the search on other queries. Its best value is too high, because these chose it.
+        """Estimate the value of the search on new queries. Its best value is too high, because these selected it.
 
-        Queries are drawn with replacement. A candidate is chosen on the drawn queries and scored on the others, from
-        the values that the search has kept. Nothing is trained again.
+        Queries are drawn with replacement. A candidate is selected on the drawn queries and scored on the others, by
+        the values that the search has kept. Models are not trained again.
 
         Parameters
         ----------
@@ -104,8 +104,8 @@ class PairedSearch:
         Returns
         -------
         HonestValue
-            ``.value``, ``.interval``, ``.optimism`` (the value of the chosen candidate on the queries that chose it,
-            minus ``.value``), and ``.chosen``, the share of resamples that choose each row of ``cv_results_``.
+            ``.value``, ``.interval``, ``.optimism`` (the value of the selected candidate on the queries that selected
+            it, minus ``.value``), and ``.chosen``, the share of resamples that select each row of ``cv_results_``.
 
         Raises
         ------
@@ -115,18 +115,18 @@ class PairedSearch:
         Notes
         -----
         Bootstrap-bias-corrected cross-validation: I. Tsamardinos, E. Greasidou and G. Borboudakis, Machine Learning
-        107, 2018. It corrects for the choice among these candidates, not for earlier searches on the same queries.
+        107, 2018. It corrects for the selection among these candidates, not for earlier searches on the same queries.
         """
         # Resampling needs candidates scored on the same data, and enough queries outside each resample.
         if self._is_halving:
             raise ValueError(
-                "honest needs a search that trains all its candidates alike; a halving search drops most of them "
-                "early. Use GridSearchCV or RandomizedSearchCV."
+                "honest needs a search that trains all candidates equally; a halving search drops most of them early. "
+                "Use GridSearchCV or RandomizedSearchCV."
             )
         if self.n_queries < _FEWEST:
             raise ValueError(
                 f"honest needs at least {_FEWEST} queries, because a resample leaves out a third of them; got "
-                f"{self.n_queries}. Search on more queries, or score the winner on a test set of its own."
+                f"{self.n_queries}. Search on more queries, or score the best candidate on a separate test set."
             )
         n_resamples = whole_number(n_resamples, "n_resamples")
         honest = honest_value(self._ndcg, as_confidence(confidence), n_resamples, generator(seed))
@@ -166,8 +166,8 @@ def paired_search(
 ) -> PairedSearch:
     """Compare the best candidate of a fitted search with each other one, paired by query over the same folds.
 
-    Queries differ far more than candidates do, so a standard error over folds, or of one candidate, mostly measures how
-    queries differ. Compare candidates by the standard error of the paired difference.
+    Queries vary much more than candidates, so a standard error over folds, or of one candidate, mostly measures the
+    variation between queries. Compare candidates by the standard error of the paired difference.
 
     Parameters
     ----------
@@ -304,8 +304,8 @@ def _values_of_queries(search: Any, metric: str | None) -> tuple[list[int], list
                 if by_split[split] is None and len(kept) and score != error_score and not np.isnan(score):
                     raise ValueError(
                         f"the scorer holds the queries of another search: its score of candidate {row} in split "
-                        f"{split} is not the search's. Give each search a scorer of its own, and compare before "
-                        "fitting again."
+                        f"{split} is not the search's. Give each search a separate scorer, and call paired_search "
+                        "before you fit again."
                     )
             continue
         # Candidates are paired by position, so all need the same queries in the same order.
@@ -315,7 +315,7 @@ def _values_of_queries(search: Any, metric: str | None) -> tuple[list[int], list
         if ids is not None and not np.array_equal(ids, those):
             raise ValueError(
                 f"candidates must be scored on the same queries; candidate {row} was not. Use a cv that splits "
-                "alike for all candidates (an integer random_state)."
+                "identically for all candidates (an integer random_state)."
             )
         ids = those
         columns.append(values)
@@ -330,7 +330,7 @@ def _values_of_queries(search: Any, metric: str | None) -> tuple[list[int], list
     if (missing.any(axis=1) != missing.all(axis=1)).any():
         raise ValueError(
             "a query must be empty for every candidate or for none; with this ideal it depends on the ranking. Use a "
-            "flavor with empty=0 or 1."
+            "flavor with empty=0 or empty=1."
         )
     table = table[~missing.any(axis=1)]
     if len(table) < 2:
@@ -340,10 +340,9 @@ def _values_of_queries(search: Any, metric: str | None) -> tuple[list[int], list
 
 def _mean_per_query(ids: NDArray[Any], values: list[NDArray[np.float64]]) -> tuple[NDArray[Any], NDArray[np.float64]]:
     """Return each query once, with its mean over the splits that tested it."""
-    layout = by_ids(ids, ids.size)
+    layout = group_by_ids(ids, ids.size)
     assert layout.ids is not None
-    every = np.concatenate(values)
-    every = layout.listed(every)
+    every = layout.arrange(np.concatenate(values))
     return layout.ids, np.add.reduceat(every, layout.starts) / layout.sizes
 
 

@@ -11,8 +11,8 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ndcg_ml._checks import optional_whole_number
-from ndcg_ml._data.pandas_index import same_rows
-from ndcg_ml._data.queries import by_ids, real_array
+from ndcg_ml._data.pandas_index import match_index
+from ndcg_ml._data.queries import group_by_ids, real_array
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.sklearn.boosters import RowsByQuery, fit, fit_and_stop, readable
 from ndcg_ml.sklearn.columns import check_column, ids_of_rows, split_column, table, weight_of_queries
@@ -108,8 +108,8 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    # Both names are requested, because the ids may or may not be the splitter's groups. An alias of qid fails in RFECV,
-    # which passes parts of the array on under the name behind the alias (scikit-learn 1.9.1).
+    # Both names are requested, because the ids may differ from the splitter's groups. An alias of qid would fail in
+    # RFECV (scikit-learn 1.9.1), which passes the array under its original name.
     __metadata_request__fit = {"groups": True, "qid": True}  # noqa: RUF012
     __metadata_request__score = {"groups": True, "qid": True}  # noqa: RUF012
 
@@ -168,12 +168,12 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         flavor = as_flavor(self.flavor)
         # The rows: features without the column of ids, labels, and one weight per query.
         X = table(X)  # noqa: N806
-        same_rows({"X": X, "y": y, "qid": qid, "sample_weight": sample_weight, "groups": groups})
+        match_index({"X": X, "y": y, "qid": qid, "sample_weight": sample_weight, "groups": groups})
         validate_data(self, X, skip_check_array=True)
         features, ids = self._features_and_ids(X)
         labels = _labels(y, X.shape[0])
         ids = ids_of_rows(qid, ids, groups, labels.size)
-        layout = by_ids(ids, labels.size)
+        layout = group_by_ids(ids, labels.size)
         assert layout.ids is not None
         weight = None if sample_weight is None else weight_of_queries(sample_weight, layout)
         # Sort queries by id, so that the order of the rows has no effect. Early stopping holds out whole queries.

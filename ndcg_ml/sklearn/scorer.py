@@ -11,8 +11,8 @@ from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, true_or_false
-from ndcg_ml._data.pandas_index import Axes, same_rows
-from ndcg_ml._data.queries import by_ids, plain_array
+from ndcg_ml._data.pandas_index import Axes, match_index
+from ndcg_ml._data.queries import group_by_ids, plain_array
 from ndcg_ml._flavor.text import metric_key
 from ndcg_ml._kernel.cache import Cache
 from ndcg_ml._kernel.totals import EmptyQueryError
@@ -21,7 +21,7 @@ from ndcg_ml.prepared import Prepared, prepare
 from ndcg_ml.sklearn.call_stack import current_fit, current_split
 from ndcg_ml.sklearn.columns import check_column, column_of, ids_of_rows, weight_of_queries
 from ndcg_ml.sklearn.cut_queries import CutQueryWarning, WholeQueries, refuse_cut_queries
-from ndcg_ml.sklearn.not_a_score import NotAScore, refuse
+from ndcg_ml.sklearn.not_a_score import refuse
 from ndcg_ml.sklearn.query_store import Carrier, KeptQueries, KeptScores
 
 __all__ = ["NDCGScorer", "ndcg_scorer"]
@@ -241,8 +241,8 @@ class NDCGScorer:
             No ids, the wrong number of ids, ids with two-dimensional labels, a split that cuts queries, nothing to
             average, predictions that are not scores; weights that differ within a query, or weights with
             ``keep_queries=True``; pandas objects (X, labels, ids, weights, predictions) whose indexes differ; or as for
-            ``ndcg_ml.ndcg_score``. A search stops, unless the estimator has failed (it raises, or predicts NaN) and
-            `error_score` is a number.
+            ``ndcg_ml.ndcg_score``. A search stops, unless the error is in the predictions (the estimator raises, or
+            predicts NaN or another shape), there is one cut-off, and `error_score` is a number.
 
         Warns
         -----
@@ -251,35 +251,25 @@ class NDCGScorer:
             training.
         """
         try:
-            axes = same_rows({"X": X, "y_true": y_true, "qid": qid, "groups": groups, "sample_weight": sample_weight})
+            axes = match_index({"X": X, "y_true": y_true, "qid": qid, "groups": groups, "sample_weight": sample_weight})
             prepared, labels = self._prepared(estimator, X, y_true, qid, groups, sample_weight)
-            scores = _expected_grades(estimator, X, labels.shape, axes)
-        except _EstimatorFailedError as failed:
-            return self._failed(failed.error)
         except Exception as error:  # also warnings as errors
             return refuse(error)
         try:
-            totals = prepared.totals(scores)
+            totals = prepared.totals(_expected_grades(estimator, X, labels.shape, axes))
             values = totals.values(self.flavor)
         except EmptyQueryError as error:
             return refuse(ValueError(f"a fold cannot be scored: {error}"))
         except Exception as error:
-            return self._failed(error)
-        fit = None if self.kept is None else current_fit(X)
-        if self.kept is not None and fit is not None:
+            # With several cut-offs scikit-learn would replace the dict by one number, and then read its keys.
+            return refuse(error, of_the_estimator=self.names is None)
+        if self.kept is not None and (fit := current_fit(X)) is not None:
             # Two-dimensional labels have no ids: a query is a row.
             ids = totals.ids if labels.ndim == 1 else fit.test
             scored = KeptScores(ids, totals.ndcg(self.flavor)[0], tuple(values))
             self.kept.put(fit.candidate, fit.split, scored)
             values[0] = Carrier(values[0], self.kept.token, fit.candidate, fit.split, scored)
         return values[0] if self.names is None else dict(zip(self.names, values, strict=True))
-
-    def _failed(self, error: Exception) -> NotAScore:
-        # With several cut-offs scikit-learn would replace the dict by one number, and then read its keys.
-        return refuse(error, of_the_estimator=self.names is None)
-
-    def _k(self) -> KSpec:
-        return ... if self.names is None else self.ks
 
     def _prepared(
         self,
@@ -290,6 +280,7 @@ class NDCGScorer:
         groups: ArrayLike | None,
         sample_weight: ArrayLike | None,
     ) -> tuple[Prepared[Any], NDArray[Any]]:
+        k: KSpec = ... if self.names is None else self.ks
         if sample_weight is not None and self.kept is not None:
             raise ValueError(
                 "sample_weight must be None with keep_queries=True, because paired_search compares unweighted means; "
@@ -305,38 +296,23 @@ class NDCGScorer:
                     "got both. Pass labels of shape (n_rows,) with the ids; or, if groups are for the splitter only, "
                     "ndcg_scorer(...).set_score_request(qid=False)."
                 )
-            return prepare(y_true, flavor=self.flavor, k=self._k(), query_weight=sample_weight), labels
+            return prepare(y_true, flavor=self.flavor, k=k, query_weight=sample_weight), labels
         column = None if self.qid_column is None else column_of(X, self.qid_column)
         ids = ids_of_rows(qid, column, groups, labels.size)
         split = current_split(ids, self.qid_column)
-        weight = None if sample_weight is None else weight_of_queries(sample_weight, by_ids(ids, ids.size))
+        weight = None if sample_weight is None else weight_of_queries(sample_weight, group_by_ids(ids, ids.size))
 
         def make() -> Prepared[Any]:
             if split is not None:
                 refuse_cut_queries(split, self._known)
             if self._known is not None:
                 self._known.refuse_cut(ids)
-            return prepare(labels, flavor=self.flavor, k=self._k(), qid=ids, query_weight=weight)
+            return prepare(labels, flavor=self.flavor, k=k, qid=ids, query_weight=weight)
 
-        prepared = self._cache.prepared((labels, ids, weight, *((None, None) if split is None else split)), make)
+        prepared = self._cache.get_or_make((labels, ids, weight, *((None, None) if split is None else split)), make)
         if split is None and self._known is None:
             _warn_of_cut_queries(estimator, ids)
         return prepared, labels
-
-
-class _EstimatorFailedError(Exception):
-    """An estimator's prediction method raised an error."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
-def _predictions(method: Any, X: Any) -> Any:  # noqa: N803
-    try:
-        return method(X)
-    except Exception as error:
-        raise _EstimatorFailedError(error) from None
 
 
 def _warn_of_cut_queries(estimator: Any, ids: NDArray[Any]) -> None:
@@ -361,8 +337,8 @@ def _expected_grades(estimator: Any, X: Any, shape: tuple[int, ...], axes: Axes 
     if is_classifier(estimator):
         scores = _expected_class(estimator, X)
     else:
-        predicted = _predictions(estimator.predict, X)
-        same_rows({"predictions": predicted}, axes)
+        predicted = estimator.predict(X)
+        match_index({"predictions": predicted}, axes)
         scores = plain_array(predicted, "predictions")
     if len(shape) == 1 and scores.shape == (*shape, 1):
         scores = scores[:, 0]
@@ -378,14 +354,14 @@ def _expected_class(estimator: Any, X: Any) -> NDArray[Any]:  # noqa: N803
     name = type(estimator).__name__
     if not hasattr(estimator, "predict_proba"):
         decide = getattr(estimator, "decision_function", None)
-        scores = None if decide is None else np.asarray(_predictions(decide, X))
+        scores = None if decide is None else np.asarray(decide(X))
         if scores is not None and scores.ndim == 1:  # two classes: one score, higher for the second
             return scores
         raise TypeError(
             f"a classifier must have predict_proba, for the expected grade; {name} does not. "
             "Use a regressor, or wrap it in CalibratedClassifierCV."
         )
-    probabilities = _predictions(estimator.predict_proba, X)
+    probabilities = estimator.predict_proba(X)
     if isinstance(probabilities, list) or np.ndim(estimator.classes_) != 1:
         raise TypeError(f"a classifier must have one output; {name} has several. Use a regressor.")
     expected: NDArray[Any] = np.asarray(probabilities) @ _grades(estimator.classes_, name)

@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture
 def routing() -> Iterator[None]:
-    """scikit-learn passes query ids on to splitters, rankers and scorers."""
+    """Enable metadata routing, so that scikit-learn passes query ids to splitters, rankers and scorers."""
     import sklearn
 
     with sklearn.config_context(enable_metadata_routing=True):

@@ -23,7 +23,7 @@ def test_many_data_sets_share_one_evaluation_function(data):
 
     labels, sizes, scores = data
     function = NDCGEval("lightgbm@5")
-    # More data sets than it keeps, so that threads push out each other's.
+    # There are more data sets than the cache holds, so that threads replace each other's entries.
     sets = [((labels + shift) % 5, each) for shift in range(5) for each in scores[:9]]
     calls = [(y, each, None, sizes) for y, each in sets]
     expected = [[(function.names[0], ndcg_score(y, s, group=sizes, flavor="lightgbm@5"), True)] for y, s in sets]
@@ -77,7 +77,7 @@ threading.Thread(target=hold).start()
 held.wait()
 child = os.fork()
 if not child:
-    cache.prepared((np.zeros(2),), lambda: 1)
+    cache.get_or_make((np.zeros(2),), lambda: 1)
     os._exit(len(cache))
 status = os.waitpid(child, 0)[1]
 done.set()
@@ -86,11 +86,11 @@ print(os.waitstatus_to_exitcode(status))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_fork_while_another_thread_holds_the_lock_of_a_cache():
+def test_a_fork_while_another_thread_holds_the_lock_of_the_cache():
     process = subprocess.Popen([sys.executable, "-c", HELD], stdout=subprocess.PIPE, text=True, start_new_session=True)
     try:
         assert process.communicate(timeout=60)[0] == "1\n"
     finally:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # also a child that waits forever
+            os.killpg(process.pid, signal.SIGKILL)  # also a deadlocked child
         process.wait()

@@ -1,4 +1,4 @@
-"""The CatBoost evaluation metric against CatBoost's own numbers, and the data sets that it is bound to."""
+"""CatBoost's evaluation metric against CatBoost's own values, and the binding of data sets."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_early_stopping_keeps_the_best_round():
     assert ndcg_score(make(3)[1], ranker.predict(valid), qid=make(3)[2], k=5) == pytest.approx(max(values), abs=1e-9)
 
 
-def test_the_name_says_the_flavor():
+def test_the_name_of_the_metric():
     train = pool(*make(0))
     assert NDCGEval("catboost", pools=[train]).name == "ndcg_catboost"
     assert NDCGEval("catboost@4", pools=[train]).name == "ndcg_catboost@4"
@@ -103,7 +103,7 @@ def test_the_name_says_the_flavor():
     assert isinstance(metric, NDCGEval)
 
 
-def test_data_sets_are_told_apart_by_their_labels():
+def test_data_sets_are_recognized_by_their_labels():
     X, y, q = make(0)
     other = (X, np.clip(y[::-1].copy(), 0, 2), q)  # the same number of rows, the same queries
     smaller = make(4, 20)
@@ -115,7 +115,7 @@ def test_data_sets_are_told_apart_by_their_labels():
         assert history(ranker, metric.name, part) == pytest.approx(expected, abs=1e-9)
 
 
-def test_labels_that_float32_rounds_are_known_again():
+def test_labels_that_float32_rounds_are_recognized():
     X, y, q = make(0)
     y = y + 0.1
     metric = NDCGEval("sklearn@5", pools=[(y, q)])
@@ -136,7 +136,7 @@ REORDERING = [("categories", {}), ("numbers", {"boosting_type": "Ordered"})]
 
 
 @pytest.mark.parametrize(("features", "options"), REORDERING)
-def test_a_learn_set_that_catboost_reorders_is_minus_one_and_the_rest_exact(features, options):
+def test_a_reordered_learn_set_gets_minus_one(features, options):
     (train, y, q), (valid, yv, qv) = (
         categorical_pool(seed) if features == "categories" else (pool(*make(seed)), *make(seed)[1:]) for seed in (0, 1)
     )
@@ -149,7 +149,7 @@ def test_a_learn_set_that_catboost_reorders_is_minus_one_and_the_rest_exact(feat
     assert history(in_order, metric.name, "learn")[-1] == pytest.approx(
         ndcg_score(y, in_order.predict(train), qid=q, k=5), abs=1e-9
     )
-    with pytest.raises(CatBoostError, match=r"in another order.*are unknown.*learn=.*has_time=True"):
+    with pytest.raises(CatBoostError, match=r"not those of a bound data set.*learn=.*has_time=True"):
         fit(NDCGEval("sklearn@5", pools=[train, valid]), train, valid, **options)
 
 
@@ -163,13 +163,13 @@ def test_a_data_set_that_is_not_bound_stops_the_training():
 def test_cross_validation_is_refused():
     train = pool(*make(0))
     options = {name: value for name, value in QUIET.items() if name != "verbose"}
-    # Under YetiRank catboost.cv of 1.2.10 ends the process (floating point exception), with its own metrics too.
+    # With YetiRank, catboost.cv 1.2.10 crashes (floating point exception), also with CatBoost's own metrics.
     params = {**options, "loss_function": "QueryRMSE", "eval_metric": NDCGEval("sklearn", pools=[train])}
     with pytest.raises(CatBoostError, match="not those of a bound data set"):
         cv(train, params, iterations=2, fold_count=3, logging_level="Silent")
 
 
-def test_equal_labels_with_other_queries_cannot_be_told_apart():
+def test_equal_labels_with_different_queries_are_refused():
     y, qid = [1, 0, 2, 0], [0, 0, 1, 1]
     NDCGEval("sklearn", learn=(y, qid), pools=[(y, qid), (y, ["a", "a", "b", "b"])])
     with pytest.raises(ValueError, match=r"pools\[0\] and pools\[1\] have the same labels and different queries"):

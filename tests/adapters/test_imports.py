@@ -1,4 +1,4 @@
-"""Importing the package loads NumPy and nothing heavier; a missing framework names its extra."""
+"""Importing the package imports no framework; the error for a missing framework names the extra to install."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 
 
 def loaded_by(statement: str, folder: Path | None = None) -> set[str]:
-    """Which heavy packages a statement loads, in a new interpreter."""
+    """Return the heavy packages that a statement imports in a new interpreter."""
     path = f"sys.path.insert(0, {str(folder)!r}); " if folder else ""
     done = python(f"import sys; {path}{statement}; print(*[name for name in {HEAVY} if name in sys.modules])")
     assert done.returncode == 0, done.stderr
@@ -41,17 +41,17 @@ def loaded_by(statement: str, folder: Path | None = None) -> set[str]:
         "import ndcg_ml.cli.commands",
     ],
 )
-def test_nothing_heavy_is_loaded(statement):
+def test_no_heavy_package_is_imported(statement):
     if "commands" in statement:
         pytest.importorskip("click")
     assert loaded_by(statement) <= ({"click"} if "cli" in statement else set())
 
 
-def test_the_command_can_be_interrupted_before_numpy_is_loaded():
+def test_the_command_line_does_not_import_numpy_at_once():
     assert python("import sys, ndcg_ml.cli; print('numpy' in sys.modules)").stdout == "False\n"
 
 
-def test_the_rooms_are_listed_and_loaded_when_asked_for():
+def test_adapters_are_listed_and_imported_on_first_use():
     pytest.importorskip("sklearn")
     assert {"torch", "sklearn", "lightgbm", "xgboost", "catboost", "ndcg_score", "Flavor"} <= set(dir(ndcg_ml))
     assert "sklearn" in loaded_by("import ndcg_ml; ndcg_ml.sklearn.ndcg_scorer")
@@ -59,7 +59,7 @@ def test_the_rooms_are_listed_and_loaded_when_asked_for():
         _ = ndcg_ml.tensorflow
 
 
-def test_what_a_score_does_not_need_is_loaded_when_it_is_first_used():
+def test_further_modules_are_imported_on_first_use():
     code = """
 import sys, ndcg_ml
 later = ("explain", "_identification", "parts", "runs", "readers")
@@ -77,33 +77,33 @@ print([name for name in later if f"ndcg_ml.{name}" in sys.modules])
 
 
 @pytest.mark.parametrize(
-    ("room", "missing", "message"),
+    ("module", "missing", "message"),
     [
         ("torch", "torch", "ndcg_ml.torch needs PyTorch. Install it with: pip install 'ndcg_ml[torch]'"),
         ("sklearn", "sklearn", "ndcg_ml.sklearn needs scikit-learn. Install it with: pip install 'ndcg_ml[sklearn]'"),
     ],
 )
-def test_a_missing_framework_names_its_extra(room, missing, message):
-    done = python(f"import sys; sys.modules[{missing!r}] = None; import ndcg_ml; ndcg_ml.{room}")
+def test_a_missing_framework_names_its_extra(module, missing, message):
+    done = python(f"import sys; sys.modules[{missing!r}] = None; import ndcg_ml; ndcg_ml.{module}")
     assert done.returncode == 1
     assert f"ImportError: {message}" in done.stderr
     assert "The above exception was the direct cause" in done.stderr
 
 
-def test_only_the_metric_needs_torchmetrics_and_loads_it_when_it_is_used():
+def test_only_the_metric_needs_torchmetrics_and_imports_it_on_first_use():
     pytest.importorskip("torch")
     code = """
 import sys
 import ndcg_ml.torch
 assert "torchmetrics" not in sys.modules
 sys.modules["torchmetrics"] = None
-import torch, ndcg_ml.torch as room
+import torch, ndcg_ml.torch as module
 from ndcg_ml.torch import ndcg, ApproxNDCGLoss
 scores, labels = torch.tensor([[0.3, 0.1]]), torch.tensor([[1, 0]])
-print(ndcg(scores, labels).item(), ApproxNDCGLoss()(scores, labels).item() < 1, {"NDCG", "ndcg"} <= set(dir(room)))
+print(ndcg(scores, labels).item(), ApproxNDCGLoss()(scores, labels).item() < 1, {"NDCG", "ndcg"} <= set(dir(module)))
 for name in ("NDCG", "ndcg_collection", "NDGC"):
     try:
-        getattr(room, name)
+        getattr(module, name)
     except (AttributeError, ImportError) as error:
         print(type(error).__name__, error)
 from ndcg_ml.torch.metric import NDCG
@@ -119,14 +119,14 @@ from ndcg_ml.torch.metric import NDCG
 
 
 @pytest.mark.parametrize("missing", ["click"])
-def test_the_command_says_what_it_needs(missing):
+def test_the_command_names_missing_packages(missing):
     done = python(f"import sys; sys.modules[{missing!r}] = None; from ndcg_ml.cli import main; main()")
     assert done.returncode == 1
     assert "pip install 'ndcg_ml[cli]'" in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_to_frame_without_pandas_says_what_to_install():
+def test_to_frame_without_pandas_names_the_package():
     done = python(
         "import sys; sys.modules['pandas'] = None; import ndcg_ml; ndcg_ml.evaluate([[1, 0]], [[1, 0]]).to_frame()"
     )

@@ -1,4 +1,4 @@
-"""Integer document ids under a tie rule by id: compared as text on every route, as trec_eval compares them."""
+"""Ties broken by integer document ids: every function compares the ids as strings, as trec_eval does."""
 
 from __future__ import annotations
 
@@ -77,17 +77,17 @@ ROUTES = {
 
 
 @pytest.mark.parametrize("route", ROUTES.values(), ids=ROUTES)
-def test_ten_comes_before_nine_as_in_text(route):
+def test_ten_is_smaller_than_nine_as_a_string(route):
     assert route([1.0, 0.0], [1.0, 1.0], [9, 10], Flavor(ties="docid", k=1)) == 1.0
     assert route([1.0, 0.0], [1.0, 1.0], [9, 10], Flavor(ties="docid_ascending", k=1)) == 0.0
     assert route([1.0, 0.0], [1.0, 1.0], [10**9 + 9, 10**9 + 10], Flavor(ties="docid", k=1)) == 0.0
 
 
-def test_a_file_has_the_same(tmp_path_factory):
+def test_ids_in_a_file(tmp_path_factory):
     assert file_route([1.0, 0.0], [1.0, 1.0], [9, 10], Flavor(ties="docid", k=1), tmp_path_factory) == 1.0
 
 
-# Prefixes of each other, neighbours of the powers of ten, both ends of 64 bits.
+# Prefixes of each other, neighbours of powers of ten, and the limits of 64 bits.
 IDS = st.sampled_from(
     [0, 1, 10, 100, 12, 123, 9, 99, 10**17, 10**18, 10**18 - 1, 10**18 + 1, LARGEST, LARGEST - 1, LARGEST // 10]
 )
@@ -99,7 +99,7 @@ IDS = (IDS | st.integers(0, 1200) | st.integers(0, LARGEST)).flatmap(
 @pytest.mark.parametrize("route", ROUTES.values(), ids=ROUTES)
 @examples(20)
 @given(ids=st.lists(IDS, min_size=2, max_size=12, unique=True), ties=st.sampled_from(["docid", "docid_ascending"]))
-def test_every_route_sorts_integers_as_text(route, ids, ties):
+def test_every_function_compares_integers_as_strings(route, ids, ties):
     in_order = sorted(ids, key=str, reverse=ties == "docid")
     grades = [float(2 ** (in_order.index(each) % 5) + 1) for each in ids]
     expected = ndcg_score([[grades[ids.index(each)] for each in in_order]], [[-float(at) for at in range(len(ids))]])

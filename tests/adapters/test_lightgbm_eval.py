@@ -1,4 +1,4 @@
-"""The LightGBM evaluation function, in both interfaces, against LightGBM's own numbers."""
+"""LightGBM's evaluation function in both interfaces, against LightGBM's own values."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_cross_validation_evaluates_whole_queries():
 
 def test_row_weights_become_query_weights_as_in_lightgbm():
     X, y, group = make(8)
-    y[np.cumsum(group) - 1] = 2  # no empty query: LightGBM counts those un-weighted
+    y[np.cumsum(group) - 1] = 2  # no empty query, because LightGBM ignores the weights of those
     weight = np.random.default_rng(0).uniform(0.1, 3, len(y))
     train = dataset(X, y, group, weight=weight)
     log = {}
@@ -107,7 +107,7 @@ def call(ndcg, y, s, group, weight=None):
     return ndcg(np.asarray(y, float), np.asarray(s, float), weight, np.asarray(group))[0][1]
 
 
-def test_the_cache_sees_changed_labels_groups_and_weights():
+def test_changed_labels_groups_and_weights_are_not_read_from_the_cache():
     ndcg = NDCGEval("sklearn", k=None)
     y, s, group = np.array([2.0, 0, 1, 0]), np.array([0.1, 0.2, 0.3, 0.4]), np.array([2, 2])
     first = call(ndcg, y, s, group)
@@ -119,7 +119,7 @@ def test_the_cache_sees_changed_labels_groups_and_weights():
     assert len(ndcg._cache) == 4
 
 
-def test_pickle_and_copy_leave_the_cache_behind():
+def test_the_cache_is_not_pickled_or_copied():
     ndcg = NDCGEval("sklearn@5")
     call(ndcg, [1, 0], [0, 1], [2])
     for again in (pickle.loads(pickle.dumps(ndcg)), copy.deepcopy(ndcg)):
@@ -132,7 +132,7 @@ def test_pickle_and_copy_leave_the_cache_behind():
     ("arguments", "message"),
     [
         (([1, 0], [0.1, 0.2], None, None), "needs the sizes of the queries.*group="),
-        (([1, 0], [[0.1, 0.2], [0.3, 0.4]], None, [2]), "one score per row.*lambdarank"),
+        (([1, 0], [[0.1, 0.2], [0.3, 0.4]], None, [2]), "one score per row.*ranking"),
         (([1, 0], [0.1, 0.2], [1.0], [2]), "weight must have one entry per row, 2; got 1"),
     ],
 )

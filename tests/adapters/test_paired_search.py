@@ -1,4 +1,4 @@
-"""The candidates of a search, by query: what arrives from other processes, against a loop by hand."""
+"""The comparison of a search's candidates by query, with several processes, against loops over folds."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def fitted(problem, scorer, kind=GridSearchCV, grid=None, **options):
 
 
 def expected_ndcg(problem, params, flavor=FLAVOR, cv=None):
-    """NDCG of each query, out of fold, in the order of the sorted ids."""
+    """Return the out-of-fold NDCG of each query, sorted by id."""
     X, y, qid = problem
     found = {}
     for train, test in (cv or GroupKFold(4)).split(X, y, qid):
@@ -106,7 +106,7 @@ def test_a_grid_is_compared_as_by_hand(problem, n_jobs):
 
 
 @pytest.mark.parametrize("backend", ["threading", "multiprocessing"])
-def test_other_backends_bring_the_queries_too(problem, backend):
+def test_other_backends_of_joblib(problem, backend):
     joblib = pytest.importorskip("joblib")
     with joblib.parallel_backend(backend, n_jobs=2):
         search = fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True))
@@ -130,7 +130,7 @@ def test_a_dict_of_scorers_keeps_the_queries_of_each(problem):
         paired_search(search, metric="two")
 
 
-def test_of_a_halving_search_the_last_iteration_is_compared(problem):
+def test_the_last_iteration_of_a_halving_search_is_compared(problem):
     search = fitted(
         problem,
         ndcg_scorer(FLAVOR, keep_queries=True),
@@ -149,14 +149,14 @@ def test_of_a_halving_search_the_last_iteration_is_compared(problem):
     assert_expected(result, problem)
 
 
-def test_a_query_that_several_splits_test_counts_once(problem):
+def test_a_query_that_is_tested_in_several_splits_counts_once(problem):
     cv = GroupShuffleSplit(6, test_size=0.4, random_state=0)
     result = paired_search(fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True), cv=cv, n_jobs=2))
     assert_expected(result, problem, cv=cv)
     assert result.n_queries < 51
 
 
-def test_queries_that_the_flavor_skips_are_left_out(problem):
+def test_queries_that_the_flavor_skips_are_excluded(problem):
     scorer = ndcg_scorer(FLAVOR.replace(empty="skip"), keep_queries=True)
     result = paired_search(fitted(problem, scorer))
     expected = expected_ndcg(problem, result.candidates[0].params, FLAVOR.replace(empty="skip"))
@@ -178,7 +178,7 @@ def test_rows_of_two_dimensional_labels_are_queries():
     assert result.n_queries == 40
 
 
-# -- what goes wrong ------------------------------------------------------------------------------------------------
+# -- failed fits and refused searches -------------------------------------------------------------------------------
 
 
 class FailsAt3(RegressorMixin, BaseEstimator):
@@ -197,8 +197,8 @@ class FailsAt3(RegressorMixin, BaseEstimator):
 
 @pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite:UserWarning")
 @pytest.mark.parametrize("error_score", [np.nan, 0.0, -1.0])
-def test_a_second_search_of_one_scorer_in_which_a_candidate_fails(problem, error_score):
-    """The first search kept queries of a candidate at that place, which are not those of the one that failed."""
+def test_a_failed_candidate_in_the_second_search_of_a_scorer(problem, error_score):
+    """The scorer still has the queries of the first search for the position of the failed candidate."""
     X, y, qid = problem
     scorer = ndcg_scorer(FLAVOR, keep_queries=True)
     fitted(problem, scorer, grid={"max_depth": [1, 2, 4]})
@@ -214,7 +214,7 @@ def test_a_second_search_of_one_scorer_in_which_a_candidate_fails(problem, error
     assert [each.params for each in result.candidates if each.row == 2] == [{"max_depth": 4}]
 
 
-def test_a_scorer_is_as_before_unless_it_is_asked_to_keep(problem):
+def test_keep_queries_does_not_change_the_scores(problem):
     X, y, qid = problem
     model = tree(max_depth=3).fit(X, y)
     plain, keeps = ndcg_scorer(FLAVOR), ndcg_scorer(FLAVOR, keep_queries=True)
@@ -230,7 +230,7 @@ def test_a_scorer_is_as_before_unless_it_is_asked_to_keep(problem):
     assert other["split0_test_score"].dtype == np.float64
 
 
-def test_what_a_search_must_be(problem):
+def test_refused_searches(problem):
     with pytest.raises(TypeError, match=r"search must be a fitted search.*got GridSearchCV without cv_results_"):
         paired_search(GridSearchCV(tree(), {}))
     with pytest.raises(TypeError, match="must have been scored by ndcg_scorer"):

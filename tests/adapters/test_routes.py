@@ -1,8 +1,8 @@
-"""One number on every route: the promise of the package, for any flavor, any data and any way in.
+"""Every function and adapter returns the same number, for any flavor and data.
 
-Inputs that a route does not support are not drawn for it. Boosting libraries hold labels and weights in float32, and
-XGBoost's scores are float32, so every label, weight and score here is a float32; none of them holds a NaN label.
-Streams and torch's metric take no query weights.
+Only inputs that a route supports are drawn. Boosting libraries store labels and weights in float32, and XGBoost's
+scores are float32, so every label, weight and score here is a float32. They refuse NaN labels. Streams and torch's
+metric take no query weights.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ K = int | None | EllipsisType
 
 
 class Case(NamedTuple):
-    """A problem as arrays, query after query."""
+    """A problem as arrays of contiguous queries."""
 
     flavor: Flavor
     k: K
@@ -84,7 +84,7 @@ class Case(NamedTuple):
 
     @property
     def interleaved(self) -> np.ndarray:
-        """Rows in an order that mixes the queries, and leaves that within each as it is: some tie rules go by it."""
+        """An order of the rows that interleaves queries. It keeps the order within each, which can break ties."""
         return np.argsort(np.concatenate([np.arange(n) for n in self.group]), kind="stable")
 
 
@@ -104,7 +104,7 @@ class Scored(BaseEstimator):
 def dense(case: Case) -> float:
     n = case.group.size
     arguments: dict[str, Any] = {} if case.problem.weights is None else {"query_weight": case.problem.weights}
-    if case.labels.size == n > 1:  # a column, which may be rows, is refused unless a mask says that these are lists
+    if case.labels.size == n > 1:  # without a mask, a single column is refused as ambiguous
         arguments["mask"] = np.ones((n, 1), dtype=bool)
     return ndcg_score(case.labels.reshape(n, -1), case.scores.reshape(n, -1), flavor=case.flavor, k=case.k, **arguments)
 
@@ -123,7 +123,7 @@ def qid(case: Case) -> float:
         case.labels[order],
         case.scores[order],
         qid=case.qid[order],
-        query_weight=case.problem.weights,  # weights follow the order of appearance, here the problem's own
+        query_weight=case.problem.weights,  # in the order in which queries appear
         flavor=case.flavor,
         k=case.k,
     )
@@ -141,7 +141,7 @@ def table(case: Case) -> float:
 
 
 def stream(case: Case) -> float:
-    n = max(1, case.labels.size // 3)  # queries are cut by the batches
+    n = max(1, case.labels.size // 3)  # batches split queries
     starts = range(0, case.labels.size, n)
     batches = ((case.labels[at : at + n], case.scores[at : at + n], case.qid[at : at + n]) for at in starts)
     return evaluate_batches(batches, flavor=case.flavor, k=case.k).value
@@ -273,7 +273,7 @@ def xgboost_eval(case: Case) -> float:
 
 
 def xgboost_callback(case: Case) -> float:
-    """The callback of a model that has learned nothing, so that its scores are where it started."""
+    """Evaluate a model with learning rate 0, so that its scores are the base margin."""
     callback = ndcg_ml.xgboost.NDCGCallback(
         case.flavor,
         case.k,
@@ -307,7 +307,7 @@ def scorer_routed(case: Case) -> float:
         values = {
             cross_validated(of_query, case.scores[:, None], case, params={name: case.qid}) for name in ("groups", "qid")
         }
-    (value,) = values  # both names have one value
+    (value,) = values  # equal under both names
     return value
 
 
@@ -353,7 +353,7 @@ def as_float32(value: float) -> float:
 
 
 def longer(query: tuple[Document, ...]) -> list[Document]:
-    """More documents of these grades, so that a cut-off at 10 cuts; not one tied, for the oracle tries all orders."""
+    """Return more documents, for a cut-off at 10. They are not tied, because the oracle tries all orders of ties."""
     scores = np.arange(9) + 3.0625
     return [Document(grade=query[at % len(query)].grade, score=float(score)) for at, score in enumerate(scores)]
 
@@ -365,8 +365,8 @@ def cases(draw: st.DrawFn, route: Callable[[Case], float]) -> Case:
     flavor = draw(
         flavors(
             ties=draw(st.sampled_from(["average", "first", "last", "best", "worst"])),
-            empty=draw(st.sampled_from([0.0, 1.0, "skip", "raise"])),  # a nan would freeze early stopping
-            negative=draw(st.sampled_from(["raise", "zero", "drop"])),  # sums that cancel are equal to few digits
+            empty=draw(st.sampled_from([0.0, 1.0, "skip", "raise"])),  # adapters refuse nan
+            negative=draw(st.sampled_from(["raise", "zero", "drop"])),  # negative gains may cancel
             aggregate=draw(st.sampled_from(["macro"] if route in OF_MACRO else ["macro", "micro"])),
             **fixed,
         )
@@ -402,7 +402,7 @@ def cases(draw: st.DrawFn, route: Callable[[Case], float]) -> Case:
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.__name__)
 @examples(50)
 @given(st.data())
-def test_every_route_gives_one_number(route: Callable[[Case], float], data: st.DataObject) -> None:
+def test_every_route_returns_the_same_number(route: Callable[[Case], float], data: st.DataObject) -> None:
     case = data.draw(cases(route))
     try:
         answers = [oracle(case.flavor, query, case.k) for query in case.problem.queries]
@@ -415,16 +415,16 @@ def test_every_route_gives_one_number(route: Callable[[Case], float], data: st.D
 
 
 # -- queries for which nothing is retrieved ---------------------------------------------------------------------------
-# Boosting libraries, scikit-learn's scorers and torch's metric score every row that they have.
+# Boosting libraries, scikit-learn's scorers and torch's metric have no such queries.
 
 
 class UnansweredRun(NamedTuple):
-    """Queries as qrels, a run as lists of documents with scores, and the same as arrays."""
+    """Queries as qrels and a run, in which some queries have no documents."""
 
     flavor: Flavor
     problem: Problem
     how: tuple[Any, ...]
-    """The entry of each query without documents in a run: an empty list, an empty dict, or None for no entry."""
+    """The entry of each query without documents in the run: an empty list, an empty dict, or None for no entry."""
 
     @property
     def qrels(self) -> dict[str, dict[str, float]]:
@@ -474,7 +474,7 @@ def unanswered_runs(draw: st.DrawFn) -> UnansweredRun:
     flavor = draw(
         flavors(
             gains=("linear", "exponential", "binary", "judged"),
-            ideal="global",  # another is 0 where nothing is retrieved, which runs refuse
+            ideal="global",  # others are 0 if nothing is retrieved, which evaluate_run refuses
             ideal_depth=draw(st.sampled_from(["k", "all"])),
             ties=draw(st.sampled_from(["average", "first", "last", "best", "worst"])),
             empty=draw(st.sampled_from([0.0, 1.0, "skip", "raise"])),
@@ -499,7 +499,7 @@ def unanswered_runs(draw: st.DrawFn) -> UnansweredRun:
 @examples(20)
 @given(unanswered_runs())
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_queries_without_an_answer_count_on_every_route(
+def test_queries_without_documents_count_on_every_route(
     route: Callable[[UnansweredRun], float], case: UnansweredRun
 ) -> None:
     try:
@@ -538,7 +538,7 @@ def test_the_cutoff_is_the_flavors_own_or_the_one_given(route: Callable[[Case], 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.__name__)
 @pytest.mark.parametrize("ideal", ["global", "max"])
-def test_the_top_of_the_scale_in_float32_is_no_grade_above_it(route: Callable[[Case], float], ideal: str) -> None:
+def test_max_grade_accepts_its_float32_value(route: Callable[[Case], float], ideal: str) -> None:
     top, half = as_float32(0.8), as_float32(0.4)
     assert top > 0.8
     documents = [(top, 3.0), (half, 1.0), (top, 2.0)]
@@ -547,19 +547,19 @@ def test_the_top_of_the_scale_in_float32_is_no_grade_above_it(route: Callable[[C
     expected = 1.0 if ideal == "global" else (1 + 1 / math.log2(3) + half / 0.8 / 2) / (1.5 + 1 / math.log2(3))
     assert route(case) == pytest.approx(expected, abs=1e-12)
     best = Case(case.flavor.replace(k=2), ..., problem)
-    assert route(best) == 1.0  # under "max" it would be 1.00000001 without care
+    assert route(best) == 1.0  # under "max", a gain of 0.8 in float32 would give 1.00000001
     for grade in (np.nextafter(np.float32(0.8), np.float32(1)), 0.9):
         above = replace(problem.queries[0][0], grade=as_float32(grade))
         with pytest.raises(ValueError, match=r"must not exceed Flavor\.max_grade=0\.8"):
             route(Case(case.flavor, ..., Problem(((above, *problem.queries[0][1:]),))))
 
 
-def test_only_that_one_number_is_admitted_above_the_top_of_the_scale() -> None:
+def test_max_grade_accepts_no_other_label_above_it() -> None:
     flavor = Flavor(max_grade=0.8)
     between = (0.8 + as_float32(0.8)) / 2
     with pytest.raises(ValueError, match=rf"max_grade=0\.8; got {between}"):
         ndcg_score([between, 0], [1, 0], group=[2], flavor=flavor)
     with pytest.raises(ValueError, match=r"max_grade=0\.8; got 1 that do"):
         ndcg_ml.torch.NDCG(flavor).update(torch.tensor([[1.0, 0]]), torch.tensor([[between, 0]], dtype=torch.float64))
-    with pytest.raises(ValueError, match="must not exceed"):  # one label is admitted, the other is not
+    with pytest.raises(ValueError, match="must not exceed"):  # only the second label is accepted
         ndcg_score([between, as_float32(0.8)], [1, 0], group=[2], flavor=flavor)

@@ -1,4 +1,4 @@
-"""A flavor as settings of LightGBM, XGBoost and CatBoost: their own printed metric is the flavor, or a refusal is."""
+"""A flavor as parameters of LightGBM, XGBoost and CatBoost: their own metric is the flavor, or it is refused."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from ndcg_ml import Flavor, ndcg_score
 
 
 def stable(value):
-    """The id of a case, the same in every process: functions print their address."""
+    """Return the id of a case without the addresses of functions, so that it is the same in every process."""
     return re.sub(r" at 0x\w+", "", str(value))
 
 
 LIBRARIES = {"lightgbm": 1e-9, "xgboost": 1e-5, "catboost": 1e-6}
-# Before 3.0.3 XGBoost's metric ignores ndcg_exp_gain=False, and the settings are refused.
+# Before 3.0.3, XGBoost's metric ignores ndcg_exp_gain=False, so the parameters are refused.
 LINEAR_XGBOOST = tuple(int(part) for part in xgb.__version__.split(".")[:3]) >= (3, 0, 3)
 
 
 def make(seed, top=4, sizes=(1, 1, 2, 5, 9, 14, 3, 50)):
-    """Queries with tied scores to come: of one document, without a relevant one, and one longer than 32."""
+    """Return queries of 1 to 50 documents, one of them without relevant ones; rounded features give tied scores."""
     rng = np.random.default_rng(seed)
     group = rng.permutation(np.array(sizes))
     query = np.repeat(np.arange(len(group)), group)
@@ -131,7 +131,7 @@ ACCEPTED = {
 @pytest.mark.parametrize(
     ("library", "changes"), [(library, changes) for library, rows in ACCEPTED.items() for changes in rows], ids=stable
 )
-def test_the_library_prints_the_flavor(library, changes):
+def test_the_librarys_metric_is_the_flavor(library, changes):
     flavor = Flavor.preset(library, **changes)
     if library == "xgboost" and flavor.gain == "linear" and not LINEAR_XGBOOST:
         pytest.skip(f"XGBoost {xgb.__version__} has no linear metric")
@@ -139,14 +139,14 @@ def test_the_library_prints_the_flavor(library, changes):
     assert values - {0.0, 1.0} or flavor.gain == "judged"
 
 
-# A fix that a message offers, to be followed as a reader would.
+# The fix that a message suggests; the test applies it.
 FIX = re.compile(r"flavor\.replace\(([^()]*)\)")
 
 
 @examples(60)
 @given(flavors(), st.integers(0, 3))
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_any_flavor_is_refused_by_its_switch_or_printed(library, flavor, seed):
+def test_the_suggested_fixes_lead_to_a_flavor_that_the_library_computes(library, flavor, seed):
     for _ in range(12):
         try:
             params(library, flavor)
@@ -163,7 +163,7 @@ def test_any_flavor_is_refused_by_its_switch_or_printed(library, flavor, seed):
         assert callable(shown) or repr(shown) in message.split(": it ")[0]
         flavor = flavor.replace(**{change.arg: ast.literal_eval(change.value) for change in fix})
     else:
-        pytest.fail(f"the fixes do not lead to a flavor that is taken: {flavor}")
+        pytest.fail(f"the suggested fixes do not end: {flavor}")
     top = min(4, 4 if flavor.max_grade is None else flavor.max_grade)
     if isinstance(flavor.gain, tuple):
         top = min(top, len(flavor.gain) - 1)
@@ -172,12 +172,20 @@ def test_any_flavor_is_refused_by_its_switch_or_printed(library, flavor, seed):
 
 
 REFUSED = [
-    ("lightgbm", {"ties": "average"}, "ties='average': it leaves tied rows in the order of the data.*ties='first'"),
+    ("lightgbm", {"ties": "average"}, "ties='average': it ranks tied rows in the order of the data.*ties='first'"),
     ("lightgbm", {"empty": 0}, "empty=0.0: it gives a query without a relevant document the score 1.*empty=1.0"),
     ("lightgbm", {"aggregate": "micro"}, "aggregate='micro': it takes the mean.*aggregate='macro'"),
-    ("lightgbm", {"ideal": "local"}, "ideal='local': it divides by the best order of all rows.*ideal='recall'"),
+    (
+        "lightgbm",
+        {"ideal": "local"},
+        "ideal='local': it divides by the DCG of the best order.*ideal='recall'",
+    ),
     ("lightgbm", {"recall_depth": 5}, "recall_depth=5: it.*recall_depth=None"),
-    ("lightgbm", {"ideal_depth": "all", "k": 5}, "ideal_depth='all': it cuts the ideal where it cuts the ranking"),
+    (
+        "lightgbm",
+        {"ideal_depth": "all", "k": 5},
+        "ideal_depth='all': it cuts off the ideal at the same rank",
+    ),
     ("lightgbm", {"short_lists": "zero", "k": 5}, "short_lists='zero': it scores a query with fewer than k .*='score'"),
     ("lightgbm", {"gain": (0, 1, 3), "off_table": "zero"}, "off_table='zero': it refuses a label beyond its table"),
     ("lightgbm", {"score_dtype": "float32"}, "score_dtype='float32': it compares scores in float64"),
@@ -201,7 +209,7 @@ REFUSED = [
     ("xgboost", {"negative": "allow"}, "negative='allow' with gain='exponential': under that gain it refuses"),
     ("xgboost", {"unjudged": "condense"}, "unjudged='condense': it refuses a NaN label"),
     ("xgboost", {"ideal_depth": "all"}, "ideal_depth='all': it"),  # the preset has a cut-off
-    ("catboost", {"ties": "first"}, "ties='first': it puts tied rows lowest gain first.*ties='worst'"),
+    ("catboost", {"ties": "first"}, "ties='first': it ranks tied rows by ascending gain.*ties='worst'"),
     ("catboost", {"gain": "binary"}, "gain='binary': it has the gains y and 2.y - 1.*gain='linear'"),
     ("catboost", {"discount": "none"}, r"discount='none': it discounts by 1/log2\(rank \+ 1\) or by 1/rank"),
     ("catboost", {"negative": "drop"}, "negative='drop': it passes"),
@@ -214,7 +222,7 @@ def test_what_a_library_cannot_express_is_refused(library, changes, message):
     flavor = Flavor.preset(library, **changes)
     with pytest.raises(ValueError, match=message):
         params(library, flavor)
-    if set(changes) & set(EVALUATION_ALONE):  # then it may train, and leave the evaluation to NDCGEval
+    if set(changes) & set(EVALUATION_ALONE):  # the library can train, and NDCGEval can evaluate
         with pytest.raises(ValueError, match=rf"evaluate=False\) with ndcg_ml\.{library}\.NDCGEval"):
             params(library, flavor)
         assert params(library, flavor, evaluate=False)
@@ -239,7 +247,7 @@ def test_without_evaluation_the_same_trees_and_no_metric(library, k):
 @pytest.mark.parametrize(
     ("library", "gain"), [("xgboost", "linear"), ("catboost", "linear"), ("catboost", "exponential")]
 )
-def test_negative_labels_go_through_the_formula_where_the_flavor_says_so(library, gain):
+def test_negative_labels_are_allowed_if_the_flavor_allows_them(library, gain):
     if library == "xgboost" and not LINEAR_XGBOOST:
         pytest.skip(f"XGBoost {xgb.__version__} has no linear metric")
     X, y, group, query = make(4)
@@ -249,7 +257,7 @@ def test_negative_labels_go_through_the_formula_where_the_flavor_says_so(library
     assert value != pytest.approx(ndcg_score(y, X[:, 0], group=group, flavor=flavor.replace(negative="zero")), abs=1e-3)
 
 
-def test_what_the_flavor_refuses_lightgbm_refuses_by_the_size_of_its_table():
+def test_lightgbm_refuses_labels_above_max_grade():
     X, y, group, query = make(5)
     flavor = Flavor.preset("lightgbm", max_grade=3, k=5)
     assert flavor.lightgbm_params()["label_gain"] == [0, 1, 3, 7]
@@ -274,7 +282,7 @@ def test_the_cutoff_where_lightgbm_truncates():
 @pytest.mark.parametrize(
     ("installed", "linear"), [("2.1.4", False), ("3.0.2", False), ("3.0.3", True), ("3.1.0", True)]
 )
-def test_xgboosts_linear_metric_is_refused_where_it_is_not_linear(monkeypatch, installed, linear):
+def test_xgboosts_linear_metric_is_refused_before_3_0_3(monkeypatch, installed, linear):
     monkeypatch.setattr(importlib.metadata, "version", lambda name: installed)
     flavor = Flavor.preset("xgboost", gain="linear")
     if linear:
@@ -286,7 +294,7 @@ def test_xgboosts_linear_metric_is_refused_where_it_is_not_linear(monkeypatch, i
         assert Flavor.preset("xgboost").xgboost_params()
 
 
-def test_settings_for_another_machine_need_no_xgboost_here(monkeypatch):
+def test_xgboost_params_do_not_need_xgboost(monkeypatch):
     def missing(name):
         raise importlib.metadata.PackageNotFoundError(name)
 
@@ -295,7 +303,7 @@ def test_settings_for_another_machine_need_no_xgboost_here(monkeypatch):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_the_arguments_and_the_answer(library):
+def test_evaluate_is_a_keyword_and_results_are_new_each_time(library):
     flavor = Flavor.preset(library)
     with pytest.raises(TypeError, match="evaluate must be True or False; got 1"):
         params(library, flavor, evaluate=1)

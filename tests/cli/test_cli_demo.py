@@ -1,4 +1,4 @@
-"""``ndcg-ml demo``: three models, one picture, one table; and what it refuses."""
+"""``ndcg-ml demo``: its picture, its table and its errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _few_queries(monkeypatch):
     monkeypatch.setattr(module, "digits_problem", lambda: digits_problem(queries=20))
 
 
-def test_one_flavor_three_models_one_picture_one_table(tmp_path):
+def test_the_picture_and_the_table(tmp_path):
     for needed in ("lightgbm", "matplotlib", "torch", "torchmetrics"):
         pytest.importorskip(needed)
     picture, scores = tmp_path / "curves.png", tmp_path / "scores.csv"
@@ -85,7 +85,7 @@ def test_refused(arguments, words):
 
 
 @pytest.mark.parametrize("missing", ["torch", "sklearn"])
-def test_says_what_it_needs(missing):
+def test_missing_packages_are_named(missing):
     done = run(
         f"import sys; sys.modules[{missing!r}] = None; sys.argv = ['ndcg-ml', 'demo']\n"
         "from ndcg_ml.cli import main; main()"

@@ -20,7 +20,7 @@ def test_the_one_used_least_recently_goes_first() -> None:
     made: list[float] = []
 
     def prepared(number: float) -> float:
-        return cache.prepared(data(number), lambda: made.append(number) or number)
+        return cache.get_or_make(data(number), lambda: made.append(number) or number)
 
     assert [prepared(number) for number in (1, 2, 1, 3, 1, 2)] == [1, 2, 1, 3, 1, 2]
     assert made == [1, 2, 3, 2]  # 1 was used again before 3 came, so that 2 went
@@ -30,20 +30,20 @@ def test_the_one_used_least_recently_goes_first() -> None:
 def test_data_are_compared_by_content_with_copies() -> None:
     cache: Cache[str] = Cache(4)
     arrays = data(1.0)
-    assert cache.prepared(arrays, lambda: "first") == "first"
+    assert cache.get_or_make(arrays, lambda: "first") == "first"
     arrays[0][0] = 7
-    assert cache.prepared(arrays, lambda: "changed in place") == "changed in place"
-    assert cache.prepared(data(1.0), lambda: "again") == "first"
-    assert cache.prepared((data(1.0)[0].astype(np.float32), None), lambda: "another dtype") == "another dtype"
-    assert cache.prepared((data(1.0)[0], np.zeros(1)), lambda: "weights") == "weights"
+    assert cache.get_or_make(arrays, lambda: "changed in place") == "changed in place"
+    assert cache.get_or_make(data(1.0), lambda: "again") == "first"
+    assert cache.get_or_make((data(1.0)[0].astype(np.float32), None), lambda: "another dtype") == "another dtype"
+    assert cache.get_or_make((data(1.0)[0], np.zeros(1)), lambda: "weights") == "weights"
 
 
 def test_what_is_kept_does_not_travel() -> None:
     cache: Cache[str] = Cache(3)
-    cache.prepared(data(1.0), lambda: "here")
+    cache.get_or_make(data(1.0), lambda: "here")
     for other in (pickle.loads(pickle.dumps(cache)), copy.deepcopy(cache), copy.copy(cache)):
         assert (len(other), other.slots) == (0, 3)
-        assert other.prepared(data(1.0), lambda: "there") == "there"
+        assert other.get_or_make(data(1.0), lambda: "there") == "there"
     assert len(cache) == 1
 
 
@@ -51,5 +51,5 @@ def test_threads_may_share_one() -> None:
     cache: Cache[float] = Cache(3)
     with ThreadPoolExecutor(8) as pool:
         numbers = [number % 5 for number in range(400)]
-        assert list(pool.map(lambda n: cache.prepared(data(n), lambda: n), numbers)) == numbers
+        assert list(pool.map(lambda n: cache.get_or_make(data(n), lambda: n), numbers)) == numbers
     assert len(cache) == 3

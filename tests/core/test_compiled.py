@@ -152,19 +152,6 @@ def test_a_nan_is_found_wherever_it_is(n, threads, compiled):
             prepared(scores)
 
 
-def test_arrays_that_the_compiled_code_cannot_take_as_they_are(compiled, tmp_path):
-    y, s = np.array([3.0, 0, 1, 2, 0]), np.array([0.1, 0.5, 0.3, 0.2, 0.4])
-    prepared = prepare(y, group=[3, 2], kernel="compiled")
-    odd = np.frombuffer(b"\0" + s.tobytes(), dtype=np.float64, offset=1)
-    assert not odd.flags.aligned
-    mapped = np.memmap(tmp_path / "scores", dtype=np.float64, mode="w+", shape=5)
-    mapped[:] = s
-    fixed = s.copy()
-    fixed.flags.writeable = False
-    for each in (odd, mapped, fixed, s[::-1][::-1], s.tolist()):
-        assert prepared(each) == prepared(s) < 1
-
-
 def test_a_prepared_object_whose_arrays_are_memory_maps(compiled, tmp_path):
     """joblib sends large arrays to its workers this way."""
     y, s, qid = np.array([3.0, 0, 1, 2, 0]), np.array([0.1, 0.5, 0.3, 0.2, 0.4]), [1, 2, 1, 2, 1]
@@ -202,7 +189,7 @@ def test_the_argument_goes_before_the_variable(asked, variable, compiled, monkey
 
 def test_the_compiled_kernel_starts_once_it_is_worth_it(compiled, not_loaded, monkeypatch):
     loads = []
-    monkeypatch.setattr(choice, "_loaded", lambda: loads.append(1) or (compiled, None))
+    monkeypatch.setattr(choice, "_load", lambda: loads.append(1) or (compiled, None))
     monkeypatch.setattr(choice, "_WORTH_COMPILING", 1000)
     y, s = np.arange(100.0), np.arange(100.0)[::-1].copy()
     prepared = prepare(y, group=[100], kernel="auto")  # the ideal has no ties and must be sorted, which also calls it
@@ -221,7 +208,7 @@ def test_nobody_waits_while_another_thread_compiles(not_loaded, monkeypatch):
         assert go_on.wait(60)
         return None, "it is a test"
 
-    monkeypatch.setattr(choice, "_loaded", slowly)
+    monkeypatch.setattr(choice, "_load", slowly)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         other = threading.Thread(target=choice.compiled_rank, args=("auto", 1))

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from ndcg_ml import Flavor, dcg_score, evaluate, evaluate_ranked, ndcg_score, prepare
-from ndcg_ml._kernel import numpy_kernel
 
 Y, S, Q = [3, 0, 1, 2], [0.4, 0.3, 0.2, 0.1], [1, 1, 2, 2]
 Y2, S2 = [[3, 0], [1, 2]], [[0.4, 0.3], [0.2, 0.1]]
@@ -31,9 +30,9 @@ CASES = {
     "2-D group": (Y, S, {"group": [[2, 2]]}, ValueError, r"group must be one-dimensional.*got shape \(1, 2\)"),
     "2-D qid": (Y, S, {"qid": [[1, 1, 2, 2]]}, ValueError, r"qid must be one-dimensional.*got shape \(1, 4\)"),
     "NaN score": (Y, [0.4, math.nan, 0.2, 0.1], {"qid": Q}, ValueError, "y_score must not hold NaN.*got 1 of 4, the first at row 1.*-inf"),
-    "NaN label": ([3, math.nan, 1, 2], S, {"qid": Q}, ValueError, "y_true must not hold NaN.*unjudged='raise'; got 1 of 4.*'condense'"),
+    "NaN label": ([3, math.nan, 1, 2], S, {"qid": Q}, ValueError, "y_true must not hold NaN.*unjudged='raise'; got 1 of 4.*flavor='sklearn\\[unjudged=zero\\]'"),
     "infinite label": ([3, math.inf, 1, 2], S, {"qid": Q}, ValueError, "y_true must be finite; got labels from 1.0 to inf"),
-    "negative label": ([3, -1, 1, 2], S, {"qid": Q}, ValueError, "y_true must be >= 0.*got 1 negative labels, the lowest -1.0.*'allow'"),
+    "negative label": ([3, -1, 1, 2], S, {"qid": Q}, ValueError, "y_true must be >= 0.*got 1 negative labels, the lowest -1.0.*flavor='sklearn\\[negative=zero\\]'"),
     "fraction with a table": ([3, 0.5, 1, 2], S, {"qid": Q, "flavor": Flavor(gain=(0, 1, 3, 7))}, ValueError, "integer grades from 0 to 3.*got 0.5.*Extend the table"),
     "grade outside the table": ([3, 4, 1, 2], S, {"qid": Q, "flavor": Flavor(gain=(0, 1, 3, 7))}, ValueError, "integer grades from 0 to 3.*got 4"),
     "negative with a table": ([3, -1, 1, 2], S, {"qid": Q, "flavor": Flavor(gain=(0, 1, 3, 7), negative="allow")}, ValueError, "integer grades.*got -1"),
@@ -46,7 +45,6 @@ CASES = {
     "no k": (Y, S, {"qid": Q, "k": ()}, ValueError, "k must hold at least one cut-off"),
     "k twice": (Y, S, {"qid": Q, "k": (3, 3)}, ValueError, "k must not repeat a cut-off"),
     "bad k in a sequence": (Y, S, {"qid": Q, "k": (3, 0)}, ValueError, "k must be an integer >= 1.*got 0"),
-    "k beyond any table": (Y, S, {"qid": Q, "flavor": Flavor(ideal="max", max_grade=4), "k": (None, 10**12)}, ValueError, "k must be at most 100000000 under ideal='max'.*got 1000000000000"),
     "unknown preset": (Y, S, {"qid": Q, "flavor": "lightgmb"}, ValueError, "got 'lightgmb' in 'lightgmb'. Did you mean 'lightgbm'"),
     "not a flavor": (Y, S, {"qid": Q, "flavor": 3}, TypeError, "flavor must be a Flavor, the name of a preset.*got 3 of type int"),
     "mask of another shape": (Y2, S2, {"mask": [[True, False]]}, ValueError, r"mask must have the shape of y_true, \(2, 2\); got \(1, 2\)"),
@@ -82,8 +80,8 @@ CASES = {
     "negative weight": (Y, S, {"qid": Q, "query_weight": [1, -1]}, ValueError, "query_weight must be finite and >= 0"),
     "NaN weight": (Y, S, {"qid": Q, "query_weight": [1, math.nan]}, ValueError, "query_weight must be finite and >= 0"),
     "weights of zero": (Y, S, {"qid": Q, "query_weight": [0, 0]}, ValueError, "at least one weight above 0"),
-    "all empty under skip": ([0] * 4, S, {"qid": Q, "flavor": "burges2005"}, ValueError, "every query is empty.*leaves nothing to average.*choose empty="),
-    "empty refused": ([0, 0, 1, 1], S, {"qid": list("aabb"), "flavor": Flavor(empty="raise")}, ValueError, "every query must have a relevant document.*1 of 2.*'a'.*'skip'"),
+    "all empty under skip": ([0] * 4, S, {"qid": Q, "flavor": "burges2005"}, ValueError, "every query is empty.*leaves nothing to average.*use flavor="),
+    "empty refused": ([0, 0, 1, 1], S, {"qid": list("aabb"), "flavor": Flavor(empty="raise")}, ValueError, "every query must have a relevant document.*1 of 2.*'a'.*flavor='ndcg\\[empty=skip\\]'"),
 }  # fmt: skip
 
 
@@ -101,17 +99,6 @@ def test_dcg_score_refuses_the_same(case):
     y, s, arguments, error, message = CASES[case]
     with pytest.raises(error, match=f"(?s){message}"):
         dcg_score(y, s, **arguments)
-
-
-@pytest.mark.parametrize("case", [c for c in CASES if "empty" not in c])
-def test_nothing_is_computed_before_the_error(case, monkeypatch):
-    def kernel(*_):
-        raise AssertionError("the kernel was called")
-
-    monkeypatch.setattr(numpy_kernel, "expected_gains", kernel)
-    y, s, arguments, error, _ = CASES[case]
-    with pytest.raises(error):
-        ndcg_score(y, s, **arguments)
 
 
 def test_a_query_of_size_zero_is_an_empty_query():

@@ -11,10 +11,7 @@ from typing import Any
 
 import pytest
 
-from ndcg_ml import PRESETS, Flavor, evaluate
-from ndcg_ml._checks import cutoffs
-from ndcg_ml._flavor.divergences import declared
-from ndcg_ml._flavor.text import switch_text
+from ndcg_ml import Flavor, evaluate
 from ndcg_ml.presets import MIRRORS
 
 # -- the flavor in words --------------------------------------------------------------------------------------------
@@ -45,15 +42,15 @@ def test_the_description_of_a_preset_ends_with_what_it_mirrors() -> None:
     lines = Flavor.preset("letor3").describe().split("\n")
     assert lines[0] == "NDCG = DCG / IDCG, DCG = sum over documents of gain(y) * D(rank)"
     three, four = MIRRORS["letor3"], MIRRORS["letor4"]
-    [nan] = declared("letor3")
     assert lines[-6:] == [
         f"  preset     letor3: {three.library}",
         f"  note       {three.unusual}",
         f"  verified   {three.verified}",
-        f"  differs    {nan}",
+        lines[-3],
         f"  also       letor4: {four.library}",
         f"  text       {Flavor.preset('letor3')}",
     ]
+    assert lines[-3].startswith("  differs    A score is NaN")
     assert [line.split()[0] for line in lines[1:10]] == (
         ["gain", "discount", "ties", "ideal", "empty", "aggregate", "negative", "unjudged", "scores"]
     )
@@ -104,10 +101,6 @@ def test_a_switch_is_described_in_these_words(switches: dict[str, Any], row: str
     assert f"\n  {row:<10} {words}\n" in Flavor(**switches).describe()
 
 
-def test_flavors_that_differ_spread_over_hashes() -> None:
-    assert len({hash(flavor) for flavor in PRESETS.values()}) == len(set(PRESETS.values()))
-
-
 # -- the flavor's text and its errors -------------------------------------------------------------------------------
 
 
@@ -123,8 +116,8 @@ def test_the_text_of_a_flavor_is_as_short_as_it_reads() -> None:
     assert str(Flavor(max_grade=4, gain=(0, 0.5))) == (
         "ndcg[gain=0|0.5,discount=log2,ideal=global,ties=average,empty=0,max_grade=4]"
     )
-    assert switch_text(999999999999999.0) == "999999999999999"
-    assert switch_text(1e15) == "1000000000000000.0"
+    for number, text in ((999999999999999.0, "999999999999999"), (1e15, "1000000000000000.0")):
+        assert str(Flavor(max_grade=number)).endswith(f",max_grade={text}]")
 
 
 def test_what_a_flavor_is_where_nothing_is_said() -> None:
@@ -149,11 +142,10 @@ def test_what_a_flavor_is_where_nothing_is_said() -> None:
 
 
 def test_a_callable_of_any_kind_is_shown_without_spaces() -> None:
-    assert switch_text(Named()) == "<Named>"
-    assert switch_text(functools.partial(pow, 2)) == "<partial>"
+    assert "[gain=<Named>," in str(Flavor(gain=Named()))
+    assert "[gain=<partial>," in str(Flavor(gain=functools.partial(pow, 2)))
     spaced = Named()
     spaced.__dict__["__qualname__"] = "two words"
-    assert switch_text(spaced) == "<two_words>"
     assert "gain=<two_words>," in str(Flavor(gain=spaced))
 
 
@@ -177,9 +169,6 @@ def test_numbers_may_be_written_in_other_ways(text: str, field: str, value: floa
         ("ndcg[short_lists=None]", "Flavor.short_lists must be one of 'score', 'zero'; got 'None'."),
         ("ndcg@5x", "k must be an integer >= 1; got '5x' in the text of a flavor."),
         ("ndcg[max_grade=1.2.3]", "max_grade must be a number; got '1.2.3' in the text of a flavor."),
-        ("ndcg[max_grade=.]", "max_grade must be a number; got '.' in the text of a flavor."),
-        ("ndcg[max_grade=-.]", "max_grade must be a number; got '-.' in the text of a flavor."),
-        ("ndcg[max_grade=..]", "max_grade must be a number; got '..' in the text of a flavor."),
         ("ndcg[empty=0x]", "empty must be a number; got '0x' in the text of a flavor."),
         ("ndcg[ideal=a=b]", "Flavor.ideal must be one of 'global', 'recall', 'local', 'max', 'given'; got 'a=b'."),
     ],
@@ -187,23 +176,6 @@ def test_numbers_may_be_written_in_other_ways(text: str, field: str, value: floa
 def test_what_the_text_gets_wrong_is_said_in_full(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Flavor.parse(text)
-
-
-@pytest.mark.parametrize(
-    ("switches", "error", "end"),
-    [
-        ({"ideal": 3}, TypeError, "; got 3."),
-        ({"ideal": "xyzzy"}, ValueError, "; got 'xyzzy'."),
-        ({"gain": "e2"}, ValueError, "; got 'e2'."),
-        ({"gain": "expo"}, ValueError, "; got 'expo'. Did you mean 'exponential'?"),
-        ({"discount": "recip"}, ValueError, "; got 'recip'. Did you mean 'reciprocal'?"),
-        ({"discount": "jarv"}, ValueError, "; got 'jarv'. Did you mean 'jarvelin'?"),
-        ({"ideal_depth": "retr"}, ValueError, "; got 'retr'. Did you mean 'retrieved'?"),
-    ],
-)
-def test_a_suggestion_is_made_where_one_is_near(switches: dict[str, Any], error: type[Exception], end: str) -> None:
-    with pytest.raises(error, match=f"{re.escape(end)}$"):
-        Flavor(**switches)
 
 
 def test_a_flavor_has_one_cut_off() -> None:
@@ -222,34 +194,9 @@ def test_a_word_for_a_gain_is_not_taken_for_a_table() -> None:
         Flavor.parse("ndcg[gain=e2]")
 
 
-def test_the_type_of_what_is_no_name_is_said() -> None:
-    with pytest.raises(TypeError, match=r"^name must be the name of a preset \(a str\); got 3 of type int\.$"):
-        Flavor.preset(3)  # type: ignore[arg-type]
-
-
-def test_only_the_maximal_ideal_limits_the_cut_off() -> None:
-    flavor = Flavor(ideal="max", max_grade=1)
-    assert cutoffs((10**8, None), flavor) == ((10**8, None), True)
-    with pytest.raises(ValueError, match=r"^k must be at most 100000000 under ideal='max', .*; got 100000001. Choose"):
-        cutoffs((3, 10**8 + 1, None), flavor)
-    assert cutoffs(10**12, Flavor()) == ((10**12,), False)
-    assert cutoffs(10**12, Flavor(ideal="local")) == ((10**12,), False)
-
-
 def test_there_is_no_negative_zero() -> None:
     assert repr(Flavor(gain=(-0.0, 1), max_grade=-0.0)) == "Flavor(gain=(0.0, 1.0), max_grade=0.0)"
     assert math.copysign(1, float(Flavor(empty=-0.0).empty)) == 1
-
-
-def test_a_refused_switch_says_what_else_it_may_be() -> None:
-    with pytest.raises(ValueError, match=r"'ln', 'none', or a callable of one rank; got 'xyzzy'\.$"):
-        Flavor(discount="xyzzy")
-    with pytest.raises(
-        ValueError, match=r"'binary', 'judged', a table \(.*\) or a callable of one grade; got 'xyzzy'\.$"
-    ):
-        Flavor(gain="xyzzy")
-    with pytest.raises(ValueError, match=r"'macro', 'micro'; got 'xyzzy'\.$"):
-        Flavor(aggregate="xyzzy")
 
 
 @pytest.mark.parametrize("grade", [0, 1])
@@ -264,33 +211,3 @@ def test_the_top_grade_must_be_in_the_gain_table(grade: float) -> None:
     message = f"Flavor.max_grade must be a grade of the gain table, an integer from 0 to 1; got {float(grade)!r}."
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Flavor(ideal="max", gain=(2, 3), max_grade=grade)
-
-
-@pytest.mark.parametrize(
-    ("switches", "error", "message"),
-    [
-        (
-            {"ideal": "recall", "recall_depth": 0},
-            ValueError,
-            "Flavor.recall_depth must be an integer >= 1, or None for all that was retrieved; got 0.",
-        ),
-        (
-            {"ideal": "recall", "recall_depth": 1.0},
-            TypeError,
-            "Flavor.recall_depth must be an integer >= 1, or None for all that was retrieved; got 1.0 of type float.",
-        ),
-        ({"k": 0}, ValueError, "Flavor.k must be an integer >= 1, or None for no cut-off; got 0."),
-        ({"max_grade": math.inf}, ValueError, "Flavor.max_grade must be a finite number; got inf."),
-        ({"gain": ()}, ValueError, "Flavor.gain as a table must hold a gain for grade 0 at least; got an empty table."),
-    ],
-)
-def test_what_a_switch_gets_wrong_is_said_in_full(
-    switches: dict[str, Any], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=f"^{re.escape(message)}$"):
-        Flavor(**switches)
-
-
-def test_no_cut_off_at_all_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^k must hold at least one cut-off; got an empty sequence\.$"):
-        cutoffs([], Flavor())

@@ -10,14 +10,8 @@ import numpy as np
 import pytest
 
 from ndcg_ml import Flavor, evaluate, ndcg_score
-from ndcg_ml._data.queries import by_sizes
+from ndcg_ml._data.queries import group_by_sizes
 from ndcg_ml._kernel import gains
-
-
-@pytest.mark.parametrize("discount", ["log2", "ln", "reciprocal", "jarvelin", "none"])
-def test_there_are_as_many_discounts_as_ranks(discount: str) -> None:
-    for depth in (1, 2, 5):
-        assert gains.discounts(Flavor(discount=discount), depth).shape == (depth,)
 
 
 def test_a_callable_discount_is_asked_for_each_rank_once() -> None:
@@ -33,7 +27,8 @@ def test_a_callable_discount_is_asked_for_each_rank_once() -> None:
 
 
 def of_labels(flavor: Flavor, labels: list[float]) -> list[float]:
-    found: list[float] = gains.grade(flavor, np.array(labels), by_sizes([len(labels)], len(labels))).gains.tolist()
+    groups = group_by_sizes([len(labels)], len(labels))
+    found: list[float] = gains.grade(flavor, np.array(labels), groups).gains.tolist()
     return found
 
 
@@ -78,18 +73,6 @@ def test_the_maximal_ideal_has_the_gain_of_the_top_grade(gain: Any, top: float, 
     flavor = Flavor(gain=gain, ideal="max", max_grade=top, k=2)
     ideal = evaluate([0.0, 0.0], [1, 2], group=[2], flavor=flavor).per_query.idcg
     assert ideal == pytest.approx([gain_of_top * (1 + 1 / math.log2(3))], rel=1e-14)
-
-
-def inverse_of_distance_to_four(grade: float) -> float:
-    return math.inf if grade == 4 else 1 / (4 - grade)
-
-
-def test_a_callable_gain_that_fails_at_the_top_grade_is_named() -> None:
-    flavor = Flavor(gain=inverse_of_distance_to_four, ideal="max", max_grade=4)
-    with pytest.raises(
-        ValueError, match=r"Flavor\.gain as a callable must return a finite number; gain\(4\.0\) is inf"
-    ):
-        ndcg_score([1, 2], [1, 2], group=[2], flavor=flavor)
 
 
 def test_the_binary_logarithm_of_jarvelin_is_exact_at_powers_of_two() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndcg_ml._data.queries import by_ids, by_sizes
+from ndcg_ml._data.queries import group_by_ids, group_by_sizes
 
 IDS = {
     "small integers": np.array([-128, 127, 0, 3, -1], dtype=np.int8),
@@ -38,7 +38,7 @@ def test_ids_in_any_order(kind, data):
     drawn = data.draw(st.lists(st.tuples(st.integers(0, pool.size - 1), st.integers(1, 3)), min_size=1, max_size=20))
     ids = np.concatenate([np.repeat(pool[at : at + 1], times) for at, times in drawn])
     expected = _by_dict(ids)
-    got = by_ids(ids, ids.size)
+    got = group_by_ids(ids, ids.size)
     order = np.arange(ids.size) if got.order is None else got.order
     rows = [order[start : start + size].tolist() for start, size in zip(got.starts, got.sizes, strict=True)]
     assert got.ids is not None
@@ -54,9 +54,9 @@ def _edges(sizes):
 
 
 def test_reversed_rows_keep_their_queries():
-    groups = by_ids(np.array(["b", "a", "b", "c", "b", "a"]), 6)
-    assert groups.reversed().order.tolist() == [4, 2, 0, 5, 1, 3]
-    assert groups.reversed().reversed().order.tolist() == groups.order.tolist()
-    sized = by_sizes([2, 0, 3], 5)
-    assert sized.reversed().order.tolist() == [1, 0, 4, 3, 2]
-    assert sized.reversed().sizes is sized.sizes
+    groups = group_by_ids(np.array(["b", "a", "b", "c", "b", "a"]), 6)
+    assert groups.reverse_rows().order.tolist() == [4, 2, 0, 5, 1, 3]
+    assert groups.reverse_rows().reverse_rows().order.tolist() == groups.order.tolist()
+    sized = group_by_sizes([2, 0, 3], 5)
+    assert sized.reverse_rows().order.tolist() == [1, 0, 4, 3, 2]
+    assert sized.reverse_rows().sizes is sized.sizes

@@ -305,7 +305,7 @@ OBJECTS = {
     "variable-width strings": (np.array(["1", "2", "3"], dtype=VARIABLE_WIDTH), TypeError, REALS),
     "a set": ({1, 2, 3}, TypeError, f"{REALS}; got an array of Python objects"),
     "a generator": ((each for each in [1, 2, 3]), TypeError, REALS),
-    "a mapping": ({0: 1, 1: 2, 2: 3}, TypeError, "must (hold real numbers|be an array, one weight per query)"),
+    "a mapping": ({0: 1, 1: 2, 2: 3}, TypeError, "must (hold real numbers|be an array in the order of the queries)"),
     "masked": (MASKED, TypeError, "is a NumPy masked array, whose mask would be lost"),
 }  # fmt: skip
 

@@ -71,11 +71,6 @@ def test_hashes_tell_ids_that_are_almost_equal_apart():
         assert 200_000 - np.unique(hashes >> np.uint64(64 - bits)).size < 6 + 3 * n_pairs / 2**bits
 
 
-def test_an_id_stands_before_the_same_with_nuls_after_it():
-    names = names_of([b"a\0\0", b"a\0", b"a", b""])
-    assert names.order_by_bytes(np.zeros(4, dtype=np.int64), np.arange(4)).tolist() == [3, 2, 1, 0]
-
-
 LONG = [b"p" * 64 + end for end in (b"c", b"a", b"b", b"aa", b"")]
 
 

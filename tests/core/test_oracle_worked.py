@@ -136,9 +136,6 @@ def test_document_ids_order_ties_descending_as_text() -> None:
 @pytest.mark.parametrize("grade", [400.0, 499.0])
 def test_a_huge_grade_does_not_overflow(grade: float) -> None:
     flavor = Flavor(gain="exponential")
-    expected = (1 / math.log2(3) + 0.5 / 1.0) / (
-        1 + 0.5 / math.log2(3)
-    )  # gains 0, 2^g, 2^(g-1): ranks 1, 2, 3 -> 2 terms
     expected = (1 / math.log2(3) + 0.5 / 2) / (1 + 0.5 / math.log2(3))
     for way, value in every_way(flavor, [0.0, grade, grade - 1], [grade, grade - 1, 0.0]).items():
         assert value == pytest.approx(expected, abs=1e-14), way

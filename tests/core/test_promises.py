@@ -1,4 +1,4 @@
-"""Verdicts, intervals and honest values keep the promises of docs/deciding.md: a few samples of each, seeds fixed."""
+"""Verdicts, intervals and corrected scores have the error rates of docs/deciding.md: a few samples, seeds fixed."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ RECORDED = {row["cell"]: row for row in json.loads(promises.RESULT.read_text(enc
 @pytest.mark.parametrize(
     ("name", "samples", "low", "high"),
     [
-        ("all intervals of 5 systems cover, 50 queries", 40, 85, 100),  # 73
+        ("simultaneous coverage, 5 systems, 50 queries", 40, 85, 100),  # 73
         ("verdict, interval and p contradict each other, 4 systems, 12 queries", 25, 0, 0),  # 29
         ("false 'not worse' at the margin, 50 queries", 60, 0, 9),
-        ("equal systems told apart, 50 users", 60, 0, 14),  # 31
-        ("robust t interval of a value misses, 20 users", 400, 2, 9),
-        ("equal systems told apart, 5 seeds that differ by .05, 50 queries", 100, 0, 14),  # 34
-        ("power at the smallest detectable difference, 50 queries", 60, 65, 95),
-        ("bounded interval covers, 93 % ones, else anything, 20 queries", 300, 93, 100),  # 72
-        ("bounded interval covers, 98 % ones, else 0, 50 queries", 300, 93, 100),  # 65
-        ("bias of the honest value, 20 candidates, 50 queries", 30, -0.01, 0.012),  # .0155, .0225
+        ("type I error with cluster=, 50 users", 60, 0, 14),  # 31
+        ("miss rate, robust t interval of a value, 20 users", 400, 2, 9),
+        ("type I error, 5 seeds that differ by .05, 50 queries", 100, 0, 14),  # 34
+        ("power at the minimum detectable difference, 50 queries", 60, 65, 95),
+        ("coverage, bounded interval, 93 % ones, rest uniform, 20 queries", 300, 93, 100),  # 72
+        ("coverage, bounded interval, 98 % ones, rest 0, 50 queries", 300, 93, 100),  # 65
+        ("bias of the corrected score, 20 candidates, 50 queries", 30, -0.01, 0.012),  # .0155, .0225
     ],
 )
 def test_promises_are_kept(name, samples, low, high):
@@ -37,8 +37,8 @@ def test_promises_are_kept(name, samples, low, high):
 # Half the time of all cells goes into these. Sixty samples tell 95 % from the 73 % that plain intervals of five systems
 # cover, and the power of the last is 1.
 FEWER = {
-    "all intervals of 10 systems cover, 50 queries": 60,
-    "all intervals of 10 systems cover, 200 queries": 60,
+    "simultaneous coverage, 10 systems, 50 queries": 60,
+    "simultaneous coverage, 10 systems, 200 queries": 60,
     "t = 25 found among 100 systems": 10,
 }
 

@@ -251,48 +251,6 @@ def test_adding_a_constant_to_the_scores_changes_nothing(data: st.DataObject, co
         assert ndcg_score(flavor=flavor, **{**arguments, "y_score": moved}) == before
 
 
-def big_endian(values: np.ndarray) -> np.ndarray:
-    return values.astype(values.dtype.newbyteorder(">"))
-
-
-def strided(values: np.ndarray) -> np.ndarray:
-    out = np.full(3 * values.size, 77, dtype=values.dtype)
-    out[::3] = values
-    return out[::3]
-
-
-def backwards(values: np.ndarray) -> np.ndarray:
-    return values[::-1].copy()[::-1]
-
-
-def read_only(values: np.ndarray) -> np.ndarray:
-    out = values.copy()
-    out.flags.writeable = False
-    return out
-
-
-FORMS: dict[str, Callable[[np.ndarray], Any]] = {
-    "big-endian": big_endian,
-    "strided": strided,
-    "backwards": backwards,
-    "read-only": read_only,
-    "int64": lambda values: values.astype(np.int64),
-    "int8": lambda values: values.astype(np.int8),
-    "float32": lambda values: values.astype(np.float32),
-    "float16": lambda values: values.astype(np.float16),
-    "longdouble": lambda values: values.astype(np.longdouble),
-    "objects": lambda values: values.astype(object),
-    "list": lambda values: values.tolist(),
-    "tuple": lambda values: tuple(values.tolist()),
-}
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("flavor", ["sklearn@3", "lightgbm@3", "catboost", "torchmetrics@5", "trec_eval@4"])
-def test_every_form_of_input_gives_the_same_value(form: str, flavor: str) -> None:
-    check_form(FORMS[form], flavor, ids=form not in ("int8", "float16", "float32", "longdouble", "objects"))
-
-
 def check_form(change: Callable[[np.ndarray], Any], flavor: str, ids: bool, sizes: bool = True) -> None:
     rng = np.random.default_rng(0)
     y, s = rng.integers(0, 4, 60).astype(float), rng.integers(-6, 6, 60).astype(float)
@@ -305,35 +263,6 @@ def check_form(change: Callable[[np.ndarray], Any], flavor: str, ids: bool, size
         qid = np.repeat(np.arange(group.size), group)
         by_id = ndcg_score(y, s, qid=change(qid), doc_id=doc_id, flavor=flavor)
         assert by_id == ndcg_score(y, s, group=group[group > 0], doc_id=doc_id, flavor=flavor)
-
-
-@pytest.mark.parametrize("layout", ["C", "F", "transposed", "strided"])
-def test_two_dimensional_input_in_any_memory_order(layout: str) -> None:
-    rng = np.random.default_rng(1)
-    y, s, mask = rng.integers(0, 4, (5, 8)), rng.integers(0, 4, (5, 8)), rng.random((5, 8)) < 0.7
-    change = {
-        "C": np.ascontiguousarray,
-        "F": np.asfortranarray,
-        "transposed": lambda a: a.T.copy().T,
-        "strided": lambda a: np.repeat(a, 2, axis=1)[:, ::2],
-    }[layout]
-    expected = ndcg_score(y, s, mask=mask, flavor="lightgbm", k=4)
-    assert ndcg_score(change(y), change(s), mask=change(mask), flavor="lightgbm", k=4) == expected
-    assert ndcg_score(y.tolist(), s.tolist(), mask=mask.tolist(), flavor="lightgbm", k=4) == expected
-
-
-@examples(60)
-@given(st.data())
-def test_inputs_are_not_modified(data: st.DataObject) -> None:
-    flavor = data.draw(flavors(empty=0.0))
-    problem = data.draw(problems(flavor))
-    for arguments in (problem.flat(flavor), problem.padded(flavor)):
-        before = {name: np.array(value, copy=True) for name, value in arguments.items()}
-        for value in arguments.values():
-            value.flags.writeable = False
-        evaluate(flavor=flavor, k=(1, 3, None), **arguments)
-        for name, value in arguments.items():
-            np.testing.assert_array_equal(value, before[name])
 
 
 @examples(60)

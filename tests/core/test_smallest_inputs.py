@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 
-import numpy as np
 import pytest
 
-import ndcg_ml
 from ndcg_ml import (
     Flavor,
     PartialEvaluation,
@@ -19,29 +16,6 @@ from ndcg_ml import (
     evaluate_run,
     ndcg_score,
 )
-from ndcg_ml._files.byte_ids import Names, earlier
-
-DEFAULTS = {
-    "evaluate_run": {
-        "flavor": "trec_eval", "k": ..., "queries": "qrels", "by": None, "cluster": None, "exclude": None,
-        "columns": None,
-    },
-    "align": {"queries": "qrels", "exclude": None, "columns": None, "duplicates": "raise"},
-    "evaluate_ranked": {"judged": None, "flavor": "sklearn", "k": ...},
-    "evaluate_batches": {"flavor": "sklearn", "k": ...},
-    "evaluate_part": dict.fromkeys(
-        ("qid", "group", "query_id", "mask", "retrieved", "doc_id", "query_weight")
-    ) | {"flavor": "sklearn", "k": ...},
-    "identify": dict.fromkeys(("qid", "group", "mask", "retrieved", "doc_id", "query_weight"))
-    | {"k": ..., "decimals": ...},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", DEFAULTS)
-def test_the_defaults_are_these(name):
-    parameters = inspect.signature(getattr(ndcg_ml, name)).parameters.values()
-    assert {each.name: each.default for each in parameters if each.default is not each.empty} == DEFAULTS[name]
-
 
 # -- one of each
 
@@ -100,10 +74,6 @@ def test_ids_that_differ_in_their_last_byte_alone(size):
     assert result.judged == pytest.approx(0.75)
     ranked = evaluate_run(qrels, {"t": {stem + "b": 1.0, stem + "a": 1.0}}, k=1)
     assert ranked.value == 0.0  # equal scores: the later id is first
-    names = Names()
-    names.extend([(stem + "a").encode(), (stem + "b").encode(), (stem + "a").encode()])
-    assert earlier(np.zeros(3, dtype=np.int64), names).tolist() == [-1, -1, 0]
-    assert earlier(np.array([0, 0, 1]), names).tolist() == [-1, -1, -1]
 
 
 @pytest.mark.parametrize("which", ["topic", "document", "both"])

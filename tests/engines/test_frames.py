@@ -209,7 +209,11 @@ REFUSED = [
     (lambda: evaluate(FRAME, columns={"qid": "docno"}), ValueError, "'docno' for qid and docno"),
     (lambda: evaluate(FRAME, columns="qid"), TypeError, "columns must be a mapping.*got str"),
     (lambda: evaluate_run(QRELS, RUN, columns={}), ValueError, "columns is for data frames"),
-    (lambda: evaluate_run(QRELS, frame(RUN, "score"), columns={"score": "s"}), ValueError, "what s is called"),
+    (
+        lambda: evaluate_run(QRELS, frame(RUN, "score"), columns={"score": "s"}),
+        ValueError,
+        r"columns=\{'score': NAME\}",
+    ),
     (lambda: evaluate_run(QRELS, TWICE), ValueError, "must have each column once; got 'score' more than once"),
 ]
 FRAME = pd.DataFrame(SCORED)

@@ -104,8 +104,8 @@ FOUND = {
     "a class as a cut-off": (lambda: ndcg_score([[1]], [[1]], k=int), TypeError, "k must be an integer >= 1"),
     "a matrix as a cut-off": (lambda: Flavor(k=np.array([[1, 2]])), TypeError, r"Flavor\.k must be an integer >= 1"),
     "a cut-off beyond 64 bits": (lambda: Flavor(k=2**63), ValueError, "k must be at most 2.63 - 1.*got 92233"),
-    "one that cannot be printed": (lambda: Flavor(k=10**5000), ValueError, "at most 2.63 - 1.*got one of more than 30"),
-    "one below": (lambda: Flavor(k=-(10**5000)), ValueError, "must be an integer >= 1.*got one of more than 30"),
+    "one that cannot be printed": (lambda: Flavor(k=10**5000), ValueError, "k must be at most 2.63 - 1.*got <int>"),
+    "one below": (lambda: Flavor(k=-(10**5000)), ValueError, "must be an integer >= 1.*got <int>"),
     "half a surrogate pair": (
         lambda: evaluate_run({"q": {"\ud800": 1}}, {"q": {"\ud800": 1}}),
         ValueError,

@@ -125,7 +125,7 @@ def test_sizes_with_the_ids_as_labels_are_refused():
 
 def test_weights_with_ids_as_labels_beside_sizes_are_refused():
     weights = FRAME.groupby("q")["w"].first()
-    with pytest.raises(ValueError, match=r"^query_weight has an index.*Pass qid= in place of group"):
+    with pytest.raises(ValueError, match=r"^query_weight has an index.*Pass qid= instead of group"):
         ndcg_score(FRAME.y, FRAME.s, group=[2, 3, 2], query_weight=weights)
     with pytest.raises(TypeError, match=r"^query_weight must be an array.*have no ids; got a mapping"):
         ndcg_score(FRAME.y, FRAME.s, group=[2, 3, 2], query_weight=weights.to_dict())

@@ -1,4 +1,4 @@
-"""pandas indexes that differ are refused by every adapter, as by ``ndcg_score``: rows are matched by position."""
+"""Every adapter refuses pandas objects with different indexes, as ``ndcg_score`` does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INDEX = [f"row{at}" for at in range(60)]
 X = pd.DataFrame(RNG.normal(size=(60, 3)), columns=list("abc"), index=INDEX)
 Y = pd.Series(np.clip(np.round(X["a"] + RNG.normal(size=60)), 0, 3), index=INDEX)
 QID = pd.Series(RNG.permutation(np.repeat(np.arange(12), 5)), index=INDEX)
-SORTED = QID.sort_values()  # the same labels in another order
+SORTED = QID.sort_values()  # the same index labels in another order
 DIFFER = "must have the same index, because rows are matched by position"
 SCORER = ndcg_scorer("lightgbm@5")
 MODEL = Ridge().fit(X, Y)
@@ -33,7 +33,7 @@ def routed(**params):
 
 
 class Sorting(RegressorMixin, BaseEstimator):
-    """Predicts a Series in an order of its own."""
+    """Predict a Series in another order."""
 
     def fit(self, X, y):
         self.fitted_ = True
@@ -100,11 +100,11 @@ def test_indexes_that_differ_are_refused(call):
 
 
 def test_sizes_that_are_indexed_by_query_are_refused():
-    with pytest.raises(ValueError, match=r"group has an index"):
+    with pytest.raises(ValueError, match=r"group of validation set 0 has an index"):
         validation(group=pd.Series([30, 30], index=["b", "a"]))
 
 
-def test_equal_indexes_and_none_are_one():
+def test_equal_indexes_and_no_index_give_the_same_result():
     at_position = SCORER(MODEL, X, Y, qid=QID.to_numpy())
     assert SCORER(MODEL, X, Y, qid=QID) == SCORER(MODEL, X, Y.to_numpy(), qid=QID) == at_position
     assert np.array_equal(routed(groups=QID), routed(groups=QID.to_numpy()))

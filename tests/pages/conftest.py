@@ -1,4 +1,4 @@
-"""The built site, a server for it, and a browser: each made once, and only where a test asks for it."""
+"""The built site, a server for it, and a browser, each made once if a test needs it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def address(site: Path) -> Iterator[str]:
-    """Where the site is served."""
+    """Serve the site, and return its address."""
     handler = functools.partial(QuietHandler, directory=str(site))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -1,4 +1,4 @@
-"""docs/claims.md is true: its code prints what it says, and its tables are what was recorded.
+"""The code of docs/claims.md prints what the page says, and its tables are those of the records.
 
 ``python tests/pages/test_claims_page.py --write`` writes the tables again: the first from the values that libraries
 computed, the second from docs/demo_scores.csv, which is what ``ndcg-ml demo --picture docs/demo.png --scores
@@ -53,13 +53,13 @@ def was_recorded(library: str, variant: str) -> float:
 
 
 def first_table() -> str:
-    """What the libraries print for one query, as it was recorded of them."""
+    """Return the table of the values that the libraries computed for one query."""
     lines = ['| library | "NDCG@10" | preset |', "|---|--:|---|"]
     values: dict[str, list[tuple[str, str]]] = {}
     for library, variant, preset in ROWS:
         values.setdefault(f"{was_recorded(library, variant):.3f}", []).append((library, preset))
-    for value, who in values.items():
-        names, presets = ", ".join(library for library, _ in who), ", ".join(f"`{preset}`" for _, preset in who)
+    for value, found in values.items():
+        names, presets = ", ".join(library for library, _ in found), ", ".join(f"`{preset}`" for _, preset in found)
         lines.append(f"| {names} | {value} | {presets} |")
     return "\n".join(lines) + "\n"
 
@@ -81,7 +81,7 @@ def ndcg() -> dict[str, dict[str, float]]:
 
 
 def second_table() -> str:
-    """How far one metric name moves."""
+    """Return the table of one metric name under eight definitions."""
     values = ndcg()
     models = ["scikit-learn", "PyTorch", "LightGBM", "no model"]
     heads = [*(f"{model} model" for model in models[:3]), models[3]]
@@ -97,12 +97,12 @@ def second_table() -> str:
         lines.append(f"| {name} | {gain} | {flavor.ties} | {empty} | {row} |")
     spread = [[values[name][model] for name in WELL_KNOWN] for model in models]
     lines.append(f"| **largest - smallest** | | | | {' | '.join(f'**{max(v) - min(v):.4f}**' for v in spread)} |")
-    note = '"No model" gives every document the same score, so that the tie rule alone decides.\n'
+    note = '"No model" gives every document the same score, so only the tie-breaking rule matters.\n'
     return "\n".join(lines) + "\n\n" + note
 
 
 def written() -> str:
-    """The page with its tables as they must be."""
+    """Return the page with current tables."""
     text = PAGE.read_text(encoding="utf-8")
     for (begin, end), table in ((FIRST, first_table()), (SECOND, second_table())):
         before, rest = text.split(begin)
@@ -134,16 +134,17 @@ def test_the_code_prints_what_the_page_says(capsys):
     for block in blocks:
         exec(compile(block, PAGE.name, "exec"), {})
         printed.append(capsys.readouterr().out)
+    identified, first, claims = printed
     recorded_of = {preset: was_recorded(library, variant) for library, variant, preset in ROWS}
-    for preset, value in map(str.split, printed[0].splitlines()):
+    for preset, value in map(str.split, first.splitlines()):
         assert float(value) == pytest.approx(recorded_of[preset], abs=1e-6)
-    facts = printed[1].split()
+    facts = claims.split()
     assert facts == ["linear", "0.6697", "exponential", "0.659", "jarvelin", "1.0", "log2", "0.6309", "1.0"]
     for fact in ("0.6697", "0.6590", "0.6309"):
         assert fact in text
-    assert "0.7780: 1 match with a preset" in printed[2]
-    assert "\n  lightgbm@10 " in printed[2]
-    assert printed[2].endswith("\ntrec_eval\n")
+    assert "0.7780: 1 match with a preset" in identified
+    assert "\n  lightgbm@10 " in identified
+    assert identified.endswith("\ntrec_eval\n")
 
 
 if __name__ == "__main__" and "--write" in sys.argv:

@@ -1,4 +1,4 @@
-"""docs/deciding.md is true: its code runs and prints what it shows, and its figures are what was measured."""
+"""The code of docs/deciding.md prints what the page shows, and its figures are those of the records."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def test_the_code_runs(capsys, monkeypatch, tmp_path):
 
 
 def test_the_verdict_is_that_of_the_table():
-    compare = pytest.importorskip("benchmarks.deciding", reason="benchmarks are not part of the installed package")
-    significant = {(pair.a, pair.b): pair.significant for pair in compare.of_demo().pairs}
+    measured = pytest.importorskip("benchmarks.deciding", reason="benchmarks are not part of the installed package")
+    significant = {(pair.a, pair.b): pair.significant for pair in measured.compare_demo_models().pairs}
     assert significant == {
         ("scikit-learn", "PyTorch"): True,
         ("scikit-learn", "LightGBM"): False,
         ("PyTorch", "LightGBM"): True,
     }
-    recorded = json.loads(compare.RESULT.read_text(encoding="utf-8"))["rows"]
+    recorded = json.loads(measured.RESULT.read_text(encoding="utf-8"))["rows"]
     needed = [row["needed_for_0.01"] for row in recorded]
     assert (min(needed), max(needed)) == (693, 5739)  # "from 700 to 6 000"
 

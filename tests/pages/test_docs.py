@@ -1,4 +1,4 @@
-"""The documentation is true: its code runs, its links lead somewhere."""
+"""The code of the documentation runs, and the targets of its links exist."""
 
 from __future__ import annotations
 
@@ -76,6 +76,6 @@ def test_the_code_of_full_catalogue_runs():
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *DOCS], ids=lambda path: path.stem)
-def test_links_lead_somewhere(page):
+def test_targets_of_links_exist(page):
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target

@@ -1,4 +1,4 @@
-"""The explorer page: what its examples show is current, its bridge answers, and a browser goes through the whole page.
+"""The explorer page: its examples are current, its bridge answers, and the whole page works in a browser.
 
 ``python tests/pages/test_explorer_page.py --write`` writes docs/explorer/examples.json again.
 """
@@ -38,7 +38,7 @@ bridge = _bridge()
 
 
 def rows(text: str) -> list[dict[str, Any]]:
-    """One row per line: query, document, label, score (``-`` is blank), and ``no`` where it was not retrieved."""
+    """Parse a row per line: query, document, label, score (``-`` is blank), and ``no`` if it was not retrieved."""
     cells = [["" if cell == "-" else cell for cell in line.split()] for line in text.strip().splitlines()]
     return [
         {"query": q, "doc": d, "label": label, "score": score, "retrieved": not rest}
@@ -49,28 +49,28 @@ def rows(text: str) -> list[dict[str, Any]]:
 STORIES = (
     {
         "title": "Tied scores",
-        "text": "Three documents share the top score. Does the best of them count as first, as last, or in between?",
+        "text": "Three documents share the top score. Is the best of them ranked first, last or in between?",
         "rows": rows("a d1 0 2\na d2 3 2\na d3 1 2\na d4 2 1\na d5 0 0"),
         "k": "3",
         "flavor": "sklearn",
     },
     {
-        "title": "A query with nothing relevant",
-        "text": "Query c has no relevant document. It scores 0, scores 1, or is left out of the mean.",
+        "title": "A query without relevant documents",
+        "text": "Query c has no relevant document. It scores 0 or 1, or is excluded from the mean.",
         "rows": rows("a d1 1 3\na d2 0 2\na d3 2 1\nb d1 0 3\nb d2 1 2\nb d3 0 1\nc d1 0 3\nc d2 0 2\nc d3 0 1"),
         "k": "3",
         "flavor": "lightgbm",
     },
     {
         "title": "Large grades",
-        "text": "The best document is third. Under the gain 2^y - 1 a grade of 6 weighs as much as 63 of grade 1.",
+        "text": "The best document is third. With the gain 2^y - 1, grade 6 has 63 times the gain of grade 1.",
         "rows": rows("a d1 4 5\na d2 2 4\na d3 6 3\na d4 1 2\na d5 0 1"),
         "k": "5",
         "flavor": "lightgbm",
     },
     {
-        "title": "Few documents, and nobody set k",
-        "text": "Query a has 12 documents, the best ones late; query b has 2. Some libraries cut at 10 without a word.",
+        "title": "Few documents and no cut-off",
+        "text": "Query a has 12 documents with the best ones last. Query b has 2. Some libraries silently use k = 10.",
         "rows": rows(
             "\n".join(f"a - {2 if rank in (3, 11) else 1 if rank == 12 else 0} {13 - rank}" for rank in range(1, 13))
             + "\nb - 0 2\nb - 1 1"
@@ -79,15 +79,15 @@ STORIES = (
         "flavor": "recommenders_raw",
     },
     {
-        "title": "Relevant, but not retrieved",
-        "text": "The best document was judged and never retrieved. Does the ideal ranking know about it?",
+        "title": "Relevant but not retrieved",
+        "text": "The best document was judged but never retrieved. Is it in the ideal ranking?",
         "rows": rows("a d1 1 4\na d2 0 3\na d3 2 2\na d4 3 0 no\nb d1 2 4\nb d2 0 3\nb d3 1 0 no"),
         "k": "3",
         "flavor": "trec_eval",
     },
     {
         "title": "Documents without a label",
-        "text": "Nobody judged d2 and d4. They gain 0, or they leave the ranking, or there is no number at all.",
+        "text": "d2 and d4 are unjudged. They have gain 0 or are removed, or the library raises an error.",
         "rows": rows("a d1 1 5\na d2 - 4\na d3 3 3\na d4 - 2\na d5 0 1"),
         "k": "5",
         "flavor": "ranx",
@@ -100,14 +100,14 @@ def examples() -> dict[str, Any]:
 
 
 def example(story: dict[str, Any]) -> dict[str, Any]:
-    """A story, and what the page shows for it before Python is there."""
+    """A story, and what the page shows for it before Python is loaded."""
     found = ask("numbers", **story)
     value = f"{found['flavor']['value']:.4f}"
     return {**story, "value": value, "numbers": found, "identified": ask("identify", value=value, **story)}
 
 
-def ask(do: str, **asked: Any) -> dict[str, Any]:
-    return json.loads(bridge.answer(json.dumps({"do": do, **asked})))
+def ask(do: str, **request: Any) -> dict[str, Any]:
+    return json.loads(bridge.answer(json.dumps({"do": do, **request})))
 
 
 def written() -> str:
@@ -121,7 +121,7 @@ def test_the_examples_are_current() -> None:
     assert EXAMPLES.read_text(encoding="utf-8") == written()
 
 
-def test_every_preset_has_its_own_number_or_its_own_error() -> None:
+def test_every_preset_has_a_number_or_an_error() -> None:
     story = STORIES[0]
     found = ask("numbers", **story)
     listed = [name for part in (*found["groups"], *found["refused"]) for name in part["presets"]]
@@ -149,12 +149,12 @@ def test_every_preset_has_its_own_number_or_its_own_error() -> None:
         ({"flavor": "lightgmb"}, "Did you mean 'lightgbm'?"),
     ],
 )
-def test_what_is_wrong_is_said_in_the_words_of_ndcg_ml(change: dict[str, Any], message: str) -> None:
+def test_errors_are_those_of_ndcg_ml(change: dict[str, Any], message: str) -> None:
     found = ask("numbers", **{"rows": rows("a d1 1 2\na d2 0 1"), "k": "", "flavor": "sklearn", **change})
     assert message in found.get("error", "") + found.get("flavor", {}).get("error", "") + str(found.get("refused"))
 
 
-def test_the_page_offers_every_switch_and_every_word_of_it() -> None:
+def test_the_page_offers_every_switch_and_all_its_values() -> None:
     about = bridge.about()
     assert set(about["switches"]) | {"k", "max_grade", "recall_depth"} == set(Flavor.__dataclass_fields__)
     for name, words in about["switches"].items():
@@ -166,8 +166,7 @@ def test_the_page_offers_every_switch_and_every_word_of_it() -> None:
 
 # -- the page in a browser --------------------------------------------------------------------------------------------
 
-# In place of the explorer's worker (the theme's search has one, too): one that answers with the bridge here, as Pyodide
-# answers with it there.
+# Replaces the explorer's worker, not that of the theme's search: it calls the bridge in this process.
 INSTEAD = """
 ((Real, Other) => {
   window.Worker = function (url, options) {
@@ -199,12 +198,12 @@ HELD = (
 
 
 class Page:
-    """The explorer in a browser, with what went wrong and what was asked of other hosts."""
+    """The explorer in a browser, with its errors and its requests to the bridge and to other hosts."""
 
     def __init__(self, context: Any, address: str, worker: str | None) -> None:
         self.wrong: list[str] = []
         self.elsewhere: list[str] = []
-        self.asked: list[dict[str, Any]] = []
+        self.requests: list[dict[str, Any]] = []
         self.view = context.new_page()
         self.view.set_default_timeout(20_000)
         self.view.on("pageerror", lambda error: self.wrong.append(str(error)))
@@ -218,14 +217,14 @@ class Page:
         self.view.wait_for_selector("[data-part=numbers] table")
 
     def answer(self, request: str) -> str:
-        self.asked.append(json.loads(request))
+        self.requests.append(json.loads(request))
         return bridge.answer(request)
 
     def text(self, part: str) -> str:
         return self.view.locator(f"[data-part={part}]").inner_text()
 
     def settle(self) -> None:
-        """Wait until what is shown is of what is in the fields."""
+        """Wait until the page shows the results of its fields."""
         self.view.wait_for_function(
             "document.querySelector('[data-part=numbers]').ariaBusy === 'false'", timeout=120_000
         )
@@ -239,7 +238,7 @@ def open_page(chromium: Any, address: str) -> Any:
     contexts = []
 
     def opened(worker: str | None = STUB, width: int = 1280, policy: bool = False, **options: Any) -> Page:
-        options["bypass_csp"] = not policy  # the driver waits by an eval, which the policy refuses
+        options["bypass_csp"] = not policy  # the driver waits with eval, which the policy blocks
         contexts.append(chromium.new_context(viewport={"width": width, "height": 900}, **options))
         return Page(contexts[-1], address, worker)
 
@@ -259,7 +258,7 @@ def test_the_examples_need_no_python(open_page: Any) -> None:
         assert shown["identified"]["headline"] in page.text("identified")
         assert page.view.locator("[data-part=rows] tr").count() == len(story["rows"])
     assert page.view.evaluate("window.started") is None
-    assert not page.asked
+    assert not page.requests
     assert not page.elsewhere
     assert not page.wrong
 
@@ -297,7 +296,7 @@ def test_an_edit_loads_python_and_asks_it(open_page: Any) -> None:
 
 
 @pytest.mark.long
-def test_an_answer_to_what_was_asked_before_the_last_edit_is_not_shown(open_page: Any) -> None:
+def test_answers_to_earlier_edits_are_not_shown(open_page: Any) -> None:
     page = open_page(HELD)
     field = page.view.get_by_label("score of row 2")
     field.fill("9")
@@ -309,7 +308,7 @@ def test_an_answer_to_what_was_asked_before_the_last_edit_is_not_shown(open_page
     page.view.wait_for_function("window.held.length === 3")
     page.view.evaluate("window.held[2]()")
     page.settle()
-    assert [(each["do"], each["rows"][1]["score"]) for each in page.asked[:3]] == [
+    assert [(each["do"], each["rows"][1]["score"]) for each in page.requests[:3]] == [
         ("numbers", "9"),
         ("numbers", "0"),
         ("identify", "0"),
@@ -336,8 +335,8 @@ def test_rows_switches_and_cut_offs_are_edited(open_page: Any) -> None:
     page.view.get_by_label("k", exact=True).fill("")
     page.settle()
     assert page.view.get_by_label("as text").input_value() == "sklearn[ties=worst]"
-    asked = page.asked[-2]
-    assert (asked["do"], asked["k"], asked["flavor"], asked["rows"][4]["retrieved"]) == (
+    request = page.requests[-2]
+    assert (request["do"], request["k"], request["flavor"], request["rows"][4]["retrieved"]) == (
         "numbers",
         "",
         "sklearn[ties=worst]",
@@ -393,7 +392,7 @@ def test_the_packages_of_pyodide_are_those_with_a_checksum() -> None:
 
 @pytest.mark.long
 def test_pyodide_itself_gives_the_numbers(open_page: Any) -> None:
-    """Python in WebAssembly, where an index has 32 bits: the same numbers in all examples, and an edit."""
+    """In WebAssembly an index has 32 bits; the numbers of all examples stay the same after an edit."""
     given = os.environ.get("NDCG_ML_PYODIDE")
     if not given:
         pytest.skip(f"NDCG_ML_PYODIDE names no folder with the files of {CDN}: {', '.join(CHECKSUMS)}")

@@ -44,7 +44,7 @@ def cell(flavor: Flavor, switch: str) -> str:
 
 
 def others(flavor: Flavor) -> str:
-    """Switches that have no column and are not as in ``Flavor()``."""
+    """Return the switches without a column that differ from ``Flavor()``."""
     names = [name for name in Flavor.__dataclass_fields__ if name not in IN_COLUMNS]
     changed = [f"{name}={getattr(flavor, name)}" for name in names if getattr(flavor, name) != getattr(Flavor(), name)]
     return ", ".join(changed) or "-"
@@ -62,7 +62,7 @@ COUNTS_MARKS = (
 
 
 def page(counts: dict[str, Any]) -> str:
-    """The page with its tables as they must be."""
+    """Return the page with current tables."""
     text = PAGE.read_text(encoding="utf-8")
     for (begin, end), lines in ((PRESETS_MARKS, presets()), (COUNTS_MARKS, compared(counts))):
         before, rest = text.split(begin)
@@ -87,7 +87,7 @@ def compared(counts: dict[str, Any]) -> Iterator[str]:
 
 
 def outcomes(golden: dict[str, Any]) -> dict[str, Any]:
-    """By library: the presets that mirror it, and how many recorded cases had each outcome."""
+    """Return, by library, its presets and the number of recorded cases with each outcome."""
     counts: dict[str, Counter[str]] = {library: Counter() for library, _ in VARIANTS}
     for case in golden["cases"]:
         outcome = reproduce(case, golden)

@@ -1,4 +1,4 @@
-"""docs/gate.md: its tables are what was simulated, its files run as they stand in a clone, its code runs."""
+"""The tables of docs/gate.md are those of the records, and its files run unchanged in a clone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ for line in open("qrels.jsonl"):
 
 
 def run(step, folder, **variables):
-    """A step as a runner runs it."""
+    """Run a step as a CI runner does."""
     return subprocess.run(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step],
         cwd=folder,
@@ -42,7 +42,7 @@ def run(step, folder, **variables):
 
 @pytest.fixture(scope="module")
 def commands(tmp_path_factory):
-    """The commands of a runner, which are those of this checkout."""
+    """Put the commands of this checkout on the path."""
     for tool in ("git", "bash"):
         if shutil.which(tool) is None:
             pytest.skip(f"needs {tool}")
@@ -64,7 +64,7 @@ def commands(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def repository(commands, tmp_path_factory):
-    """A repository with a search, judgements and a baseline, which is cloned and never changed."""
+    """Return a repository with a search, judgements and a baseline. Tests clone it."""
     repository = tmp_path_factory.mktemp("origin") / "repository"
     repository.mkdir()
     (repository / "search.py").write_text(SEARCH)

@@ -1,6 +1,6 @@
-"""docs/model_labels.md is true: the real case is what the code gives, and the figures are those that were simulated.
+"""The example of docs/model_labels.md is what the code gives, and the figures are those of the records.
 
-``python tests/pages/test_model_labels_page.py --write`` writes the real case again.
+``python tests/pages/test_model_labels_page.py --write`` writes the example again.
 """
 
 from __future__ import annotations

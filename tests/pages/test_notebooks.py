@@ -1,4 +1,4 @@
-"""Every notebook: its outputs are of its code and fit to be read, and a run shows the same."""
+"""Recorded outputs of every notebook belong to its code, are readable, and equal those of a new run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from notebooks.__main__ import DIGEST, differences, digest, executed, paths, sho
 
 ROOT = Path(__file__).parents[2]
 LARGEST = 300_000  # bytes
-# A path from the root of a disk. In HTML a slash follows "<", and in dates, links and ratios another character.
+# An absolute path. In HTML a slash follows "<"; in dates, links and ratios it follows another character.
 ABSOLUTE = re.compile(r"(?<![\w<./:])/\w[\w.-]*/|\b[A-Z]:\\")
 
 of_each = pytest.mark.parametrize("path", paths(), ids=lambda path: path.stem)
@@ -29,7 +29,7 @@ def code_cells(notebook):
 
 
 def source(cell):
-    """Its Python, as a tree."""
+    """Parse the Python of a cell."""
     return ast.parse("".join(cell["source"]))
 
 
@@ -48,7 +48,7 @@ def test_outputs_are_fit_to_be_read(path):
     assert not [output["text"] for output in outputs if output.get("name") == "stderr"]
     assert path.stat().st_size <= LARGEST
     for cell, kind, text in shown(notebook):
-        assert text, (cell, kind)  # a picture's text is its titles
+        assert text, (cell, kind)  # the text of a picture is its titles
         assert not ABSOLUTE.search(text), (cell, ABSOLUTE.search(text))
         assert socket.gethostname() not in re.split(r"[^\w.-]+", text), cell
         assert " at 0x" not in text, cell
@@ -103,7 +103,7 @@ def test_runs_differ_in_words_and_in_numbers_that_are_not_close():
 
 
 @pytest.mark.long
-@pytest.mark.filterwarnings("default")  # the notebook machinery warns; the kernel is a process of its own
+@pytest.mark.filterwarnings("default")  # nbclient warns; the kernel is another process
 @of_each
 def test_a_run_shows_the_same(path):
     pytest.importorskip("nbclient", reason="notebooks run with the extra [dev]")

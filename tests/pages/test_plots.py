@@ -14,7 +14,7 @@ from ndcg_ml import Flavor, evaluate
 matplotlib = pytest.importorskip("matplotlib")
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # an old Matplotlib calls what is old in a new pyparsing
+    warnings.simplefilter("ignore")  # old Matplotlib with new pyparsing
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -24,7 +24,7 @@ SCORES = [[3, 2, 1], [3, 1, 2], [2, 1, 1], [1, 3, 2]]
 
 @pytest.fixture
 def ax():
-    """Axes in a figure that pyplot does not know; what is drawn there is rendered."""
+    """Axes of a figure that pyplot does not manage. The drawing is rendered after the test."""
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
@@ -37,7 +37,7 @@ def evaluated(**arguments):
 
 
 def words(axes) -> list[str]:
-    """The legend."""
+    """Texts of the legend."""
     return [text.get_text() for text in axes.get_legend().get_texts()]
 
 
@@ -46,12 +46,12 @@ def title(axes) -> list[str]:
 
 
 def rows(axes) -> list[str]:
-    """The names above the intervals."""
+    """Texts above the intervals."""
     return [text.get_text() for text in axes.texts]
 
 
 def points(axes) -> dict[float, tuple[float, bool]]:
-    """By row, the value that is drawn there, and whether it is filled."""
+    """Value and whether its marker is filled, by row."""
     lines = [line for line in axes.lines if line.get_marker() == "o"]
     return {
         y: (x, line.get_markerfacecolor() != "none") for line in lines for x, y in zip(*line.get_data(), strict=True)
@@ -167,7 +167,7 @@ def test_of_many_pairs_those_with_the_smallest_p_are_drawn(ax):
     assert any(row.startswith(f"{least.b} minus {least.a}:") for row in rows(ax))
 
 
-# -- what holds for all ---------------------------------------------------------------------------------------------
+# -- all drawings --------------------------------------------------------------------------------------------------
 
 DRAWINGS = {
     "Evaluation": lambda ax: evaluated(k=(1, 2)).plot(ax),

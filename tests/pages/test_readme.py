@@ -1,4 +1,4 @@
-"""The README is true: each block runs alone and prints what is shown, and its table is what the data give.
+"""Each block of the README runs alone and prints the text shown, and its table agrees with the data.
 
 ``python tests/pages/test_readme.py --write`` writes docs/winner.json from the rankings and judgments of TREC Deep
 Learning 2019, where they are at hand, and the table from docs/winner.json.
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 README, RECORD = ROOT / "README.md", ROOT / "docs" / "winner.json"
 BEGIN, END = "<!-- winner: written by tests/pages/test_readme.py --write -->\n", "<!-- end of winner -->\n"
 
-# A gain, and the presets that share it with the names of their libraries.
+# A gain, and the presets with this gain and the names of their libraries.
 ROWS: tuple[tuple[str, dict[str, str]], ...] = (
     ("the grade", {"trec_eval": "trec_eval", "ir_measures": "ir_measures", "ranx": "ranx", "beir": "BEIR"}),
     ("2^grade - 1", {"gdeval": "gdeval", "opensearch": "OpenSearch", "azure_ai_evaluation": "Azure AI Evaluation"}),
@@ -37,7 +37,7 @@ ROWS: tuple[tuple[str, dict[str, str]], ...] = (
     ),
     ("1 if judged", {"recommenders_binary": "Recommenders"}),
 )
-# Pairs whose differences the README tells, and the gains under which it does.
+# Pairs whose differences the README reports.
 PAIRS = (("SPLADE++", "BM25"), ("SPLADE++", "TAS-B"))
 MODELS = {"SPLADE++": "SPLADE_P_P_ENSEMBLE_DISTIL", "TAS-B": "D_BERT_KD_TASB", "BM25": "BM25"}
 BLOCK = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
@@ -49,7 +49,7 @@ def measured(data: Path) -> dict[str, dict[str, float]]:
 
     def value(preset: str, run: str) -> float:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # RecBole's preset warns of documents that nobody judged
+            warnings.simplefilter("ignore")  # RecBole's preset warns of unjudged documents
             found = evaluate_run(folder / "qrels.dl19-passage.txt", folder / f"run.{run}.txt", flavor=preset, k=10)
         return round(float(found.value), 6)
 

@@ -1,4 +1,4 @@
-"""docs/recipes.md is true: every section runs as printed, on a machine that has its tool."""
+"""Every section of docs/recipes.md runs as printed, if its tool is installed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "recipes.md"
 DATA = "The data of this page"
-# By the title of a section: the checks after it has run, and the tools that it needs beside NumPy.
+# By the title of a section: checks that run after it, and below the tools that it needs besides NumPy.
 CHECKS = {
     "Optuna": """
         assert {trial.state.name for trial in study.trials} == {"COMPLETE", "PRUNED"}
@@ -35,16 +35,16 @@ CHECKS = {
         assert abs(by_mlflow.metrics["ndcg_at_10/mean"] - expected) < 1e-12
     """,
     "sentence-transformers": """
-        similar = model.similarity(*(model.encode(list(found.values())) for found in (asked, texts))).numpy()
-        grades, ids = [[qrels[q].get(d, 0) for d in texts] for q in asked], [[*texts]] * len(asked)
+        similar = model.similarity(*(model.encode(list(found.values())) for found in (queries, texts))).numpy()
+        grades, ids = [[qrels[q].get(d, 0) for d in texts] for q in queries], [[*texts]] * len(queries)
         expected = ndcg_score(grades, similar, doc_id=ids, k=10, flavor="trec_eval[gain=exponential]")
         assert abs(graded["ndcg_at_10"] - expected) < 1e-9
         assert from_file.value == graded["ndcg_at_10"]
-        known, ranked = [*sorted(texts)], np.zeros((len(asked), len(texts)), dtype=bool)
+        known, ranked = [*sorted(texts)], np.zeros((len(queries), len(texts)), dtype=bool)
         ranked[:, :40] = True
-        grades = np.array([[qrels[q].get(d, 0) for d in known] for q in asked])
-        given = np.pad(scores.reshape(len(asked), 40), ((0, 0), (0, 20)))
-        ids = [known] * len(asked)
+        grades = np.array([[qrels[q].get(d, 0) for d in known] for q in queries])
+        given = np.pad(scores.reshape(len(queries), 40), ((0, 0), (0, 20)))
+        ids = [known] * len(queries)
         mine = ndcg_score(grades, given, retrieved=ranked, doc_id=ids, k=10, flavor="trec_eval[gain=exponential]")
         assert abs(reranked.value - mine) < 1e-12
     """,
@@ -54,7 +54,7 @@ CHECKS = {
         expected = ndcg_score(y[valid], scores, qid=qid[valid], flavor=flavor)
         assert abs(trainer.evaluate()["eval_ndcg_at_10"] - expected) < 1e-6
         assert abs(trainer.state.best_metric - expected) < 1e-6
-        for _ in range(2):  # the second value has no rows of the first
+        for _ in range(2):  # the second call must not contain rows of the first
             assert abs(by_batch.evaluate()["eval_ndcg_at_10"] - expected) < 1e-6
     """,
     "torchmetrics": """
@@ -96,7 +96,7 @@ CHECKS = {
         assert loaded.score(X[test], y[test], qid=qid[test]) == expected
     """,
     "Extreme classification": """
-        assert abs(ps_ndcg - 0.4791165888309479) < 1e-6  # of pyxclib 0.97 (git 5d13086) on the same labels and scores
+        assert abs(ps_ndcg - 0.4791165888309479) < 1e-6  # by pyxclib 0.97 (git 5d13086), same labels and scores
     """,
 }
 NEEDS = {
@@ -123,7 +123,7 @@ def blocks(section: str) -> list[str]:
 
 
 def run(folder: Path, section: str, checks: str, **environment: str) -> None:
-    """Run a section as a script after the data and before these checks; it is ended with its children.
+    """Run a section as a script, after the data and before these checks, and end it with its children.
 
     The tools warn of one another, start threads and processes, and change global state: none of it is this process's.
     """

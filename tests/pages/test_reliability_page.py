@@ -1,4 +1,4 @@
-"""docs/reliability.md says what the records of the runs say."""
+"""docs/reliability.md agrees with the records of the runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The site: every public name has a place in its reference, it builds without a warning, and it fits a screen."""
+"""The reference of the site has every public name, and the site builds without a warning and fits a screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/unjudged.md is true: its code prints what it shows, and its tables and claims are what was measured."""
+"""The code of docs/unjudged.md prints what the page shows, and its tables are those of the records."""
 
 from __future__ import annotations
 

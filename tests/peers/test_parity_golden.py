@@ -1,7 +1,7 @@
-"""Every recorded value of every library, reproduced by its preset; or declared, with the reason, as a divergence.
+"""Presets reproduce all recorded values of the libraries, except for declared divergences.
 
-The values were computed by the libraries themselves and lie outside the project. A difference that is not declared in
-``ndcg_ml._flavor.divergences``, a declared one that is gone, and one that no case shows fail alike.
+The libraries themselves computed the values. A test fails for a difference that is not declared in
+``ndcg_ml._flavor.divergences``, for a declared difference that has disappeared, and for one that no case shows.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from ndcg_ml.presets import MIRRORS
 
 Case = dict[str, Any]
 
-# The number of known cases. A file with others need not show every divergence.
+# The number of recorded cases. Other files need not show every divergence.
 KNOWN = 11445
 
-# grades 1..5 gain 2^y - 1 as in `-m ndcg.1=1,2=3,3=7,4=15,5=31`, and trec_eval leaves the others as they are
+# `-m ndcg.1=1,2=3,3=7,4=15,5=31` sets the gain of the grades 1 to 5 to 2^y - 1; other grades keep their gain.
 EXPONENTIAL_TO_5 = (0, 1, 3, 7, 15, 31, *range(6, 32))
 NOT_MONOTONE = (5, 1, 2, 7, 3)
-# a negative grade is pytrec_eval's way to say unjudged
+# In pytrec_eval, a negative grade means unjudged.
 JUDGED_ONLY = {"unjudged": "condense", "negative": "drop"}
 
 
 @dataclass(frozen=True)
 class Variant:
-    """What a library calls by this name."""
+    """The preset and the settings that reproduce a variant of a library."""
 
     preset: str
     changes: Callable[[Flavor], Flavor] = lambda flavor: flavor
     measure: str = "ndcg"
     """"ndcg", "dcg" or "ndcg_rel"."""
     topics: str = "both"
-    """The averaged topics: those in "both" run and judgements, in the "run", judged ("qrels"), or judged with a
-    document that is "relevant"."""
+    """The topics that are averaged: those in "both" run and judgements, in the "run", in the judgements ("qrels"), or
+    with a "relevant" document."""
     rows: str = "run"
-    """The documents in the order of the "run", of the "qrels", or of the "qrels, best first"; or of the "run alone",
-    for a library that sees no others."""
+    """The order of the documents: that of the "run", of the "qrels", of the "qrels, best first", or of the "run alone",
+    if the library gets no other documents."""
 
     @property
     def flavor(self) -> Flavor:
@@ -203,13 +203,13 @@ NO_RECORDED_VALUES = {
     "jarvelin2002": "a paper",
     "elasticsearch": "from the source alone",
     "gdeval": "live: the script itself",
-    "torchmetrics_error": "live: it raises or is torchmetrics",
+    "torchmetrics_error": "live: raises, or equals torchmetrics",
     "mlnet": "from the source alone",
 }
 
 
 def recorded(folder: Path) -> dict[str, Any]:
-    """The inputs and the cases of both files."""
+    """Return the inputs and the cases of both files."""
     inputs: dict[str, Any] = {}
     cases: list[Case] = []
     for name in ("golden.json.gz", "tools.json.gz"):
@@ -225,7 +225,7 @@ def golden(parity_dir: Path) -> dict[str, Any]:
     return recorded(parity_dir)
 
 
-# -- a case through the public functions ----------------------------------------------------------------------------
+# -- reproducing a case ---------------------------------------------------------------------------------------------
 
 
 def number(value: float | str) -> float:
@@ -233,7 +233,7 @@ def number(value: float | str) -> float:
 
 
 def arguments(problem: dict[str, Any], variant: Variant) -> dict[str, Any]:
-    """The input of a case as arguments of ``evaluate``."""
+    """Return the input of a case as arguments of ``evaluate``."""
     if "queries" in problem:
         queries = problem["queries"]
         return {
@@ -263,7 +263,7 @@ def _rows(run: dict[str, Any], qrels: dict[str, Any], variant: Variant) -> Itera
     topics = {"both": both, "qrels": qrels, "run": run, "relevant": wanted}[variant.topics]
     for qid in topics:
         scores, grades = run.get(qid, {}), qrels.get(qid, {})
-        if isinstance(scores, list):  # hits, among which a document may come twice
+        if isinstance(scores, list):  # hits, which may repeat a document
             found = {document for document, _ in scores}
             for document, score in scores:
                 yield qid, document, grades.get(document, math.nan), number(score), True
@@ -285,10 +285,10 @@ def _rows(run: dict[str, Any], qrels: dict[str, Any], variant: Variant) -> Itera
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a case."""
+    """The result of a case."""
 
     kind: str
-    """"values" agree, both "refused", "defined" here where the library raises, or another "value" (or an error)."""
+    """Equal ("values"), "refused" by both, "defined" if only the library raises, or otherwise "value"."""
     detail: str = ""
 
 
@@ -298,7 +298,7 @@ def reproduce(case: Case, golden: dict[str, Any]) -> Outcome:
     inputs = arguments(problem, variant)
     if case["weights_used"]:
         inputs["query_weight"] = problem["weights"]
-    # without a cut-off a library has its own: XGBoost 32
+    # Without a cut-off, some libraries have a default: 32 in XGBoost.
     k = ... if case["k"] is None else case["k"]
     try:
         if variant.measure == "dcg":
@@ -333,9 +333,9 @@ def reproduce(case: Case, golden: dict[str, Any]) -> Outcome:
 
 
 def ndcg_rel(flavor: Flavor, inputs: dict[str, Any]) -> tuple[float, Any, list[float]]:
-    """The mean of NDCG at the rank of each relevant document, a measure made of many cut-offs.
+    """Return the mean over relevant documents of NDCG at their ranks.
 
-    A relevant document that was not retrieved counts with the NDCG of the whole ranking.
+    For a relevant document that was not retrieved, it is the NDCG of the whole ranking.
     """
     longest = max(Counter(inputs["qid"]).values())
     result = evaluate(flavor=flavor, k=[*range(1, longest + 1), None], **inputs)
@@ -372,12 +372,12 @@ def tolerance(case: Case) -> Callable[[float], float]:
         return lambda _: 0.5e-5 + 1e-9
     if case["dtype"] == "float32":
         return lambda value: 1e-5 * max(1.0, abs(value))
-    # XGBoost and CatBoost hold labels, weights or results in float32 in places
+    # XGBoost and CatBoost store some labels, weights and results in float32.
     relative = {"xgboost": 1e-6, "catboost": 1e-6}.get(case["library"], 1e-12)
     return lambda value: relative * max(1.0, abs(value))
 
 
-# -- against the declarations ---------------------------------------------------------------------------------------
+# -- declared divergences -------------------------------------------------------------------------------------------
 
 
 def facts_of(case: Case, golden: dict[str, Any]) -> Facts:
@@ -392,7 +392,7 @@ def declared(case: Case, golden: dict[str, Any]) -> list[Divergence]:
 
 
 def judged(outcome: Outcome, entries: list[Divergence]) -> str | None:
-    """What is wrong with the outcome of a case under the declarations that cover it; None if nothing is."""
+    """Return what is wrong with the outcome of a case, given the declared divergences that cover it, or None."""
     kinds = {entry.kind for entry in entries}
     if outcome.kind in ("value", "defined"):
         return None if outcome.kind in kinds else f"not declared: {outcome.detail}"
@@ -437,7 +437,7 @@ def test_every_declared_divergence_names_its_presets_and_its_cases() -> None:
 
 
 def test_every_declared_divergence_is_seen(golden: dict[str, Any]) -> None:
-    """Each shows in every library that it names; and in none where it is said to show elsewhere."""
+    """Each divergence declared for the recorded values shows in every library that it names, and no other shows."""
     diverging: set[tuple[int, str]] = set()
     for case in golden["cases"]:
         entries = [DIVERGENCES.index(entry) for entry in declared(case, golden)]
@@ -454,9 +454,9 @@ def test_every_declared_divergence_is_seen(golden: dict[str, Any]) -> None:
 
 
 def test_the_verified_counts_are_those_of_the_recorded_values(golden: dict[str, Any]) -> None:
-    """A preset says of how many recorded values it reproduces; those are the ones without changes to it."""
+    """The documented number of recorded values is that of the values which the unchanged preset reproduces."""
     if len(golden["cases"]) != KNOWN:
-        pytest.skip("the counts are those of another file")
+        pytest.skip("the documented counts are those of another file")
     counts: Counter[str] = Counter()
     for case in golden["cases"]:
         variant = VARIANTS[case["library"], case["variant"]]
@@ -468,7 +468,7 @@ def test_the_verified_counts_are_those_of_the_recorded_values(golden: dict[str, 
 
 
 def test_the_comparison_can_fail(golden: dict[str, Any]) -> None:
-    """A value moved by more than its tolerance is noticed in every library, and so is a divergence that is gone."""
+    """The comparison detects values that differ by more than the tolerance, and divergences that have disappeared."""
     seen = set()
     for case in golden["cases"]:
         if case["expected"] is None or case["library"] in seen or declared(case, golden):

@@ -39,7 +39,7 @@ SHOWN: set[str] = set()
 
 
 def diverges(preset: str, cases: str) -> Callable[[Any], Any]:
-    """An expected failure that the table of divergences declares."""
+    """Mark a test as an expected failure that the table of divergences declares."""
     (entry,) = (e for e in DIVERGENCES if preset in e.presets and e.cases == cases)
     SHOWN.add(cases)
     raises = (ValueError, AssertionError)
@@ -50,12 +50,12 @@ WEIGHTED = "queries are weighted and one has no relevant document"
 NEGATIVE_IDEAL = "the ideal DCG is 0 or below, because labels are negative"
 
 
-def test_every_divergence_that_is_said_to_show_here_does():
+def test_every_divergence_declared_as_live_has_a_test():
     assert {e.cases for e in DIVERGENCES if e.shown_by == "live"} <= SHOWN
 
 
 def ragged(seed, *, ties=True, empties=True, singles=True, top=5, longest=29):
-    """Queries with tied scores, without relevant documents, with one document."""
+    """Return queries with tied scores, queries without relevant documents and queries of one document."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1 if singles else 2, longest + 1, 40)
     y = rng.integers(0, top, sizes.sum()).astype(float)
@@ -90,7 +90,7 @@ def test_sklearn(k, digits):
             rng.normal(size=shape).round(digits),
             rng.random(shape[0]),
         )
-        y[:: 1 + seed % 3] *= rng.random()  # fractions; and 0 now and then
+        y[:: 1 + seed % 3] *= rng.random()  # fractions, sometimes 0
         for theirs, ours in ((sklearn_ndcg, ndcg_score), (sklearn_dcg, dcg_score)):
             assert ours(y, s, flavor="sklearn", k=k) == pytest.approx(theirs(y, s, k=k), rel=1e-12, abs=1e-12)
             weighted = ours(y, s, flavor="sklearn", k=k, query_weight=weight)
@@ -98,7 +98,7 @@ def test_sklearn(k, digits):
 
 
 @pytest.mark.parametrize("k", KS)
-def test_sklearn_ignoring_ties_where_there_are_none(k):
+def test_sklearn_ignoring_ties_on_scores_without_ties(k):
     for seed in range(10):
         rng = np.random.default_rng(seed)
         shape = rng.integers(1, 8), rng.integers(2, 60)
@@ -115,7 +115,7 @@ def test_sklearn_scores_one_document():
 # -- LightGBM
 
 
-def lightgbm_says(y, s, sizes, k, weight=None, **params):
+def lightgbm_ndcg(y, s, sizes, k, weight=None, **params):
     rows = None if weight is None else np.repeat(weight, sizes)
     data = lgb.Dataset(np.zeros((y.size, 1)), y, group=sizes, init_score=s, weight=rows, params={"verbosity": -1})
     booster = lgb.Booster(
@@ -125,48 +125,32 @@ def lightgbm_says(y, s, sizes, k, weight=None, **params):
 
 
 @pytest.mark.parametrize("k", KS)
-def test_lightgbm(k):
+@pytest.mark.parametrize(("preset", "params"), [("lightgbm", {}), ("lightgbm_linear", {"label_gain": [*range(31)]})])
+def test_lightgbm(k, preset, params):
     for seed in range(15):
         y, s, sizes = ragged(seed, top=31)
-        assert ndcg_score(y, s, group=sizes, flavor="lightgbm", k=k) == pytest.approx(
-            lightgbm_says(y, s, sizes, k), abs=1e-12
-        )
+        theirs = lightgbm_ndcg(y, s, sizes, k, **params)
+        assert ndcg_score(y, s, group=sizes, flavor=preset, k=k) == pytest.approx(theirs, abs=1e-12)
 
 
-@pytest.mark.parametrize("k", KS)
-def test_lightgbm_linear(k):
-    for seed in range(5):
-        y, s, sizes = ragged(seed, top=31)
-        assert ndcg_score(y, s, group=sizes, flavor="lightgbm_linear", k=k) == pytest.approx(
-            lightgbm_says(y, s, sizes, k, label_gain=list(range(31))), abs=1e-12
-        )
-
-
-def test_lightgbm_weights():
-    y, s, sizes = ragged(3, empties=False)
+@pytest.mark.parametrize(
+    ("library", "empties"),
+    [
+        ("lightgbm", False),
+        pytest.param("lightgbm", True, marks=diverges("lightgbm", WEIGHTED)),
+        ("xgboost", False),
+        pytest.param("xgboost", True, marks=diverges("xgboost", WEIGHTED)),
+    ],
+)
+def test_weights(library, empties):
+    y, s, sizes = ragged(3, empties=empties)
     weight = np.random.default_rng(0).random(sizes.size).astype(np.float32)
-    ours = ndcg_score(y, s, group=sizes, flavor="lightgbm", k=5, query_weight=weight)
-    assert ours == pytest.approx(lightgbm_says(y, s, sizes, 5, weight), abs=1e-6)
-
-
-@diverges("lightgbm", WEIGHTED)
-def test_lightgbm_weights_with_empty_queries():
-    y, s, sizes = ragged(3, empties=True)
-    weight = np.random.default_rng(0).random(sizes.size).astype(np.float32)
-    ours = ndcg_score(y, s, group=sizes, flavor="lightgbm", k=5, query_weight=weight)
-    assert ours == pytest.approx(lightgbm_says(y, s, sizes, 5, weight), abs=1e-3)
-
-
-def test_lightgbm_constant_model_is_the_order_of_the_file():
-    y = np.array([3.0, 2, 1, 0, 0])
-    for rows, expected in ((y, 1.0), (y[::-1].copy(), None)):
-        theirs = lightgbm_says(rows, np.zeros(5), [5], 3)
-        assert ndcg_score(rows, np.zeros(5), group=[5], flavor="lightgbm", k=3) == pytest.approx(theirs, abs=1e-12)
-        assert expected is None or theirs == expected
-    fair = Flavor.preset("lightgbm", ties="average")
-    values = {ndcg_score(rows, np.zeros(5), group=[5], flavor=fair, k=3) for rows in (y, y[::-1].copy())}
-    assert max(values) - min(values) < 1e-12
-    assert max(values) < 0.6
+    ours = ndcg_score(y, s, group=sizes, flavor=library, k=5, query_weight=weight)
+    if library == "lightgbm":
+        theirs = lightgbm_ndcg(y, s, sizes, 5, weight)
+    else:
+        theirs = xgboost_ndcg(y, s, sizes, "ndcg@5", weight=weight)
+    assert ours == pytest.approx(theirs, abs=1e-3 if empties else 2e-6)
 
 
 @pytest.fixture(scope="module")
@@ -207,7 +191,7 @@ def test_lightgbm_printed_values_over_ten_rounds_on_real_data(lambdarank, k):
 # -- XGBoost, CatBoost, torchmetrics, pytrec_eval
 
 
-def xgboost_says(y, s, sizes, metric, exponential=True, weight=None):
+def xgboost_ndcg(y, s, sizes, metric, exponential=True, weight=None):
     data = xgb.DMatrix(np.zeros((y.size, 1)), y, base_margin=s, weight=weight)
     data.set_group(sizes)
     params = {"objective": "rank:ndcg", "eval_metric": metric, "ndcg_exp_gain": exponential, "base_score": 0.0}
@@ -220,34 +204,19 @@ def xgboost_says(y, s, sizes, metric, exponential=True, weight=None):
     [("xgboost", True, ""), ("xgboost_minus", True, "-"), ("xgboost_linear", False, "")],
 )
 def test_xgboost(k, preset, exponential, suffix):
-    # "ndcg" is its silent ndcg@32, which the preset's own cut-off says too
+    # XGBoost computes ndcg@32 for "ndcg", and the preset has that cut-off.
     metric = f"ndcg{suffix}" if k == "default" else f"ndcg@{k}{suffix}"
     for seed in range(10):
         y, s, sizes = ragged(seed, top=5 if seed % 2 else 32, longest=60)
         ours = ndcg_score(y, s, group=sizes, flavor=preset, k=... if k == "default" else k)
-        assert ours == pytest.approx(xgboost_says(y, s, sizes, metric, exponential), abs=2e-6)
+        assert ours == pytest.approx(xgboost_ndcg(y, s, sizes, metric, exponential), abs=2e-6)
 
 
 def test_xgboost_linear_takes_negative_labels():
     y, s, sizes = ragged(1)
     y -= 1
     ours = ndcg_score(y, s, group=sizes, flavor="xgboost_linear", k=5)
-    assert ours == pytest.approx(xgboost_says(y, s, sizes, "ndcg@5", exponential=False), abs=2e-6)
-
-
-def test_xgboost_weights():
-    y, s, sizes = ragged(3, empties=False)
-    weight = np.random.default_rng(0).random(sizes.size).astype(np.float32)
-    ours = ndcg_score(y, s, group=sizes, flavor="xgboost", k=5, query_weight=weight)
-    assert ours == pytest.approx(xgboost_says(y, s, sizes, "ndcg@5", weight=weight), abs=2e-6)
-
-
-@diverges("xgboost", WEIGHTED)
-def test_xgboost_weights_with_empty_queries():
-    y, s, sizes = ragged(3, empties=True)
-    weight = np.random.default_rng(0).random(sizes.size).astype(np.float32)
-    ours = ndcg_score(y, s, group=sizes, flavor="xgboost", k=5, query_weight=weight)
-    assert ours == pytest.approx(xgboost_says(y, s, sizes, "ndcg@5", weight=weight), abs=1e-3)
+    assert ours == pytest.approx(xgboost_ndcg(y, s, sizes, "ndcg@5", exponential=False), abs=2e-6)
 
 
 @pytest.mark.parametrize("k", KS)
@@ -273,7 +242,7 @@ def test_catboost(k, preset, kind, position):
         assert ours == pytest.approx(weighted, abs=1e-6)
 
 
-def torchmetrics_says(y, s, sizes, k, action="neg"):
+def torchmetrics_ndcg(y, s, sizes, k, action="neg"):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         metric = RetrievalNormalizedDCG(top_k=k, empty_target_action=action)
@@ -288,31 +257,31 @@ def test_torchmetrics(k, action):
     preset = "torchmetrics" if action == "neg" else f"torchmetrics_{action}"
     for seed in range(3):
         y, s, sizes = ragged(seed)
-        theirs = torchmetrics_says(y, s, sizes, k, action)
+        theirs = torchmetrics_ndcg(y, s, sizes, k, action)
         assert ndcg_score(y, s, group=sizes, flavor=preset, k=k) == pytest.approx(theirs, abs=1e-5)
 
 
 @pytest.mark.parametrize("k", KS)
 def test_torchmetrics_error(k):
     y, s, sizes = ragged(0, empties=False)
-    theirs = torchmetrics_says(y, s, sizes, k, "error")
+    theirs = torchmetrics_ndcg(y, s, sizes, k, "error")
     assert ndcg_score(y, s, group=sizes, flavor="torchmetrics_error", k=k) == pytest.approx(theirs, abs=1e-5)
     y, s, sizes = ragged(0)
     with pytest.raises(ValueError, match="query with no positive target"):
-        torchmetrics_says(y, s, sizes, k, "error")
+        torchmetrics_ndcg(y, s, sizes, k, "error")
     with pytest.raises(ValueError, match="under empty='raise'"):
         ndcg_score(y, s, group=sizes, flavor="torchmetrics_error", k=k)
 
 
 @diverges("torchmetrics", "the labels of a query sum to 0, but some are above 0")
 def test_torchmetrics_labels_that_sum_to_zero():
-    theirs = torchmetrics_says([1, 0, -1], [3.0, 2.0, 1.0], [3], None)
+    theirs = torchmetrics_ndcg([1, 0, -1], [3.0, 2.0, 1.0], [3], None)
     assert ndcg_score([1, 0, -1], [3, 2, 1], group=[3], flavor="torchmetrics") == pytest.approx(theirs)
 
 
 @diverges("torchmetrics", NEGATIVE_IDEAL)
 def test_torchmetrics_negative_ideal():
-    theirs = torchmetrics_says([-2, -1], [2.0, 1.0], [2], None)
+    theirs = torchmetrics_ndcg([-2, -1], [2.0, 1.0], [2], None)
     assert ndcg_score([-2, -1], [2, 1], group=[2], flavor="torchmetrics") == pytest.approx(theirs)
 
 
@@ -320,7 +289,7 @@ def test_torchmetrics_negative_ideal():
 
 
 def trec(seed, *, ties=True, longest=29, missing=True, near=False):
-    """A run and judgements: tied scores, topics without a relevant document, unjudged and unretrieved documents."""
+    """Return a run and judgements with ties, topics without a relevant document, unjudged and unretrieved documents."""
     y, s, sizes = ragged(seed, ties=ties, longest=longest)
     rng = np.random.default_rng(seed)
     if near:
@@ -340,7 +309,7 @@ def trec(seed, *, ties=True, longest=29, missing=True, near=False):
 
 
 def columns(qrels, run, topics=None):
-    """A run and judgements as arguments of ``evaluate``."""
+    """Return a run and judgements as arguments of ``evaluate``."""
     rows = [
         (topic, document, qrels[topic].get(document, np.nan), scores.get(document, 0.0), document in scores)
         for topic in (topics or qrels)
@@ -352,7 +321,7 @@ def columns(qrels, run, topics=None):
 
 
 def assert_per_query(ours, theirs, tolerance):
-    """Every topic that the library has a value for."""
+    """Compare every topic for which the library has a value."""
     mine = dict(zip(ours.per_query.qid.tolist(), ours.per_query.ndcg.tolist(), strict=True))
     assert set(theirs) <= set(mine)
     for topic, value in theirs.items():
@@ -388,7 +357,7 @@ def test_ir_measures(k):
 @pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval.pl needs perl")
 @pytest.mark.parametrize("k", [1, 10, 1000])
 def test_gdeval(k, tmp_path):
-    """The script itself: its mean is that of the topics that it prints. The copy in ir_measures prints no mean."""
+    """gdeval.pl averages the topics that it prints. The copy in ir_measures does not print the mean."""
     ir_measures = pytest.importorskip("ir_measures")
     qrels, run = (
         {topic[1:]: docs for topic, docs in part.items() if topic[1:].isdigit()} for part in trec(k, near=True)
@@ -413,7 +382,7 @@ def test_gdeval(k, tmp_path):
     assert nothing_relevant not in theirs
     assert {topic: counted[topic] for topic in theirs} == pytest.approx(theirs, abs=0.5e-5 + 1e-9)
     assert ours.value == pytest.approx(np.mean(list(theirs.values())), abs=1e-5)
-    # with -c the judged topics that the run lacks count 0, and those without a relevant document still do not count
+    # With -c, judged topics that the run lacks score 0; topics without a relevant document are still excluded.
     complete = evaluate_run(str(tmp_path / "qrels"), str(tmp_path / "run"), flavor="gdeval", k=k)
     n_relevant = sum(any(grade > 0 for grade in docs.values()) for docs in qrels.values())
     assert complete.value == pytest.approx(sum(theirs.values()) / n_relevant, abs=1e-5)
@@ -433,14 +402,14 @@ def test_ir_measures_through_gdeval(k):
     assert_per_query(ours, {value.query_id: value.value for value in theirs.per_query}, 0.5e-5 + 1e-9)
 
 
-compiles = pytest.mark.long  # ranx does, for seconds; its recorded values are in the quick line
+compiles = pytest.mark.long  # ranx compiles for seconds; test_parity_golden.py has its recorded values
 
 
-def ranx_says(qrels, run, metric):
+def ranx_ndcg(qrels, run, metric):
     ranx = pytest.importorskip("ranx")
     ranked = ranx.Run({topic: dict(docs) for topic, docs in run.items()})
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # numba's, about ranx's own casts
+        warnings.simplefilter("ignore")  # Numba warns of casts in ranx
         return float(ranx.evaluate(ranx.Qrels(qrels), ranked, metric, make_comparable=True))
 
 
@@ -449,9 +418,9 @@ def ranx_says(qrels, run, metric):
 @pytest.mark.parametrize(("preset", "metric"), [("ranx", "ndcg"), ("ranx_burges", "ndcg_burges")])
 def test_ranx(k, preset, metric):
     for seed in range(4):
-        # its sort is stable up to 15 documents
+        # The sort of ranx is stable up to 15 documents.
         qrels, run = trec(seed, ties=seed % 2 == 0, longest=15 if seed % 2 == 0 else 29)
-        theirs = ranx_says(qrels, run, metric if k is None else f"{metric}@{k}")
+        theirs = ranx_ndcg(qrels, run, metric if k is None else f"{metric}@{k}")
         ours = ndcg_score(flavor=preset, k=k, **columns(qrels, run))
         assert ours == pytest.approx(theirs, abs=1e-12)
 
@@ -462,7 +431,7 @@ def test_ranx_many_ties():
     y = np.random.default_rng(0).integers(0, 5, 300)
     qrels = {"q": {f"d{i}": int(grade) for i, grade in enumerate(y)}}
     run = {"q": {f"d{i}": 1.0 for i in range(300)}}
-    theirs = ranx_says(qrels, run, "ndcg@10")
+    theirs = ranx_ndcg(qrels, run, "ndcg@10")
     assert ndcg_score(flavor="ranx", k=10, **columns(qrels, run)) == pytest.approx(theirs, abs=1e-6)
 
 
@@ -470,14 +439,14 @@ def test_ranx_many_ties():
 @diverges("ranx", "a grade is a fraction")
 def test_ranx_fractions():
     qrels, run = {"q": {"a": 0.5, "b": 1.0}}, {"q": {"a": 2.0, "b": 1.0}}
-    theirs = ranx_says(qrels, run, "ndcg")
+    theirs = ranx_ndcg(qrels, run, "ndcg")
     assert ndcg_score(flavor="ranx", **columns(qrels, run)) == pytest.approx(theirs, abs=1e-6)
 
 
 # -- neural ranking and recommender systems
 
 
-def rax_says(y, s, sizes, k):
+def rax_ndcg(y, s, sizes, k):
     rax = pytest.importorskip("rax")
     shape = len(sizes), max(sizes)
     where = np.arange(shape[1]) < np.asarray(sizes)[:, None]
@@ -490,24 +459,24 @@ def rax_says(y, s, sizes, k):
 def test_rax(k):
     for seed in range(5):
         y, s, sizes = ragged(seed, top=5 if seed % 2 else 30)
-        s[:: 2 + seed] = -np.inf  # rax marks documents that were not retrieved this way
+        s[:: 2 + seed] = -np.inf  # rax gives documents that were not retrieved this score
         ours = ndcg_score(y, s, group=sizes, retrieved=s > -np.inf, flavor="rax", k=k)
-        assert ours == pytest.approx(rax_says(y, s, sizes, k), abs=1e-5)
+        assert ours == pytest.approx(rax_ndcg(y, s, sizes, k), abs=1e-5)
 
 
 @diverges("rax", NEGATIVE_IDEAL)
 def test_rax_negative_ideal():
     ours = ndcg_score([0, -1], [0, 1], group=[2], flavor="rax", k=1)
-    assert ours == pytest.approx(rax_says([0, -1], [0, 1], [2], 1), abs=1e-5)
+    assert ours == pytest.approx(rax_ndcg([0, -1], [0, 1], [2], 1), abs=1e-5)
 
 
 @diverges("rax", "a label is 128 or more")
 def test_rax_large_grades():
-    theirs = rax_says([128, 0], [0, 1], [2], None)
+    theirs = rax_ndcg([128, 0], [0, 1], [2], None)
     assert ndcg_score([128, 0], [0, 1], group=[2], flavor="rax") == pytest.approx(theirs, abs=1e-5)
 
 
-def recommenders_say(qrels, run, k, kind):
+def recommenders_ndcg(qrels, run, k, kind):
     module = pytest.importorskip("recommenders.evaluation.python_evaluation")
     pandas = pytest.importorskip("pandas")
 
@@ -525,14 +494,14 @@ def test_recommenders(k, kind):
     for seed in range(3):
         qrels, run = trec(seed)
         ours = ndcg_score(flavor=f"recommenders_{kind}", k=k, **columns(qrels, run))
-        assert ours == pytest.approx(recommenders_say(qrels, run, k, kind), abs=1e-12)
+        assert ours == pytest.approx(recommenders_ndcg(qrels, run, k, kind), abs=1e-12)
 
 
 @pytest.mark.needs("recommenders")
 @diverges("recommenders_binary", NEGATIVE_IDEAL)
 def test_recommenders_negative_ideal():
     qrels, run = {"u": {"a": 0, "b": -1}}, {"u": {"a": 1.0, "b": 2.0}}
-    theirs = recommenders_say(qrels, run, 10, "raw")
+    theirs = recommenders_ndcg(qrels, run, 10, "raw")
     assert ndcg_score(flavor="recommenders_raw", **columns(qrels, run)) == pytest.approx(theirs)
 
 
@@ -540,7 +509,7 @@ def test_recommenders_negative_ideal():
 @diverges("recommenders_raw", "every user is empty")
 def test_recommenders_without_a_relevant_item():
     qrels, run = {"u": {"a": 0, "b": 0}}, {"u": {"a": 1.0, "b": 2.0}}
-    theirs = recommenders_say(qrels, run, 10, "raw")
+    theirs = recommenders_ndcg(qrels, run, 10, "raw")
     assert ndcg_score(flavor="recommenders_raw", **columns(qrels, run)) == pytest.approx(theirs)
 
 
@@ -548,7 +517,7 @@ def test_recommenders_without_a_relevant_item():
 @pytest.mark.parametrize("k", [1, 3, 10])
 def test_recbole(k, monkeypatch):
     metrics = pytest.importorskip("recbole.evaluator.metrics")
-    monkeypatch.setattr(np, "float", float, raising=False)  # a name that NumPy dropped in 1.24
+    monkeypatch.setattr(np, "float", float, raising=False)  # removed in NumPy 1.24
     config = {"topk": [k], "metric_decimal_place": 4}
     for seed in range(5):
         qrels, run = trec(seed, ties=False, missing=False)
@@ -564,7 +533,7 @@ def test_recbole(k, monkeypatch):
 
 
 def test_weights_of_items_are_gains_times_weights():
-    """docs/flavors.md: rax weighs the gain of each document, in the ideal too."""
+    """As docs/flavors.md says, rax weights the gain of each document, also in the ideal."""
     jnp, rax = pytest.importorskip("jax.numpy"), pytest.importorskip("rax")
     rng = np.random.default_rng(0)
     scores, labels, weights = rng.normal(size=8), rng.integers(0, 4, 8), rng.integers(1, 9, 8) / 4
