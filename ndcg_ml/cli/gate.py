@@ -149,7 +149,7 @@ def gate(
         if html is not None:
             next(iter(result.comparisons.values())).to_html(html, command=command_line())
     if as_json:
-        print_json({**result.to_dict(), "exit_code": code})
+        print_json(result.to_dict())
     else:
         show(str(result))
     context.exit(code)
