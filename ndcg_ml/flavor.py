@@ -309,10 +309,6 @@ class Flavor:
         >>> Flavor.preset("lightgbm", k=10).gain
         'exponential'
         """
-        if not isinstance(name, str):
-            raise TypeError(
-                f"name must be the name of a preset (a str); got {shown(name)} of type {type(name).__name__}."
-            )
         if name not in PRESETS:
             raise unknown_preset("name must be the name of a preset", shown(name), name, PRESETS)
         return PRESETS[name].replace(**changes)
@@ -576,19 +572,14 @@ class Flavor:
 def _check_gain(value: object) -> Gain:
     if callable(value):
         return value
-    if isinstance(value, str):
-        names = _CHOICES["gain"]
-        one_of(value, "Flavor.gain", names, "a table (gains indexed by integer grade) or a callable of one grade")
-        return cast(NamedGain, value)
     if is_vector(value):
         table = tuple(finite_number(entry, "Flavor.gain") for entry in value)
         if not table:
             raise ValueError("Flavor.gain as a table must hold a gain for grade 0 at least; got an empty table.")
         return table
-    raise TypeError(
-        f"Flavor.gain must be one of {quote(_CHOICES['gain'])}, a table (a tuple of gains indexed by integer grade) "
-        f"or a callable of one grade; got {shown(value)} of type {type(value).__name__}."
-    )
+    other = "a table (a tuple of gains indexed by integer grade) or a callable of one grade"
+    one_of(value, "Flavor.gain", _CHOICES["gain"], other)
+    return cast(NamedGain, value)
 
 
 def _check_empty(value: object) -> Empty:

@@ -279,19 +279,12 @@ def _stable_argsort(keys: NDArray[Any]) -> IntArray:
 
 def ids_as_array(ids: Any, name: str = "qid", per: str = "row") -> NDArray[Any]:
     """Return query ids as an array in which different ids stay different."""
-    if type(ids).__module__.split(".")[0] == "torch":
-        raise TypeError(f"{name} is a torch tensor; pass {name}.cpu().numpy(), or use ndcg_ml.torch for tensors.")
     array = _id_array(ids, name)
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, one id per {per}; got shape {array.shape}.")
     if array.dtype.kind in "TV":  # variable-width strings have no unique() before NumPy 2.3, records no order
         array = array.astype(object)
-    missing = False
-    if array.dtype.kind == "f":
-        missing = bool(np.isnan(array).any())
-    elif array.dtype.kind in "mM":
-        missing = bool(np.isnat(array).any())
-    if missing:
+    if array.dtype.kind in "fmM" and np.isnan(array).any():
         raise ValueError(f"{name} must have an id for every {per}; got a missing value (NaN or NaT).")
     return array
 
@@ -349,7 +342,7 @@ def _doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
         ids = ids.astype(object)
     if ids.shape != shape:
         raise ValueError(f"doc_id must have the shape of y_true, {shape}; got {ids.shape}.")
-    if (ids.dtype.kind == "f" and np.isnan(ids).any()) or (ids.dtype.kind in "mM" and np.isnat(ids).any()):
+    if ids.dtype.kind in "fmM" and np.isnan(ids).any():
         raise ValueError("doc_id must have an id for every document; got a missing value (NaN or NaT).")
     if ids.dtype == object:
         values = ids.reshape(-1).tolist()

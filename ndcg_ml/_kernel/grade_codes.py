@@ -44,11 +44,6 @@ class Coded:
         """The code of padding."""
         return self.table.size - 1
 
-    def take(self, at: NDArray[np.integer[Any]]) -> NDArray[Any]:
-        """Return the values at these flat positions."""
-        values: NDArray[Any] = self.table.take(self.codes.reshape(-1).take(at))
-        return values
-
     def full(self) -> NDArray[Any]:
         """Return all values, in the shape of the codes."""
         values: NDArray[Any] = self.table.take(self.codes)
@@ -83,7 +78,9 @@ def full(gains: Gains) -> FloatArray:
 
 def take_gains(gains: Gains, at: NDArray[np.integer[Any]]) -> FloatArray:
     """Return the gains at these flat positions."""
-    return gains.take(at) if isinstance(gains, Coded) else gains.reshape(-1).take(at)
+    if isinstance(gains, Coded):
+        return gains.table.take(gains.codes.reshape(-1).take(at))
+    return gains.reshape(-1).take(at)
 
 
 def encode_labels(labels: NDArray[Any], order: NDArray[np.int64] | None) -> Codes | None:

@@ -46,13 +46,13 @@ _FEW = 32
 
 def fill_blocks(groups: Groups, gains: Gains) -> list[Filled]:
     """Return the blocks of a layout with the gains in their slots; padding has gain 0."""
-    return [(block, _gather_gains(block, gains)) for block in groups.blocks()]
+    return [(block, _gather_gains(block, gains, 0.0)) for block in groups.blocks()]
 
 
-def _gather_gains(block: Block, gains: Gains) -> Gains:
+def _gather_gains(block: Block, gains: Gains, padding: float) -> Gains:
     if isinstance(gains, Coded):
         return Coded(block.gather(gains.codes, gains.padding), gains.table)
-    return block.gather(gains, 0.0)
+    return block.gather(gains, padding)
 
 
 def add_scores(blocks: Sequence[Filled], scores: Scores) -> Iterator[tuple[Block, Gains, Scores]]:
@@ -302,7 +302,7 @@ def ideal(
 
     # Put the largest gains of each block, as many as the cut-offs reach, at the first ranks.
     for entry in pool:
-        block, own = entry if isinstance(entry, tuple) else (entry, _pool_gains(entry, gains))
+        block, own = entry if isinstance(entry, tuple) else (entry, _gather_gains(entry, gains, -np.inf))
         deepest = depth(depths, block.shape[1])
         if isinstance(own, Coded):
             best = own.full()[:, :deepest] if flavor.ideal == "given" else own.largest(deepest)
@@ -315,11 +315,6 @@ def ideal(
             best[np.arange(deepest) >= n_ranked[block.queries, None]] = 0.0
         out[block.queries] = dcg(best, table, depths)
     return out
-
-
-def _pool_gains(block: Block, gains: Gains) -> Gains:
-    """Return the gains of a block, with padding that differs from documents."""
-    return _gather_gains(block, gains) if isinstance(gains, Coded) else block.gather(gains, -np.inf)
 
 
 def ideal_cutoffs(flavor: Flavor, ks: Cutoffs) -> Cutoffs:

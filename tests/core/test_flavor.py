@@ -106,7 +106,7 @@ def test_it_is_frozen_and_keyword_only():
         ({"gain": ()}, ValueError, "Flavor.gain as a table must hold a gain for grade 0"),
         ({"gain": (0, math.inf)}, ValueError, "Flavor.gain must be a finite number; got inf"),
         ({"gain": (0, "1")}, TypeError, "Flavor.gain must be a finite number; got '1' of type str"),
-        ({"gain": 3}, TypeError, "Flavor.gain must be one of .*got 3 of type int"),
+        ({"gain": 3}, TypeError, "Flavor.gain must be one of .*got 3"),
         ({"discount": "log"}, ValueError, "Flavor.discount must be one of 'log2', 'jarvelin', 'reciprocal', 'ln', 'none'.*Did you mean 'ln'"),
         ({"discount": 2}, TypeError, "Flavor.discount must be one of"),
         ({"gains": "linear"}, TypeError, "'gains' is not a field of Flavor.*Did you mean 'gain'"),
@@ -294,7 +294,7 @@ def test_an_unknown_preset_is_refused():
         Flavor.parse("exponential")
     with pytest.raises(ValueError, match=r"a preset; got '\w+'\. Did you mean 'catboost'\? List the presets with"):
         Flavor.preset("catbost")
-    with pytest.raises(TypeError, match="must be the name of a preset"):
+    with pytest.raises(ValueError, match="must be the name of a preset"):
         Flavor.preset(Flavor())
 
 
