@@ -8,8 +8,6 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._kernel.threads import ForkableLock
-
 Arrays: TypeAlias = "tuple[NDArray[Any] | None, ...]"
 
 
@@ -41,7 +39,6 @@ class Cache(Generic[T]):
     def __init__(self, slots: int) -> None:
         self.slots = slots
         self._held: tuple[_Slot, ...] = ()
-        self._lock = ForkableLock()
 
     def __len__(self) -> int:
         return len(self._held)
@@ -64,10 +61,8 @@ class Cache(Generic[T]):
         return prepared
 
     def _put_first(self, slot: _Slot) -> None:
-        if self._held and self._held[0] is slot:
-            return
-        with self._lock:
-            self._held = (slot, *(other for other in self._held if other is not slot))[: self.slots]
+        # The assignment is atomic. If two threads store a result at once, one of them is lost and made again later.
+        self._held = (slot, *(other for other in self._held if other is not slot))[: self.slots]
 
 
 def _equal(mine: NDArray[Any] | None, theirs: NDArray[Any] | None) -> bool:

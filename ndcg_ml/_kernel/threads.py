@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
-from weakref import WeakSet
 
 from ndcg_ml._one_line import shown
 
@@ -52,37 +51,6 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
-class ForkableLock:
-    """A lock that is released in a forked process, even if another thread of the parent held it.
-
-    The guarded value must be replaced in one step, so that a child never sees it half changed.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        _LOCKS.add(self)
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-
-    def renew(self) -> None:
-        """Replace the lock by a released one."""
-        self._lock = threading.Lock()
-
-
-_LOCKS: WeakSet[ForkableLock] = WeakSet()
-
-
-def _after_fork() -> None:
-    """Renew the pool and the locks in a child process, which has none of its parent's other threads."""
-    _pool.cache_clear()
-    for lock in _LOCKS:
-        lock.renew()
-
-
 def run_in_threads(work: Callable[[Iterable[T]], None], items: Sequence[T], n_threads: int) -> None:
     """Call `work` in `n_threads` threads, including this one, on one iterator over the items that they share.
 
@@ -116,5 +84,5 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_MOST, "ndcg_ml")
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):  # a child process has none of its parent's other threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)

@@ -78,34 +78,10 @@ class Totals:
 
     def addends(self, flavor: Flavor) -> Addends:
         """Return the terms of each query in the sums whose ratio is the value."""
-        parts, n_empty = self._parts(flavor)
-        at_column = {column: (part, row) for part in parts for row, column in enumerate(part.columns)}
-        ordered = [at_column[column] for column in range(n_empty.size)]
-        numerator, denominator = [part.upper[row] for part, row in ordered], [part.lower[row] for part, row in ordered]
-        return Addends(numerator, denominator, len(self.dcg), n_empty)
-
-    def sums(self, flavor: Flavor) -> Sums:
-        """Return the sums of these queries, to be added to those of other queries."""
-        addends = self.addends(flavor)
-        numerator, denominator = (np.array([column.sum() for column in side], dtype=float) for side in addends[:2])
-        return Sums(numerator, denominator, addends.n_queries, addends.n_empty)
-
-    def ratios(self, flavor: Flavor) -> FloatArray:
-        """Return the value at each cut-off; nan if all weights are 0, or all queries with a weight are skipped."""
-        if not len(self.dcg) or (self.weight is not None and not self.weight.any()):
-            return np.full(len(self.ks), math.nan)
-        parts, n_empty = self._parts(flavor)
-        out = np.empty(n_empty.size)
-        for part in parts:
-            out[part.columns] = Sums(*part.sums(), len(self.dcg), n_empty[part.columns]).ratios(flavor)
-        return out
-
-    def _parts(self, flavor: Flavor) -> tuple[list[_Part], NDArray[np.int64]]:
-        """Group the cut-offs by the queries that count at them; also return how many queries are empty at each."""
         ndcg, empty = self.ndcg(flavor)
         weight = np.ones(len(ndcg)) if self.weight is None else self.weight
         weighted = weight > 0
-        parts = []
+        numerator, denominator = ([np.empty(0)] * len(self.ks) for _ in range(2))
         for columns in _group_columns(empty):
             counted = ~empty[:, columns[0]]
             if flavor.aggregate == "micro":
@@ -119,10 +95,24 @@ class Totals:
                 if self.weight is not None:
                     values = np.where(weighted[averaged] | np.isnan(values), values, 0.0)
                 upper = weight[averaged] * values
-                lower = weight[averaged][None] if len(upper) == 1 else np.broadcast_to(weight[averaged], upper.shape)
+                lower = np.broadcast_to(weight[averaged], upper.shape)
             # The sum of a contiguous row is bitwise the same as without the other rows.
-            parts.append(_Part(columns, np.ascontiguousarray(upper), np.ascontiguousarray(lower)))
-        return parts, empty.sum(axis=0)
+            upper, lower = np.ascontiguousarray(upper), np.ascontiguousarray(lower)
+            for row, column in enumerate(columns):
+                numerator[column], denominator[column] = upper[row], lower[row]
+        return Addends(numerator, denominator, len(self.dcg), empty.sum(axis=0))
+
+    def sums(self, flavor: Flavor) -> Sums:
+        """Return the sums of these queries, to be added to those of other queries."""
+        addends = self.addends(flavor)
+        numerator, denominator = (np.array([column.sum() for column in side], dtype=float) for side in addends[:2])
+        return Sums(numerator, denominator, addends.n_queries, addends.n_empty)
+
+    def ratios(self, flavor: Flavor) -> FloatArray:
+        """Return the value at each cut-off; nan if all weights are 0, or all queries with a weight are skipped."""
+        if not len(self.dcg) or (self.weight is not None and not self.weight.any()):
+            return np.full(len(self.ks), math.nan)
+        return self.sums(flavor).ratios(flavor)
 
     def values(self, flavor: Flavor) -> list[float]:
         """Return the value at each cut-off; raise ``EmptyQueryError`` if there is nothing to average."""
@@ -172,25 +162,6 @@ class Totals:
         if not np.isfinite(means).all():
             raise ValueError("a DCG, or the sum of all, is too large for float64. Use smaller gains or discounts.")
         return [float(value) for value in means]
-
-
-class _Part(NamedTuple):
-    """Cut-offs at which the same queries count, and the terms of these queries.
-
-    Attributes
-    ----------
-    columns : list of int
-    upper, lower : ndarray of float, shape (n_columns, n_counted)
-        Terms of the numerator and of the denominator.
-    """
-
-    columns: list[int]
-    upper: FloatArray
-    lower: FloatArray
-
-    def sums(self) -> tuple[FloatArray, FloatArray]:
-        """Return the numerator and denominator of each column."""
-        return self.upper.sum(axis=1), self.lower.sum(axis=1)
 
 
 def _group_columns(empty: BoolArray) -> list[list[int]]:

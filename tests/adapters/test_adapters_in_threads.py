@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from core.test_threads import data, together
@@ -55,42 +49,3 @@ def test_a_grid_search_in_threads(data):
         with joblib.parallel_backend("threading", n_jobs=4):
             assert searched(4) == serial
     assert len(set(serial[0]["mean_test_ndcg"])) > 1
-
-
-HELD = """
-import os, threading, warnings
-import numpy as np
-from ndcg_ml._kernel.cache import Cache
-
-warnings.simplefilter("ignore", DeprecationWarning)  # of a fork while threads run
-cache = Cache(2)
-held, done = threading.Event(), threading.Event()
-
-
-def hold():
-    with cache._lock:
-        held.set()
-        done.wait()
-
-
-threading.Thread(target=hold).start()
-held.wait()
-child = os.fork()
-if not child:
-    cache.get_or_make((np.zeros(2),), lambda: 1)
-    os._exit(len(cache))
-status = os.waitpid(child, 0)[1]
-done.set()
-print(os.waitstatus_to_exitcode(status))
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_fork_while_another_thread_holds_the_lock_of_the_cache():
-    process = subprocess.Popen([sys.executable, "-c", HELD], stdout=subprocess.PIPE, text=True, start_new_session=True)
-    try:
-        assert process.communicate(timeout=60)[0] == "1\n"
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # also a deadlocked child
-        process.wait()
