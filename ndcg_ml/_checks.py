@@ -72,7 +72,7 @@ def unknown_preset(must: str, got: str, name: str, names: Collection[str]) -> Va
     )
 
 
-def one_of(value: object, name: str, allowed: Sequence[str], alternative: str = "") -> None:
+def one_of(value: object, name: str, allowed: Collection[str], alternative: str = "") -> None:
     """Raise unless the value is one of these strings. The message adds `alternative`, which describes other values."""
     if isinstance(value, str) and value in allowed:
         return

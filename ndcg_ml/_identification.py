@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import EllipsisType
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike
 from ndcg_ml._checks import TIES_BY_ID, KSpec, cutoffs, finite_number, optional_whole_number
 from ndcg_ml._data.groups import Groups
 from ndcg_ml._data.queries import Queries, Weights
-from ndcg_ml._flavor.text import switch_text
+from ndcg_ml._flavor.text import WORDS, switch_text
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._one_line import shown
-from ndcg_ml.flavor import PRESETS, Flavor, NamedDiscount, Ties
+from ndcg_ml.flavor import PRESETS, Flavor
 from ndcg_ml.prepared import Prepared
 
 # A string with more decimals than this was not rounded.
@@ -360,9 +360,9 @@ class _Data(NamedTuple):
         for ideal in ("global", "recall", "local", "max"):
             yield {"ideal": ideal, "max_grade": self.top if ideal == "max" else None, "recall_depth": None}
         choices: dict[str, tuple[Any, ...]] = {
-            "discount": get_args(NamedDiscount),
+            "discount": tuple(WORDS["discount"]),
             "ideal_depth": ("k", "all"),
-            "ties": tuple(ties for ties in get_args(Ties) if self.ids or ties not in TIES_BY_ID),
+            "ties": tuple(ties for ties in WORDS["ties"] if self.ids or ties not in TIES_BY_ID),
             "score_dtype": ("float64", "float32"),
             "negative": ("zero", "drop", "allow") if self.negative else (),
             "unjudged": ("zero", "condense") if self.unjudged else (),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from types import MappingProxyType
@@ -38,14 +38,14 @@ Ties: TypeAlias = Literal["average", "first", "last", "best", "worst", "docid", 
 Empty: TypeAlias = float | Literal["skip", "raise"]
 
 # The strings that each switch accepts.
-_CHOICES: Mapping[str, tuple[str, ...]] = {
-    "gain": get_args(NamedGain),
+_CHOICES: Mapping[str, Collection[str]] = {
+    "gain": flavor_text.WORDS["gain"],
     "off_table": ("raise", "zero"),
-    "discount": get_args(NamedDiscount),
+    "discount": flavor_text.WORDS["discount"],
     "ideal": get_args(Ideal),
     "ideal_depth": ("k", "all", "retrieved"),
     "short_lists": ("score", "zero"),
-    "ties": get_args(Ties),
+    "ties": flavor_text.WORDS["ties"],
     "empty": ("skip", "raise"),
     "aggregate": ("macro", "micro"),
     "negative": ("raise", "zero", "drop", "allow"),

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 # Switches that are always written. Others are written if they differ from the default.
 _ALWAYS = ("gain", "discount", "ideal", "ties", "empty")
 
-_WORDS: Mapping[str, Mapping[str, str]] = {
+# The named values of switches. To add a discount, add its name here and its formula to DISCOUNTS in _kernel/gains.py
+# and torch/_gains.py; type checkers read the names from NamedDiscount in flavor.py.
+WORDS: Mapping[str, Mapping[str, str]] = {
     "gain": {
         "linear": "y",
         "exponential": "2^y - 1",
@@ -104,7 +106,7 @@ def read(text: object, presets: Collection[str], fields: Collection[str]) -> tup
     if match is None:
         raise ValueError(f"a flavor's text must have the form {_SHAPE}; got {shown(text)}.")
     name, names = match["name"], ["ndcg", *presets]
-    if name in _WORDS["gain"]:
+    if name in WORDS["gain"]:
         raise ValueError(
             f"a flavor's text must start with 'ndcg' or the name of a preset; got {shown(name)}, which is a gain. Use "
             f"Flavor(gain={name!r}), or 'ndcg[gain={name}]'."
@@ -142,7 +144,7 @@ def _value(name: str, text: str) -> object:
         return None if text == "None" else _number(name, text, int)
     if name == "max_grade":
         return None if text == "None" else _number(name, text)
-    if name == "gain" and text not in _WORDS["gain"] and not text[:1].isalpha():
+    if name == "gain" and text not in WORDS["gain"] and not text[:1].isalpha():
         return tuple(_number(name, entry) for entry in text.split("|"))
     if name == "empty" and text[:1].isdigit():
         return _number(name, text)
@@ -179,16 +181,16 @@ def switches_in_words(flavor: Flavor) -> dict[str, str]:
     words = {
         "gain": _gain_in_words(flavor),
         "discount": _discount_in_words(flavor),
-        "ties": _WORDS["ties"][flavor.ties],
+        "ties": WORDS["ties"][flavor.ties],
         "ideal": _ideal_in_words(flavor),
         "empty": f"a query whose ideal DCG is 0 {empty_in_words(flavor)}",
-        "aggregate": _WORDS["aggregate"][flavor.aggregate],
-        "negative": _WORDS["negative"][flavor.negative],
-        "unjudged": _WORDS["unjudged"][flavor.unjudged],
-        "score_dtype": _WORDS["score_dtype"][flavor.score_dtype],
+        "aggregate": WORDS["aggregate"][flavor.aggregate],
+        "negative": WORDS["negative"][flavor.negative],
+        "unjudged": WORDS["unjudged"][flavor.unjudged],
+        "score_dtype": WORDS["score_dtype"][flavor.score_dtype],
     }
     if flavor.duplicates != "raise":
-        words["duplicates"] = _WORDS["duplicates"][flavor.duplicates]
+        words["duplicates"] = WORDS["duplicates"][flavor.duplicates]
     return words
 
 
@@ -200,7 +202,7 @@ def _gain_in_words(flavor: Flavor) -> str:
         if flavor.off_table == "zero":
             words += "; a grade beyond it has gain 0"
     else:
-        words = f"gain(y) = {_WORDS['gain'][str(flavor.gain)]}"
+        words = f"gain(y) = {WORDS['gain'][str(flavor.gain)]}"
     return words if flavor.top_label is None else f"{words}; a label above {switch_text(flavor.top_label)} is an error"
 
 
@@ -208,7 +210,7 @@ def _discount_in_words(flavor: Flavor) -> str:
     if callable(flavor.discount):
         words = f"D(r) = {switch_text(flavor.discount)}(r), a callable"
     else:
-        words = f"D(r) = {_WORDS['discount'][flavor.discount]}"
+        words = f"D(r) = {WORDS['discount'][flavor.discount]}"
     if flavor.k is not None:
         words += f"; D(r) = 0 for r > {flavor.k}"
     if flavor.short_lists == "zero":

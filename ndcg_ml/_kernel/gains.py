@@ -263,15 +263,16 @@ def discounts(flavor: Flavor, depth: int) -> FloatArray:
     if callable(flavor.discount):
         values = [_number(flavor.discount, rank, "discount") for rank in range(1, depth + 1)]
         return np.array(values, dtype=np.float64)
-    if flavor.discount == "log2":
-        return 1.0 / np.log2(ranks + 1.0)
-    if flavor.discount == "ln":
-        return 1.0 / np.log(ranks + 1.0)
-    if flavor.discount == "reciprocal":
-        return 1.0 / ranks
-    if flavor.discount == "jarvelin":
-        return 1.0 / np.maximum(np.log2(ranks), 1.0)
-    return np.ones(depth)
+    return DISCOUNTS[flavor.discount](ranks)
+
+
+DISCOUNTS: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "log2": lambda ranks: 1.0 / np.log2(ranks + 1.0),
+    "jarvelin": lambda ranks: 1.0 / np.maximum(np.log2(ranks), 1.0),
+    "reciprocal": lambda ranks: 1.0 / ranks,
+    "ln": lambda ranks: 1.0 / np.log(ranks + 1.0),
+    "none": np.ones_like,
+}
 
 
 def _number(function: Callable[[Any], Any], argument: Any, what: str) -> float:

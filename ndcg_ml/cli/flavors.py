@@ -33,8 +33,8 @@ def _named(value: str) -> tuple[Flavor, Mirror | None]:
 def flavors(named: tuple[Flavor, Mirror | None] | None, as_json: bool) -> None:
     """List what every library calls NDCG.
 
-    NAME is a preset or any flavor's text, such as 'lightgbm@10[ties=average]'. In the tables, y is the grade of a
-    document and r its rank. The default Flavor, whose text is 'ndcg', is not a preset.
+    NAME is a preset or any flavor's text, such as 'lightgbm@10[ties=average]'. The default Flavor, with the text
+    'ndcg', is not a preset.
     """
     if named is not None:
         _one_flavor(*named, as_json=as_json)
@@ -63,13 +63,14 @@ def _all_flavors() -> Record:
     rows = [
         {
             "flavor": name,
-            **{switch: _short(getattr(PRESETS[name], switch)) for switch in (*_SWITCHES, "k")},
+            **{switch: switch_text(getattr(PRESETS[name], switch)) for switch in _SWITCHES},
+            "k": PRESETS[name].k,
             "library": mirror.library,
             "unusual": mirror.unusual,
         }
         for name, mirror in MIRRORS.items()
     ]
-    return Record([Column(name, f"{{{name}}}", "l") for name in rows[0]], rows)
+    return Record([Column(name, "{k:d}" if name == "k" else f"{{{name}}}", "l") for name in rows[0]], rows)
 
 
 def _flavor_document(flavor: Flavor, mirror: Mirror | None) -> dict[str, Any]:
@@ -87,8 +88,3 @@ def _flavor_document(flavor: Flavor, mirror: Mirror | None) -> dict[str, Any]:
         "text": str(flavor),
         "switches": {field.name: value(field.name) for field in fields(flavor)},
     }
-
-
-def _short(value: object) -> str:
-    words = {"linear": "y", "exponential": "2^y-1", "log2": "log2(r+1)", "reciprocal": "r", "jarvelin": "log2(r)"}
-    return "-" if value is None else words.get(str(value), switch_text(value))

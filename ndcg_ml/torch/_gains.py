@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -243,15 +243,16 @@ def _call_gain(flavor: Flavor, grade: Tensor, counted: Tensor) -> Tensor:
 
 def discount_at(flavor: Flavor, ranks: Tensor) -> Tensor:
     """Compute D(r) at real ranks r >= 1, differentiable in r, for a named discount; a callable needs integer ranks."""
-    if flavor.discount == "log2":
-        return torch.log2(ranks + 1.0).reciprocal()
-    if flavor.discount == "ln":
-        return torch.log(ranks + 1.0).reciprocal()
-    if flavor.discount == "reciprocal":
-        return ranks.reciprocal()
-    if flavor.discount == "jarvelin":
-        return torch.log2(ranks).clamp(min=1.0).reciprocal()
-    return 0.0 * ranks + 1.0  # in the graph, so that a loss has a gradient of 0
+    return DISCOUNTS[str(flavor.discount)](ranks)
+
+
+DISCOUNTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "log2": lambda ranks: torch.log2(ranks + 1.0).reciprocal(),
+    "jarvelin": lambda ranks: torch.log2(ranks).clamp(min=1.0).reciprocal(),
+    "reciprocal": torch.reciprocal,
+    "ln": lambda ranks: torch.log(ranks + 1.0).reciprocal(),
+    "none": lambda ranks: 0.0 * ranks + 1.0,  # in the graph, so that a loss has a gradient of 0
+}
 
 
 def discount_table(flavor: Flavor, depth: int, dtype: torch.dtype, device: torch.device) -> Tensor:

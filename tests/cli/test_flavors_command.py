@@ -23,7 +23,7 @@ def test_flavors_has_one_line_a_preset_in_a_pipe():
         assert mirror.library in line
         assert mirror.unusual in line
     [xgboost] = [line for line in lines if line.startswith("xgboost ")]
-    assert xgboost.split()[1:7] == ["2^y-1", "log2(r+1)", "recall", "first", "1", "32"]
+    assert xgboost.split()[1:7] == ["exponential", "log2", "recall", "first", "1", "32"]
 
 
 def test_flavors_as_json_are_the_presets():

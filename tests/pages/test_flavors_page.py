@@ -23,11 +23,10 @@ from peers.test_parity_golden import KNOWN, VARIANTS, declared, judged, recorded
 from preset_pages import COUNTS, HEAD, KINDS, count_row, escaped, preset_page
 
 from ndcg_ml import PRESETS, Flavor
+from ndcg_ml._flavor.text import WORDS
 from ndcg_ml.presets import MIRRORS
 
 PAGE = ROOT / "docs" / "flavors.md"
-GAINS = {"linear": "y", "exponential": "2^y - 1", "binary": "1 if y > 0", "judged": "1 if judged"}
-DISCOUNTS = {"log2": "1 / log2(r + 1)", "ln": "1 / ln(r + 1)", "reciprocal": "1 / r", "jarvelin": "1, 1, 1 / log2(r)"}
 # The outcome of a case, and its kind in the counts.
 KIND = {"values": "reproduced", "refused": "refused", "defined": "defined", "value": "declared"}
 IN_COLUMNS = ("gain", "discount", "ideal", "ties", "empty", "k")
@@ -39,7 +38,7 @@ def cell(flavor: Flavor, switch: str) -> str:
         return "table " + ", ".join(f"{entry:g}" for entry in value[:6]) + (", ..." if len(value) > 6 else "")
     if isinstance(value, float):
         return f"{value:g}"
-    named = {"gain": GAINS, "discount": DISCOUNTS}.get(switch, {})
+    named = WORDS.get(switch, {}) if switch in ("gain", "discount") else {}
     return "-" if value is None else named.get(value, str(value))
 
 

@@ -11,7 +11,8 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 import torch
 from torch import Tensor, nn
 
-from ndcg_ml._checks import as_float, one_of, positive_number
+from ndcg_ml._checks import as_float, one_of, positive_number, quote
+from ndcg_ml._flavor.text import WORDS
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._faults import count_faults_by_kind, refuse
 from ndcg_ml.torch._gains import discount_at, gains_of, judge, label_faults, working_dtype
@@ -325,7 +326,7 @@ def refuse_callable_discount(flavor: Flavor) -> None:
     if callable(flavor.discount):
         raise ValueError(
             f"flavor.discount must be a name in a loss that evaluates it between integer ranks; got the callable "
-            f"{flavor.discount!r}. Use 'log2', 'ln', 'reciprocal', 'jarvelin' or 'none'."
+            f"{flavor.discount!r}. Use one of {quote(WORDS['discount'])}."
         )
 
 
