@@ -93,9 +93,9 @@ class Flavor:
         Only with ``ideal="recall"``: the ideal uses the first ``recall_depth`` retrieved documents. If a tie group
         crosses that depth and ties are averaged, its ranks within the depth have the mean gain of the group.
     max_grade : float or None, default None
-        The top of the grade scale. A label above it is an error (but not the same number in float32, which may be a
-        little larger: 0.80000001 is 0.8). ``ideal="max"`` requires it. With ``ideal="max"`` and a ``binary`` or
-        ``judged`` gain, labels are not checked.
+        The top of the grade scale. A label above it is an error, unless it is ``max_grade`` in float32 (0.80000001
+        for 0.8). ``ideal="max"`` requires it. With ``ideal="max"`` and a ``binary`` or ``judged`` gain, labels are not
+        checked.
     k : int or None, default None
         Cut-off: ranks beyond k are ignored. None for no cut-off.
     short_lists : {"score", "zero"}, default "score"
@@ -117,10 +117,9 @@ class Flavor:
     score_dtype : {"float64", "float32"}, default "float64"
         The precision in which scores are compared.
     duplicates : {"raise", "first", "count"}, default "raise"
-        Treatment of a document that is listed twice in a query. ``raise``: an error. ``first``: it is credited at the
-        first of its ranks, and has gain 0 at the later ones, which it keeps (Haystack, TruLens). ``count``: it is
-        credited at each, so that NDCG may exceed 1 (LlamaIndex, Spark). Without document ids, every row is a separate
-        document.
+        Treatment of a document that is listed twice in a query. ``raise``: an error. ``first``: it has its gain at its
+        first rank and gain 0 at its later ranks (Haystack, TruLens). ``count``: it has its gain at each rank, so that
+        NDCG may exceed 1 (LlamaIndex, Spark). Without document ids, every row is a separate document.
 
     Raises
     ------
@@ -136,12 +135,12 @@ class Flavor:
 
     Notes
     -----
-    A document that is listed twice enters the ``global`` and the ``given`` ideal once: the latter at its first
-    retrieved row (its first row, if none is retrieved). The ideals that re-sort the retrieved documents (``recall``,
-    ``local``) use the gain of each rank: 0 for a repeat under ``duplicates="first"``.
+    A document that is listed twice is in the ``global`` and the ``given`` ideal once. In the latter it has the place of
+    its first retrieved row or, if none is retrieved, of its first row. The ideals that re-sort the retrieved documents
+    (``recall``, ``local``) use the gain of each rank, which is 0 for a repeat under ``duplicates="first"``.
 
-    The vocabulary of ideals follows the four normalisations in use (Järvelin and Kekäläinen 2002; Burges et al.
-    2005; and the local and maximal variants found in practice). Tie averaging is McSherry and Najork 2008.
+    Four of the ideals are the normalisations of Järvelin and Kekäläinen (2002) and of Burges et al. (2005), and the
+    local and maximal variants found in practice. Averaging of ties follows McSherry and Najork (2008).
 
     Examples
     --------

@@ -74,8 +74,8 @@ def ndcg_score(
         parts.
     group : array-like of int, shape (n_queries,), optional
         With 1-D input: sizes of consecutive queries (LightGBM's convention). A size of 0 is an empty query. A pandas
-        Series is refused unless its index is 0, 1, ...: that of ``groupby(...).size()`` is in the order of the ids, and
-        that of the rows may be another.
+        Series is refused unless its index is 0, 1, ..., because ``groupby(...).size()`` sorts the queries by id, and
+        the rows may have another order.
     mask : array of bool, shape of `y_true`, optional
         With 2-D input: True if the slot holds a document. Other slots are padding and may hold anything.
     retrieved : array of bool, shape of `y_true`, optional
@@ -103,12 +103,10 @@ def ndcg_score(
         An argument has the wrong type: not real numbers, a torch tensor, a mask that is not boolean, a frame of
         weights.
     ValueError
-        1-D input without `qid` or `group`, or with both; shapes that do not agree; sizes that do not sum to the number
-        of rows; NaN scores; labels that the flavor refuses (unjudged, negative, outside the gain table, above
-        ``max_grade``); a tie rule by id without ids; ids that repeat, or whose repeats have different labels; nothing
-        to evaluate. Two arguments with an
-        entry per row have a pandas index each, and these differ: rows are matched by position. Weights whose labels
-        lack the id of a query.
+        1-D input without `qid` or `group`, or with both; shapes that differ; sizes that do not sum to the number of
+        rows; NaN scores; labels that the flavor refuses (unjudged, negative, outside the gain table, above
+        ``max_grade``); ties by document id without ids; repeated ids, or repeats with different labels; pandas
+        arguments whose indexes differ; weights without an entry for a query; nothing to evaluate.
 
     See Also
     --------
@@ -118,8 +116,7 @@ def ndcg_score(
     Notes
     -----
     ``flavor="sklearn"`` equals ``sklearn.metrics.ndcg_score`` (1.9.1), ``"lightgbm"`` the value that LightGBM prints
-    (4.7.0); ``ndcg_ml.PRESETS`` lists the rest. Sums are in float64, relative to the largest gain of the query where
-    that would overflow.
+    (4.7.0); ``ndcg_ml.PRESETS`` lists the others. Sums are in float64.
 
     References
     ----------
@@ -265,12 +262,12 @@ def evaluate(
         The index of a pandas object must be that of `y_true`.
     cluster : array-like or mapping, optional
         Groups of related queries (user, topic, session), in the forms of a column of `by`. ``.interval()``,
-        ``.standard_error``, the intervals of slices and ``compare`` then take clusters, not queries, as the
+        ``.standard_error``, the intervals of slices and ``compare`` then use clusters, not queries, as the
         sampling units.
     columns : mapping, optional
         Names of the columns of the data frame (pandas, polars or pyarrow), such as
         ``{"qid": "user_id", "label": "rating", "score": "prediction"}``. The keys are ``qid``, ``label``, ``score`` and
-        ``docno``; without one, the column has that name. ``docno`` may be missing.
+        ``docno``. A key that is left out is the name of its column. The column ``docno`` is optional.
 
     Returns
     -------
@@ -300,7 +297,6 @@ def evaluate(
     country=de        3      0  0.6000  0.7979   0.4235 to 1.1723           +0.2325
     country=fr        2      0  0.4000  0.5655  -0.2663 to 1.3973           -0.2325
     """
-    # The data may be arrays, or one frame whose columns are named.
     refuse_lazy(y_true, "y_true")
     library = library_of(y_true) or "pandas"
     if columns is not None:
@@ -394,7 +390,7 @@ def evaluate_ranked(
     Warns
     -----
     UserWarning
-        A query with a relevant document has an empty list, and counts as retrieving nothing.
+        A query with a relevant document has an empty list. It is evaluated as an empty ranking.
 
     Examples
     --------
@@ -414,8 +410,8 @@ def evaluate_ranked(
     silent = [at for at, row in enumerate(ranked) if not row and any(grade > 0 for grade in unretrieved[at])]
     if silent:
         warnings.warn(
-            f"grades answer {len(silent)} of {len(ranked)} queries with an empty list although documents are judged "
-            f"relevant, the first is query {silent[0]}; each counts as retrieving nothing.",
+            f"grades has an empty list for {len(silent)} of {len(ranked)} queries although documents are judged "
+            f"relevant, the first is query {silent[0]}. These lists are evaluated as empty rankings.",
             UserWarning,
             stacklevel=2,
         )

@@ -106,8 +106,8 @@ def test_arrays_without_documents_are_counted_in_a_comparison():
     assert compare(one, one, seed=0).n_unanswered == (1, 1)
 
 
-def test_a_ranked_list_that_is_empty_is_told():
-    with pytest.warns(UserWarning, match=r"grades answer 1 of 2 queries with an empty list.*query 1"):
+def test_an_empty_ranked_list_causes_a_warning():
+    with pytest.warns(UserWarning, match=r"grades has an empty list for 1 of 2 queries.*query 1"):
         result = evaluate_ranked([[1, 0], []], judged=[[1, 0], [2]])
     assert result.value == 0.5
     with warnings.catch_warnings():
