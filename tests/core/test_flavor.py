@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import importlib
 import math
 import pickle
 import re
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -16,10 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import flavors
 
-from ndcg_ml import PRESETS, Flavor, identify, ndcg_score, prepare
-from ndcg_ml._flavor import text as flavor_text
-from ndcg_ml._kernel import gains
-from ndcg_ml.flavor import NamedDiscount, NamedGain, Ties, as_arguments, as_flavor
+from ndcg_ml import PRESETS, Flavor, prepare
+from ndcg_ml.flavor import as_arguments, as_flavor
 from ndcg_ml.presets import MIRRORS
 
 AWKWARD = [0.1, 1 / 3, 1e-300, 5e-324, 1.7976931348623157e308, -2.5, 1e15, 1e16, 123456789012345.6, -0.0]
@@ -372,29 +368,3 @@ def test_cutoffs(k, ks):
     prepared = prepare([[1, 0]], flavor=Flavor(k=7), k=k)
     assert prepared.ks == ks
     assert isinstance(prepared([[1, 0]]), dict) == (len(ks) > 1)
-
-
-def test_a_new_discount_is_a_name_and_a_formula_in_each_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything else reads the table: validation, messages, the text form, the description and ``identify``."""
-    assert {name: tuple(flavor_text.WORDS[name]) for name in ("gain", "discount", "ties")} == {
-        "gain": get_args(NamedGain),
-        "discount": get_args(NamedDiscount),
-        "ties": get_args(Ties),
-    }
-    monkeypatch.setitem(flavor_text.WORDS["discount"], "root", "1 / sqrt(r)")
-    monkeypatch.setitem(gains.DISCOUNTS, "root", lambda ranks: 1 / np.sqrt(ranks))
-    flavor = Flavor(discount="root")
-    data = [[0, 2, 1]], [[0.3, 0.2, 0.1]]
-    expected = (2 / math.sqrt(2) + 1 / math.sqrt(3)) / (2 + 1 / math.sqrt(2))
-    assert ndcg_score(*data, flavor=flavor) == pytest.approx(expected)
-    assert Flavor.parse(str(flavor)) == flavor
-    assert "D(r) = 1 / sqrt(r)" in flavor.describe()
-    with pytest.raises(ValueError, match="Did you mean 'root'"):
-        Flavor(discount="roots")
-    found = identify(ndcg_score(*data, flavor="sklearn[discount=root]"), *data)
-    assert any(match.flavor.discount == "root" for match in found.matches)
-
-    torch = pytest.importorskip("torch")
-    monkeypatch.setitem(importlib.import_module("ndcg_ml.torch._gains").DISCOUNTS, "root", lambda ranks: ranks**-0.5)
-    in_torch = importlib.import_module("ndcg_ml.torch").ndcg(*map(torch.tensor, reversed(data)), flavor=flavor)
-    assert in_torch.item() == pytest.approx(expected)
