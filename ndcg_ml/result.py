@@ -156,7 +156,7 @@ class Evaluation(Generic[V]):
     ) -> dict[int | None, Interval]: ...
     # fmt: on
     def interval(
-        self, confidence: float = 0.95, method: Method | None = None, n_resamples: int = 9999, seed: Seed = None
+        self, confidence: float = 0.95, method: Method | None = None, n_resamples: int = 9999, seed: Seed = 0
     ) -> Interval | dict[int | None, Interval]:
         """Return a confidence interval of the value over the population that these queries are drawn from.
 
@@ -172,7 +172,7 @@ class Evaluation(Generic[V]):
             something else. There a bootstrap covers the truth in half of the cases.
         n_resamples : int, default 9999
             Number of resamples of the bootstrap. Each draws as many queries as there are, with replacement.
-        seed : int, numpy.random.Generator or None, default None
+        seed : int, numpy.random.Generator or None, default 0
             Random seed; None draws differently in each call.
 
         Returns

@@ -521,7 +521,7 @@ def compare(
     unjudged: Unjudged = "warn",
     confidence: float = 0.95,
     n_resamples: int = 9999,
-    seed: Seed = None,
+    seed: Seed = 0,
     missing: Literal["raise", "drop"] = "raise",
     k: int | None | EllipsisType = ...,
 ) -> Comparison:
@@ -556,7 +556,7 @@ def compare(
     n_resamples : int, default 9999
         Draws of a test: more if a p-value could otherwise not reach the level. The test enumerates every exchange if
         there are no more, and otherwise draws as many.
-    seed : int, numpy.random.Generator or None, default None
+    seed : int, numpy.random.Generator or None, default 0
         Random seed; None draws differently in each call.
     missing : {"raise", "drop"}, default "raise"
         What to do with queries without a value in some of the systems: not in the evaluation, empty in it alone, or of
@@ -694,7 +694,7 @@ def compare_values(
     by: Any = None,
     confidence: float = 0.95,
     n_resamples: int = 9999,
-    seed: Seed = None,
+    seed: Seed = 0,
     missing: Literal["raise", "drop"] = "raise",
 ) -> Comparison:
     """Compare systems by another measure, of which each query has one number.

@@ -128,7 +128,7 @@ def which_are(ids: NDArray[Any], one: Any) -> NDArray[np.bool_]:
 
 
 def _is_integer(value: object) -> bool:
-    return isinstance(value, (int, np.integer, np.bool_))
+    return isinstance(value, (int, np.integer, np.bool_)) and not isinstance(value, np.timedelta64)
 
 
 def _hashes(values: list[bytes]) -> Digests:

@@ -89,7 +89,7 @@ Examples:
 @click.option(
     "--resamples",
     type=click.IntRange(100, 10_000_000),
-    default=10_000,
+    default=9999,
     show_default=True,
     help="Exchanges that the test draws.",
 )

@@ -85,7 +85,7 @@ class PairedSearch:
         *,
         confidence: float = 0.95,
         n_resamples: int = 999,
-        seed: Seed = None,
+        seed: Seed = 0,
     ) -> HonestValue:
         """Estimate the value of the search on new queries. Its best value is too high, because these selected it.
 
@@ -98,7 +98,7 @@ class PairedSearch:
             Confidence of the interval.
         n_resamples : int, default 999
             Number of resamples.
-        seed : int, Generator or None, default None
+        seed : int, Generator or None, default 0
             Random seed. None gives different draws each time.
 
         Returns
@@ -162,7 +162,7 @@ def paired_search(
     *,
     metric: str | None = None,
     confidence: float = 0.95,
-    seed: Seed = None,
+    seed: Seed = 0,
 ) -> PairedSearch:
     """Compare the best candidate of a fitted search with each other one, paired by query over the same folds.
 
@@ -179,9 +179,9 @@ def paired_search(
         ``search.refit``.
     confidence : float, default 0.95
         Confidence of the intervals.
-    seed : int, Generator or None, default None
-        Seed of the randomisation tests, which draw 9999 times, or more if Holm's correction could otherwise not reach
-        1 - confidence.
+    seed : int, Generator or None, default 0
+        Random seed; None draws differently in each call. The tests draw 9999 times, or more if Holm's correction could
+        otherwise not reach 1 - confidence.
 
     Returns
     -------

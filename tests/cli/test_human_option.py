@@ -46,8 +46,6 @@ def test_the_commands_print_what_python_does():
         corrected("new.run"),
         names=["old.run", "new.run"],
         margin=0.02,
-        n_resamples=10_000,
-        seed=0,
     )
     assert result.stdout.strip() == str(both)
 

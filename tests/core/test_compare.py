@@ -196,7 +196,7 @@ def test_the_caption_states_the_flavor():
     assert markdown.endswith(f"{both.caption()}\n")
     three = by_scores(A, B, C, y_true=Y, k=5)
     assert "| p | p adjusted |" in three.to_markdown()
-    assert three.caption().endswith("exchanges drawn; no seed; p and intervals corrected for 3 pairs by max-T")
+    assert three.caption().endswith("exchanges drawn; seed 0; p and intervals corrected for 3 pairs by max-T")
     seeded = by_scores(A, B, C, y_true=Y, k=5, seed=7, baseline="b")
     assert seeded.caption().endswith("exchanges drawn; seed 7; p and intervals corrected for 2 pairs by max-T")
     with pytest.raises(TypeError, match="digits must be an integer"):

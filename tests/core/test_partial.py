@@ -220,6 +220,8 @@ IDS: dict[str, tuple[Any, Any]] = {
     "zeros at the end": (np.array(["b", "b\0"], dtype=object), np.array(["b\0"], dtype=object)),
     "bytes": (np.array([b"a", b"b"]), np.array([b"b"], dtype=object)),
     "float": (np.array([0.5, -0.0]), np.array([0.0])),
+    "object floats": (np.array([0.5, -0.0], dtype=object), np.array([0.0])),
+    "object times": (np.array([np.datetime64(1, "D"), np.datetime64(2, "D")], dtype=object), np.array([2], "M8[D]")),
     "time": (np.array(["2026-01-01", "2026-01-02"], dtype="M8[s]"), np.array(["2026-01-02"], dtype="M8[ms]")),
 }
 
@@ -254,7 +256,9 @@ def test_ids_of_unlike_types_are_refused(first: Any, second: Any) -> None:
         np.array([(1, 2), "a"], dtype=object),
         np.array([1, "a"], dtype=object),
         np.array([1 + 2j, 3]),
+        np.array([(0.5, 1.5), None], dtype=object)[[0, 0]],
         np.array([1, 2], dtype="m8[s]"),
+        np.array([np.timedelta64(1, "s"), np.timedelta64(2, "s")], dtype=object),
     ],
     ids=str,
 )
