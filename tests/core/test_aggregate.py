@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ndcg_ml import Flavor, ndcg_score, prepare
-from ndcg_ml._kernel.totals import Sums, Totals
 
 
-def one_query(dcg: float, ideal: float) -> Totals:
-    return Totals((None,), np.array([0]), np.array([[dcg]]), np.array([[ideal]]), None)
+def one_query(dcg: float, ideal: float) -> Any:
+    """The totals of one query with this DCG and ideal DCG."""
+    totals = prepare([[1]]).totals([[1]])
+    return replace(totals, dcg=np.array([[dcg]]), ideal=np.array([[ideal]]))
 
 
 def test_a_perfect_ranking_is_one_whatever_its_rounding_errors() -> None:
-    micro = Flavor(aggregate="micro")
     for ratio, value in ((1 + 1e-13, 1.0), (1 - 1e-13, 1 - 1e-13), (1 + 1e-12, 1 + 1e-12), (1.0, 1.0)):
-        sums = Sums(np.array([ratio]), np.array([1.0]), 1, np.array([0]))
-        assert sums.values(micro) == [value]
-        ndcg, _ = one_query(ratio, 1.0).ndcg(Flavor())
-        assert ndcg.tolist() == [[value]]
+        for aggregate in ("macro", "micro"):
+            assert one_query(ratio, 1.0).values(Flavor(aggregate=aggregate)) == [value]
 
 
 def test_an_ideal_may_be_arbitrarily_small() -> None:
@@ -60,10 +59,11 @@ def test_sums_of_several_cut_offs_are_bitwise_those_of_each(empty: Any, aggregat
     dcg = ideal * rng.random((301, 7))
     weight = rng.integers(0, 4, 301) / 3 if weighted else None
     flavor = Flavor(empty=empty, aggregate=aggregate)
-    whole = Totals(tuple(range(1, 8)), np.arange(301), dcg, ideal, weight)
+    whole = replace(prepare(np.ones((301, 2)), k=range(1, 8)).totals(np.ones((301, 2))), dcg=dcg, ideal=ideal)
+    whole = replace(whole, weight=weight)
     sums, addends = whole.sums(flavor), whole.addends(flavor)
     for column in range(7):
-        one = Totals((1,), whole.ids, dcg[:, column, None], ideal[:, column, None], weight)
+        one = whole.at_cutoff(column + 1)
         alone = one.addends(flavor)
         assert addends.numerator[column].tolist() == alone.numerator[0].tolist()
         assert addends.denominator[column].tolist() == alone.denominator[0].tolist()
