@@ -217,14 +217,12 @@ class Prepared(Generic[V]):
     @cached_property
     def _ranking(self) -> CompiledQueries:
         flavor = self.flavor
-        backwards = flavor.ties == "last"  # the kernel reads the rows backwards
         return CompiledQueries(
-            self._graded.ranked if backwards else self._layout,
+            self._layout,
             self._graded.row_gains,
             self._discounts,
             self.ks,
             flavor.ties == "average",
-            backwards,
             numpy_kernel.ideal_cutoffs(flavor, self.ks) if self._ideal is None else (),
             flavor.recall_depth,
         )

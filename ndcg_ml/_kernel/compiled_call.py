@@ -31,15 +31,13 @@ class CompiledQueries:
     Parameters
     ----------
     layout : Groups
-        Rows in the order in which tied ones rank, or in reverse, unless ties are averaged.
+        Rows in the order in which tied ones rank, unless ties are averaged.
     gains : ndarray of float, shape (n_rows,), or Coded
     discounts : ndarray of float
         One for each rank that counts.
     ks : sequence of int or None
     average : bool
         Whether tied documents share their mean gain.
-    backwards : bool
-        Whether tied rows rank in the opposite order.
     ideal_ks : sequence of int or None
         Cut-offs of the ideal that depends on the ranking; empty if there is none.
     recall_depth : int or None
@@ -53,7 +51,6 @@ class CompiledQueries:
         discounts: FloatArray,
         ks: Cutoffs,
         average: bool,
-        backwards: bool = False,
         ideal_ks: Cutoffs = (),
         recall_depth: int | None = None,
     ) -> None:
@@ -64,7 +61,7 @@ class CompiledQueries:
         else:
             by_row = _query_by_query(gains, layout)
         self._gains, self._n_ks, self._has_ideal = by_row, len(ks), bool(ideal_ks)
-        self._rule = (discounts, _cuts(ks), average, backwards, _cuts(ideal_ks), recall_depth or 0)
+        self._rule = (discounts, _cuts(ks), average, _cuts(ideal_ks), recall_depth or 0)
 
     def totals(self, rank: Rank, scores: Scores, threads: int) -> tuple[FloatArray, FloatArray | None] | None:
         """Return DCG and the ideal that depends on the ranking, by query and cut-off; None if a score is NaN."""

@@ -49,7 +49,7 @@ _READ_ONLY, _READ_ONLY_INTS, _READ_ONLY_CODES = (
 )
 _SIGNATURE = boolean(
     *(_READ_ONLY, _READ_ONLY_INTS, _READ_ONLY_CODES, _READ_ONLY, _READ_ONLY_INTS, _READ_ONLY_INTS, _READ_ONLY),
-    *(_READ_ONLY_INTS, boolean, boolean, _READ_ONLY_INTS, int64, float64[::1], float64[::1]),
+    *(_READ_ONLY_INTS, boolean, _READ_ONLY_INTS, int64, float64[::1], float64[::1]),
 )
 
 
@@ -193,14 +193,13 @@ def _candidates(
     gains_at: int,
     depth: int,
     average: bool,
-    backwards: bool,
     lanes: int,
     top: FloatArray,
     kept: FloatArray,
     kept_rows: IntArray,
     kept_gains: FloatArray,
 ) -> tuple[int, int, float]:
-    """Keep the documents above a bound, in the order of the rows or, if `backwards`, in reverse. NaN counts as above.
+    """Keep the documents above a bound, in the order of the rows. NaN counts as above.
 
     If fewer than `depth` are above, the tie group at the bound has the other ranks: the gains of its first documents
     follow in `kept_gains`. Return the number of documents above, the size of the tie group, and its mean gain, which
@@ -230,12 +229,6 @@ def _candidates(
             x = scores[at + i]
             kept[above], kept_gains[above] = x, gains[gains_at + i]
             above += not (x <= bound)
-        # Tied documents rank in this order.
-        if backwards:
-            for i in range(above // 2):
-                other = above - 1 - i
-                kept[i], kept[other] = kept[other], kept[i]
-                kept_gains[i], kept_gains[other] = kept_gains[other], kept_gains[i]
     else:
         # In long lists few stretches have a document above the bound, and counting such documents is vectorised.
         done = n - n % _STRETCH if n >= _LONG else 0
@@ -252,15 +245,14 @@ def _candidates(
             above += not (scores[at + i] <= bound)
         # Gains are read for kept documents only.
         for i in range(above):
-            row = kept_rows[above - 1 - i if backwards else i]
+            row = kept_rows[i]
             kept[i] = scores[at + row]
             kept_gains[i] = _gain(codes, gains, gains_at + row)
     # The remaining ranks belong to the tie group at the bound, which needs no sorting.
     tied, mean = 0, 0.0
     if above < depth:
         total, least, most = 0.0, np.inf, -np.inf
-        for turn in range(n):
-            i = n - 1 - turn if backwards else turn
+        for i in range(n):
             if scores[at + i] == bound:
                 gain = _gain(codes, gains, gains_at + i)
                 if above + tied < depth:
@@ -335,7 +327,6 @@ def _rank_in_lanes(
     discounts: FloatArray,
     cuts: IntArray,
     average: bool,
-    backwards: bool,
     abreast: FloatArray,
     gains_abreast: FloatArray,
     sorted_abreast: FloatArray,
@@ -360,7 +351,7 @@ def _rank_in_lanes(
         query = queries[lane]
         n, start = sizes[query], starts[query]
         for turn in range(n):
-            at = start + (n - 1 - turn if backwards else turn)
+            at = start + turn
             x = scores[order[at] if order.size > 0 else at]
             if x != x:
                 return False
@@ -413,7 +404,6 @@ def _rank_short_lists(
     discounts: FloatArray,
     cuts: IntArray,
     average: bool,
-    backwards: bool,
     best: FloatArray,
     best_gains: FloatArray,
     out: FloatArray,
@@ -445,7 +435,7 @@ def _rank_short_lists(
         if full:
             if not _rank_in_lanes(
                 *(waiting[own], n_waiting[own], scores, order, codes, gains, starts, sizes, discounts, cuts),
-                *(average, backwards, abreast, gains_abreast, sorted_abreast, sums, before, places),
+                *(average, abreast, gains_abreast, sorted_abreast, sums, before, places),
                 *(best, best_gains, out, dcg),
             ):
                 return False
@@ -464,7 +454,6 @@ def rank(
     discounts: FloatArray,
     cuts: IntArray,
     average: bool,
-    backwards: bool,
     ideal_cuts: IntArray,
     recall_depth: int,
     dcg: FloatArray,
@@ -492,8 +481,6 @@ def rank(
         For no cut-off, a number beyond the longest query.
     average : bool
         Whether tied documents share their mean gain; otherwise they rank in their order.
-    backwards : bool
-        Whether tied rows rank in reverse.
     ideal_cuts : ndarray of int, shape (n_cutoffs,) or (0,)
         Cut-offs of the ideal that depends on the ranking; empty if there is none.
     recall_depth : int
@@ -523,7 +510,7 @@ def rank(
     # An ideal that depends on the ranking is computed for one list at a time.
     short = _SHORT if ideal_cuts.size == 0 else 0
     if not _rank_short_lists(
-        *(short, scores, order, codes, gains, starts, sizes, discounts, cuts, average, backwards),
+        *(short, scores, order, codes, gains, starts, sizes, discounts, cuts, average),
         *(best, best_gains, out, dcg),
     ):
         return False
@@ -535,8 +522,7 @@ def rank(
         # among them.
         above, tied, mean = 0, 0, 0.0
         if n <= _INSERT:
-            for turn in range(n):
-                at = start + (n - 1 - turn if backwards else turn)
+            for at in range(start, start + n):
                 x = scores[order[at] if order.size > 0 else at]
                 if x != x:
                     return False
@@ -547,12 +533,12 @@ def rank(
                 for i in range(n):
                     line[i] = scores[order[start + i]]
                 above, tied, mean = _candidates(
-                    *(line, 0, n, codes, gains, start, reach, average, backwards),
+                    *(line, 0, n, codes, gains, start, reach, average),
                     *(lanes, top, kept, kept_rows, kept_gains),
                 )
             else:
                 above, tied, mean = _candidates(
-                    *(scores, start, n, codes, gains, start, reach, average, backwards),
+                    *(scores, start, n, codes, gains, start, reach, average),
                     *(lanes, top, kept, kept_rows, kept_gains),
                 )
             for i in range(above):
