@@ -328,29 +328,26 @@ def test_without_a_cache_folder_the_kernel_is_compiled_every_time(compiled, tmp_
 # -- show_versions ----------------------------------------------------------------------------------------------------
 
 
-def test_show_versions(not_loaded, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("variable", "rank", "failure", "kernel"),
+    [
+        (None, None, None, "numpy; compiled once 64 million rows were ranked (0 so far)"),
+        (None, print, None, "compiled"),
+        (None, None, "it is broken", "numpy (it is broken)"),
+        ("compiled", None, None, "compiled (NDCG_ML_KERNEL=compiled)"),
+        ("compiled", None, "it is broken", "none (NDCG_ML_KERNEL=compiled, but it is broken)"),
+        ("numpy", print, None, "numpy (NDCG_ML_KERNEL=numpy)"),
+    ],
+)
+def test_show_versions(variable, rank, failure, kernel, not_loaded, monkeypatch, capsys):
     monkeypatch.setenv("NDCG_ML_THREADS", "3")
-
-    def shown():
-        show_versions()
-        return dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines())
-
-    rows = shown()
-    assert rows["numpy"] == np.__version__
-    assert rows["Python"].startswith(f"{sys.version_info[0]}.{sys.version_info[1]}.")
-    assert rows["threads"] == "3 at most, of the compiled kernel"
-    assert rows["kernel"] == "numpy; compiled once 64 million rows were ranked (0 so far)"
-    monkeypatch.setattr(choice._State, "rank", lambda *_: True)
-    assert shown()["kernel"] == "compiled"
-    monkeypatch.setattr(choice._State, "rank", None)
-    monkeypatch.setenv("NDCG_ML_KERNEL", "compiled")
-    assert shown()["kernel"] == "compiled (NDCG_ML_KERNEL=compiled)"
-    monkeypatch.setattr(choice._State, "failure", "it is broken")
-    assert shown()["kernel"] == "none (NDCG_ML_KERNEL=compiled, but it is broken)"
-    monkeypatch.delenv("NDCG_ML_KERNEL")
-    assert shown()["kernel"] == "numpy (it is broken)"
-    monkeypatch.setenv("NDCG_ML_KERNEL", "numpy")
-    assert shown()["kernel"] == "numpy (NDCG_ML_KERNEL=numpy)"
+    monkeypatch.setenv("NDCG_ML_KERNEL", variable or "")
+    monkeypatch.setattr(choice._State, "rank", rank)
+    monkeypatch.setattr(choice._State, "failure", failure)
+    show_versions()
+    rows = dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines())
+    assert (rows["numpy"], rows["threads"]) == (np.__version__, "3 at most, of the compiled kernel")
+    assert rows["kernel"] == kernel
 
 
 def test_show_versions_without_numba(not_loaded, monkeypatch, capsys):

@@ -176,6 +176,10 @@ def test_unknown_switches_are_refused():
         ("ndcg[ties=mean]", ValueError, "Flavor.ties must be one of.*Did you mean 'average'"),
         ("ndcg[max_grade=a]", ValueError, "max_grade must be a number; got 'a'"),
         ("ndcg[gain=0|x]", ValueError, "gain must be a number; got 'x'"),
+        ("ndcg@5@3", ValueError, "a flavor's text must have the form"),
+        ("ndcg[empty=0x]", ValueError, "empty must be a number; got '0x' in the text of a flavor"),
+        ("ndcg[ideal=a=b]", ValueError, "Flavor.ideal must be one of .*; got 'a=b'"),
+        ("ndcg[gain=e2]", ValueError, "Flavor.gain must be one of .*; got 'e2'"),
         ("ndcg[gain=<lambda>]", ValueError, "a flavor with a callable cannot be read back.*Keep the Flavor object"),
     ],
 )

@@ -159,20 +159,6 @@ def test_layout_and_dtype_do_not_change_results(form, two_dimensional, tmp_path)
             assert_unchanged(arguments, before)
 
 
-@pytest.mark.parametrize("dtype", ["u8", ">i8", "i1", "f2", ">f8", "g", "U3", "S3", "M8[s]", "m8[s]", "?", "O", "T"])
-def test_query_ids_of_any_dtype(dtype):
-    flavor = FLAVORS[0]
-    codes = np.array([1, 0, 1, 0, 0, 1])
-    ids = codes.astype("i8").astype(VARIABLE_WIDTH if dtype == "T" else dtype)
-    y, s = np.array(LABELS[:6]), np.array(SCORES[:6])
-    expected = evaluate(y, s, qid=codes, flavor=flavor).per_query
-    for changed in (ids, np.repeat(ids, 2)[::2], ids[::-1].copy()[::-1]):
-        changed.flags.writeable = False
-        got = evaluate(y, s, qid=changed, flavor=flavor).per_query
-        assert got.ndcg.tobytes() == expected.ndcg.tobytes()
-        assert got.qid.tolist() == [ids.tolist()[0], ids.tolist()[1]]
-
-
 @pytest.mark.parametrize("shape", [(1, 12), (12, 1), (2, 6), (12, 0), (1, 1)])
 def test_matrices_are_read_as_queries(shape):
     y, s = (np.resize(values, shape) for values in (LABELS, SCORES))

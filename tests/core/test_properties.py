@@ -123,8 +123,12 @@ def as_objects(ids: np.ndarray) -> np.ndarray:
 ID_TYPES: dict[str, Callable[[np.ndarray], Any]] = {
     "int64": lambda ids: ids * 7 - 3,
     "uint8": lambda ids: ids.astype(np.uint8),
+    "big-endian": lambda ids: ids.astype(">i8"),
     "float": lambda ids: ids / 3,
     "text": lambda ids: np.array([f"q{i}" for i in ids]),
+    "text of any length": lambda ids: np.array(
+        [f"q{i}" for i in ids], getattr(np.dtypes, "StringDType", lambda: "U9")()
+    ),
     "bytes": lambda ids: np.array([f"q{i}".encode() for i in ids]),
     "objects": as_objects,
     "list of str": lambda ids: [f"q{i}" for i in ids],
