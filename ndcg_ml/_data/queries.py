@@ -487,7 +487,7 @@ def score_array(value: Any, name: str) -> NDArray[Any]:
     known = ~np.isnan(scores)
     if np.unique(given[known]).size > np.unique(scores[known]).size:
         raise ValueError(
-            f"{name} must hold scores that float64 can tell apart; got different ones that it makes equal, such as "
+            f"{name} must hold scores that stay different in float64; got different ones that become equal, such as "
             "integers beyond 2^53. Subtract the smallest score, or pass ranks."
         )
     return scores

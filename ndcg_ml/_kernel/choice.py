@@ -85,8 +85,8 @@ def compiled_rank(kernel: str, n_slots: int) -> Rank | None:
             _State.rank, _State.failure = _load()
             if _State.failure is not None and kernel == "auto":
                 warnings.warn(
-                    f"The compiled kernel cannot be used, and the NumPy kernel is: {_State.failure}. "
-                    "NDCG_ML_KERNEL=numpy chooses it without this warning.",
+                    f"The NumPy kernel is used because the compiled kernel cannot be: {_State.failure}. "
+                    "Set NDCG_ML_KERNEL=numpy to avoid this warning.",
                     RuntimeWarning,
                     stacklevel=2,
                 )

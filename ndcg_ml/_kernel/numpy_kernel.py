@@ -4,7 +4,7 @@ The expected discount of a document is the mean of D over the ranks of its tie g
 the same as if each of its ranks had the group's mean gain. The kernel computes this second form, because one array of
 expected gains serves all cut-offs and the local ideal.
 
-All work is on padded blocks. Padded slots hold score -inf and gain 0, and ``add_scores`` raises documents above -inf.
+All work is on padded blocks. Padded slots hold score -inf and gain 0; no document keeps a score of -inf.
 """
 
 from __future__ import annotations

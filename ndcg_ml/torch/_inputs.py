@@ -442,7 +442,7 @@ def _score_values(scores: Tensor, name: str) -> Tensor:
     values = scores.to(working_dtype(scores.device))
     if scores.element_size() == 8 and is_plain_eager() and (values.abs() > _EXACT).any():
         raise ValueError(
-            f"{name} must hold scores that float64 can tell apart; got integers beyond 2^53. Subtract the smallest "
+            f"{name} must hold scores that stay different in float64; got integers beyond 2^53. Subtract the smallest "
             "score, or pass ranks."
         )
     return values

@@ -288,7 +288,7 @@ def test_a_numba_that_does_not_work_warns_once(fault, tmp_path):
     done = subprocess.run([sys.executable, "-c", BROKEN], env=environment, capture_output=True, text=True, check=True)
     values, (warning, refusal) = done.stdout.splitlines()[:2], done.stdout.splitlines()[2:]
     assert [float(value) for value in values] == [prepare([3, 0, 1], group=[3], kernel="numpy")([1, 2, 3])] * 2
-    assert warning.startswith("1 RuntimeWarning The compiled kernel cannot be used, and the NumPy kernel is: ")
+    assert warning.startswith("1 RuntimeWarning The NumPy kernel is used because the compiled kernel cannot be: ")
     for text in (warning, refusal):
         with pytest.raises(AssertionError, match=FAULTS[fault]):
             raise AssertionError(text)

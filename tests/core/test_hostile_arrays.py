@@ -251,7 +251,7 @@ BEYOND = [2**53 + 1, 2**53, 2**53 + 2, 0]
 def test_scores_that_float64_would_tie_are_refused(scores, flavor):
     if isinstance(scores, np.ndarray) and scores.dtype.kind == "f" and scores[0] == scores[1]:
         pytest.skip("long double is float64 here")
-    with pytest.raises(ValueError, match=r"^y_score must hold scores that float64 can tell apart; .* pass ranks\.$"):
+    with pytest.raises(ValueError, match=r"^y_score must hold scores that stay different in float64; .* pass ranks\.$"):
         ndcg_score([0, 3, 1, 2], scores, group=[4], flavor=flavor, doc_id=[1, 2, 3, 4])
 
 

@@ -589,7 +589,7 @@ def test_integer_scores_of_a_stream() -> None:
     s = np.array([3, 2, 1, 0, 0, 1])
     mixed = [(y[:2], s[:2], qid[:2]), (y[2:], s[2:].astype(float), qid[2:])]
     assert evaluate_batches(mixed).value == ndcg_score(y, s, qid=qid)
-    with pytest.raises(ValueError, match="y_score must hold scores that float64 can tell apart"):
+    with pytest.raises(ValueError, match="y_score must hold scores that stay different in float64"):
         evaluate_batches([(y, s + 2**60, qid)])
 
 

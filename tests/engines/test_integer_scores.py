@@ -31,10 +31,10 @@ RUNS = {
 @pytest.mark.parametrize("make", RUNS.values(), ids=RUNS)
 @pytest.mark.parametrize("scores", [[NOW, NOW + 1], [2**53, 2**53 + 1], [2**63, 2**63 + 1]])
 def test_a_run_that_float64_would_tie_is_refused(make, scores):
-    with pytest.raises(ValueError, match="must hold scores that float64 can tell apart"):
+    with pytest.raises(ValueError, match="must hold scores that stay different in float64"):
         evaluate_run(QRELS, make(scores))
     if isinstance(make(scores), pd.DataFrame):
-        with pytest.raises(ValueError, match="must hold scores that float64 can tell apart"):
+        with pytest.raises(ValueError, match="must hold scores that stay different in float64"):
             evaluate(make(scores), columns={})
     assert align(QRELS, make([2**53, 2**53 - 1])).y_score.tolist() == [2**53, 2**53 - 1]
 

@@ -360,7 +360,9 @@ def test_integer_scores_are_told_apart_unless_the_flavor_says_otherwise(scores):
 
 @pytest.mark.parametrize("scores", [[2**60, 2**60 + 1], [-(2**63), -(2**63) + 1]])
 def test_integer_scores_that_float64_would_tie_are_refused(scores):
-    with pytest.raises(ValueError, match=r"scores must hold scores that float64 can tell apart; got integers beyond"):
+    with pytest.raises(
+        ValueError, match=r"scores must hold scores that stay different in float64; got integers beyond"
+    ):
         ndcg(torch.tensor([scores]), torch.tensor([[0, 1]]))
 
 
