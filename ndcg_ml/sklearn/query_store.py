@@ -44,7 +44,6 @@ class KeptQueries:
     def __init__(self, token: str | None = None) -> None:
         self.token: str = uuid.uuid4().hex if token is None else token
         self._scored: dict[tuple[int, int], KeptScores] = {}
-        self._ids: dict[int, NDArray[Any]] = {}
         _HERE[self.token] = self
 
     def __len__(self) -> int:
@@ -54,11 +53,8 @@ class KeptQueries:
         return _shared, (self.token,)
 
     def put(self, candidate: int, split: int, scored: KeptScores) -> None:
-        """Keep the queries of one fit, and the ids of a split once."""
-        ids = self._ids.get(split)
-        if ids is None or ids.dtype != scored.ids.dtype or not np.array_equal(ids, scored.ids):
-            ids = self._ids[split] = scored.ids
-        self._scored[candidate, split] = scored._replace(ids=ids)
+        """Keep the queries of one fit."""
+        self._scored[candidate, split] = scored
 
     def get(self, candidate: int, split: int, column: int, value: float) -> KeptScores | None:
         """Return the queries of the fit if its score at this cut-off was `value`, otherwise None."""
