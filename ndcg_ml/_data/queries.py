@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -109,7 +109,7 @@ class Queries:
             Every query has one document.
         """
         axes = match_index({"y_true": y_true, "qid": qid, "mask": mask, "retrieved": retrieved, "doc_id": doc_id})
-        labels = y_true if _is_plain(y_true) else _label_array(y_true)
+        labels = _label_array(y_true)
         drop = "{}.squeeze(-1)" if type(y_true) is np.ndarray else "np.asarray({}).squeeze(-1)"
         mask_of_all = f"np.ones({labels.shape}, dtype=bool)"
         refuse_column(
@@ -139,11 +139,8 @@ class Queries:
 
     def scores(self, y_score: ArrayLike) -> NDArray[Any]:
         """Return the scores of these rows as a flat array. Raise if float64 would make different scores equal."""
-        if _is_plain(y_score):
-            scores = y_score
-        else:
-            match_index({"y_score": y_score}, self.axes)
-            scores = score_array(y_score, "y_score")
+        match_index({"y_score": y_score}, self.axes)
+        scores = score_array(y_score, "y_score")
         if scores.shape != self.labels.shape:
             hint = axis_too_many("y_score", scores.shape, "y_true", self.labels.shape, "{}.squeeze(-1)")
             raise ValueError(f"y_score must have the shape of y_true, {self.labels.shape}; got {scores.shape}.{hint}")
@@ -421,14 +418,6 @@ def mean_row_weight(weight: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.flo
 
 
 # -- one argument as a checked array ----------------------------------------------------------------
-
-
-_PLAIN = (np.dtype(np.float64), np.dtype(np.float32))
-
-
-def _is_plain(value: object) -> TypeGuard[NDArray[Any]]:
-    """Whether the functions below would return this array unchanged. They take longer to find out."""
-    return type(value) is np.ndarray and value.dtype in _PLAIN and value.flags.c_contiguous
 
 
 def real_array(value: Any, name: str) -> NDArray[Any]:
