@@ -68,7 +68,7 @@ def coverage(population: Population, size: int, samples: int, resamples: int, se
     hits = dict.fromkeys(METHODS, 0)
     for _ in range(samples):
         queries = rng.integers(0, len(population.values), size)
-        spreads = spread_of(Means.of(population.values[queries], population.weight[queries]), resamples, rng)
+        spreads = spread_of(Means.from_weights(population.values[queries], population.weight[queries]), resamples, rng)
         spread = minus(spreads[1], spreads[0]) if len(spreads) == 2 else spreads[0]
         for method in METHODS:
             interval = (replace(spread, draws=None) if method == "t" else spread).interval(0.95, method)

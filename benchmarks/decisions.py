@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml import Comparison, compare_values
 from ndcg_ml._stats.bounded import bounded_limits
-from ndcg_ml._stats.clusters import by_cluster, robust_error
+from ndcg_ml._stats.clusters import aggregate_clusters, robust_error
 from ndcg_ml._stats.honest import honest_value
 from ndcg_ml._stats.means import Means, generator, spread_of
 from ndcg_ml._stats.quantiles import t_quantile
@@ -235,7 +235,7 @@ def clustered_interval(n_users: int) -> Callable[[Rng], float]:
 
     def sample(rng: Rng) -> float:
         values, of_query = users(n_users, rng)
-        means = by_cluster(Means.of(values[:, 1:] - values[:, :1], None), of_query)
+        means = aggregate_clusters(Means.from_weights(values[:, 1:] - values[:, :1], None), of_query)
         error, dof = robust_error(means)
         return abs(means.mean()[0]) > t_quantile(0.95, float(dof[0])) * error[0]
 
@@ -264,7 +264,7 @@ def verdict_of_runs(runs: list[list[FloatArray]]) -> str:
     values = np.stack([np.mean(of_one, axis=0) for of_one in runs], axis=1)
     settings = Settings(confidence=0.95, margin=None, n_resamples=RESAMPLES)
     of_runs = [np.array([run.mean() for run in of_one]) for of_one in runs]
-    [found] = differences(("a", "b"), Means.of(values, None), [(0, 1)], settings, generator(0), runs=of_runs)
+    [found] = differences(("a", "b"), Means.from_weights(values, None), [(0, 1)], settings, generator(0), runs=of_runs)
     return found.verdict
 
 
@@ -297,7 +297,7 @@ def bounded_width(share: float, rest: str, n: int) -> Callable[[Rng], float]:
         values, _ = piled(share, rest, n, rng)
         if np.ptp(values) == 0:
             return 0.0
-        [spread] = spread_of(Means.of(values[:, None], None), RESAMPLES, rng)
+        [spread] = spread_of(Means.from_weights(values[:, None], None), RESAMPLES, rng)
         interval = spread.interval(0.95, "bca")
         return interval.high - interval.low
 

@@ -780,7 +780,7 @@ def _compared(
     # One column per run: the same queries in the same order, against the same judgements.
     table = matched(sources, missing)
     pairs, of_system = _pairs(named, baseline), _columns(named)
-    every = Means.of(table.values, table.share).linear()
+    every = Means.from_weights(table.values, table.share).linear()
     # Several runs of a system are one column, their mean. Runs enter the test by their values over all queries.
     runs = [(every.values[:, at], every.weight[:, at]) for at in of_system]
     several_runs = max(len(at) for at in of_system) > 1
@@ -790,7 +790,7 @@ def _compared(
             np.stack([weight[:, 0] for _, weight in runs], axis=1),
         )
         if several_runs
-        else Means.of(table.values, table.share)
+        else Means.from_weights(table.values, table.share)
     )
     # A system with fewer judged documents is at a disadvantage; warn before any p-value is computed.
     values = tuple(means.mean().tolist())

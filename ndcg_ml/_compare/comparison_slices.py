@@ -104,7 +104,7 @@ def compared_by(
     # Each slice is tested as the whole is, on its own queries; one too small for a test is listed with its means.
     slices = []
     for column, label, rows in parts:
-        inside = Means.of(means.values[rows], means.weight[rows])
+        inside = Means.from_weights(means.values[rows], means.weight[rows])
         of_runs = None if runs is None else [np.average(v[rows], axis=0, weights=w[rows]) for v, w in runs]
         tested = (
             differences(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._one_line import shown
-from ndcg_ml._stats.clusters import by_cluster, numbered, robust_error
+from ndcg_ml._stats.clusters import aggregate_clusters, numbered, robust_error
 from ndcg_ml._stats.intervals import counted, over_clusters
 from ndcg_ml._stats.means import Interval, means_of, spread_of
 from ndcg_ml._text.escaping import block
@@ -293,7 +293,9 @@ def _means(totals: Totals, flavor: Flavor, clusters: IntArray | None) -> dict[in
 def _mean(totals: Totals, flavor: Flavor, value: float, clusters: IntArray | None) -> _Mean:
     try:
         [(_, means)] = means_of(totals, flavor)
-        grouped = None if clusters is None else by_cluster(means, clusters[counted(totals, flavor, totals.ks[0])])
+        grouped = (
+            None if clusters is None else aggregate_clusters(means, clusters[counted(totals, flavor, totals.ks[0])])
+        )
     except ValueError:  # too few queries or clusters count, one cluster has most of the weight, or the value is nan
         return _Mean(value)
     [spread] = spread_of(means)

@@ -1,4 +1,4 @@
-"""An interval for values between 0 and 1 that pile up at a bound: it never has the width 0."""
+"""An interval for values between 0 and 1 of which most are near a bound. Its width is never 0."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._stats.means import SAME, n_equal
 from ndcg_ml._stats.quantiles import t_quantile
 
-# Queries that the bound far from the mean, and the one next to it, count as. docs/deciding.md has the coverage.
+# Weights of the pseudo-queries at the further and the nearer bound. docs/deciding.md has the coverage.
 _FAR, _NEAR = 0.75, 0.5
 _FEW_OTHERS = 20
-# Values this close to a bound pile up there as those at it do.
+# Values this close to a bound count as being at the bound.
 _CLOSE = 0.05
 FEW_QUERIES = 30
-"""A bootstrap of fewer queries is too narrow: docs/deciding.md has the coverage."""
+"""With fewer queries, a bootstrap interval is too narrow; docs/deciding.md has the coverage."""
 
 
 def is_unsafe_to_resample(values: FloatArray, share: FloatArray) -> bool:
-    """Whether a bootstrap of these values would be too narrow, and they are between 0 and 1.
+    """Whether the values are between 0 and 1, and a bootstrap interval of them would be too narrow.
 
-    It is, where fewer than 30 queries count (under unequal weights: as good as fewer than 30 equal ones), or weights
-    are so unequal that half of the queries hardly count; if all values are the same; or where more than half of them
-    are within 0.05 of 0, or of 1, and fewer than 20 are elsewhere.
+    It would if the effective sample size is below 30 or below half of the number of queries; if all values are equal;
+    or if more than half of them are within 0.05 of the same bound and fewer than 20 are elsewhere.
     """
     if values.min() < -SAME or values.max() > 1 + SAME:
         return False
@@ -36,7 +35,7 @@ def is_unsafe_to_resample(values: FloatArray, share: FloatArray) -> bool:
 
 
 def bounded_limits(values: FloatArray, share: FloatArray, confidence: float) -> tuple[float, float]:
-    """The limits of the mean of values between 0 and 1.
+    """Return the limits of the mean of values between 0 and 1.
 
     Parameters
     ----------
@@ -51,10 +50,10 @@ def bounded_limits(values: FloatArray, share: FloatArray, confidence: float) -> 
 
     Notes
     -----
-    Student's t interval of the queries and of two more pseudo-queries: one at the bound that is further from the mean,
-    which counts 3/4, and one at the nearer bound, which counts 1/2. However many queries score 1, one that scores 0 may
-    come next. A. Agresti and B. Coull, Approximate is better than exact for interval estimation of binomial
-    proportions, The American Statistician 52(2), 1998, add two successes and two failures to proportions.
+    Student's t interval of the queries and two pseudo-queries: one at the bound that is further from the mean, with
+    weight 3/4, and one at the nearer bound, with weight 1/2. Even if all queries score 1, the next one may score 0. A.
+    Agresti and B. Coull, Approximate is better than exact for interval estimation of binomial proportions, The American
+    Statistician 52(2), 1998, add two successes and two failures to proportions.
     """
     if values.min() < -SAME or values.max() > 1 + SAME:
         outside = float(values.min() if values.min() < -SAME else values.max())

@@ -1,4 +1,4 @@
-"""Related queries (of one user, topic or session): clusters are then the sampling units."""
+"""Clusters of related queries (of one user, topic or session), which are then the sampling units."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from ndcg_ml._stats.verdict import FEWEST_QUERIES
 
 
 def numbered(labels: Sequence[Any]) -> IntArray:
-    """The labels as numbers 0, 1, ... in order of first appearance."""
+    """Return the labels as numbers 0, 1, ... in order of first appearance."""
     numbers: dict[Any, int] = {}
     return np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.int64)
 
 
-def by_cluster(means: Means, codes: IntArray) -> Means:
+def aggregate_clusters(means: Means, codes: IntArray) -> Means:
     """Return one row per cluster: the mean of its queries, with the sum of their weights.
 
     Raises
     ------
     ValueError
-        Fewer than six clusters, or one that weighs more than all others together.
+        Fewer than six clusters, or one with more than half of the weight.
     """
     present, codes = np.unique(codes, return_inverse=True)
     if present.size < FEWEST_QUERIES:
         raise ValueError(
-            f"cluster must make at least {FEWEST_QUERIES} clusters, because fewer cannot show anything at 5 %; got "
-            f"{present.size} among {codes.size} queries. Evaluate more of them, or leave cluster out if queries are "
+            f"cluster must form at least {FEWEST_QUERIES} clusters, because with fewer no test can reject at 5 %; got "
+            f"{present.size} for {codes.size} queries. Evaluate more of them, or leave cluster out if queries are "
             "independent."
         )
     weight = np.zeros((present.size, means.values.shape[1]))
@@ -42,27 +42,27 @@ def by_cluster(means: Means, codes: IntArray) -> Means:
     if share.max() > 0.5 + SAME:
         largest = int(np.argmax(share.max(axis=1)))
         raise ValueError(
-            f"no cluster may have most of the weight, because the rest cannot say how it varies; cluster number "
-            f"{shown(int(present[largest]))} has {100 * share.max():.0f} % of it. Compare it by itself, or weigh "
-            "queries by query_weight."
+            f"no cluster may have most of the weight, because the others do not show how it varies; cluster number "
+            f"{shown(int(present[largest]))} has {100 * share.max():.0f} % of it. Compare it separately, or pass "
+            "other weights as query_weight."
         )
-    return Means.of(total / weight, weight)
+    return Means.from_weights(total / weight, weight)
 
 
 def robust_error(means: Means) -> tuple[FloatArray, FloatArray]:
-    """The standard error of each mean over clusters, and the degrees of freedom of its t interval.
+    """Return the standard error of each mean over clusters, and the degrees of freedom of its t interval.
 
     Parameters
     ----------
     means : Means
-        One row per cluster, of ``by_cluster``.
+        One row per cluster, from ``aggregate_clusters``.
 
     Notes
     -----
-    With h the share of a cluster in the mean, the variance is the sum of h^2 (value - mean)^2 / (1 - h): without bias
-    where clusters vary as their weight says (CR2). The degrees of freedom are those of Satterthwaite for that sum: of
-    G equal clusters G - 1, of unequal ones fewer. R. Bell and D. McCaffrey, Bias reduction in standard errors for
-    linear regression with multi-stage samples, Survey Methodology 28(2), 2002.
+    With h the share of a cluster in the mean, the variance is the sum of h^2 (value - mean)^2 / (1 - h), which is
+    unbiased if the variances of clusters are as their weights imply (CR2). The degrees of freedom are Satterthwaite's
+    for that sum: G - 1 for G equal clusters, fewer for unequal ones. R. Bell and D. McCaffrey, Bias reduction in
+    standard errors for linear regression with multi-stage samples, Survey Methodology 28(2), 2002.
     """
     h = means.share()
     error = np.sqrt((h**2 * (means.values - means.mean()) ** 2 / (1 - h)).sum(axis=0))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray
-from ndcg_ml._stats.clusters import by_cluster, effective_queries
+from ndcg_ml._stats.clusters import aggregate_clusters, effective_queries
 from ndcg_ml._stats.few_changed import ENOUGH, FewChanged
 from ndcg_ml._stats.means import SAME, Interval, Means, Spread, minus, skewness, spread_of
 from ndcg_ml._stats.quantiles import t_quantile, t_tail
@@ -23,11 +23,11 @@ from ndcg_ml._stats.verdict import Verdict, verdict
 
 Pairs: TypeAlias = Sequence[tuple[int, int]]
 
-# A share of weight that is nothing but rounding.
+# A smaller share of weight is rounding.
 _NOTHING = 1e-9
-# A note names a larger skewness, unless queries average it out: the error of a tail is about skewness / sqrt(n).
+# Notes mention a larger skewness unless there are many queries: the error of a tail is about skewness / sqrt(n).
 _SKEWED = 2.0
-# Draws that one test may take: some hundred megabytes.
+# Limit of the draws of one test, which need several hundred megabytes.
 _MOST_DRAWS = 2_000_000
 
 
@@ -122,7 +122,7 @@ class Difference:
         return self.p_adjusted <= (1 - self.interval.confidence) * (1 + SAME)
 
     def _row(self) -> dict[str, Any]:
-        """The values that tables, frames and JSON have of it, under the names of ``to_dict``."""
+        """Return the values for tables, frames and JSON, under the names of ``to_dict``."""
         return {
             "a": self.a,
             "b": self.b,
@@ -229,13 +229,13 @@ class Settings:
 
     @property
     def n_draws(self) -> int:
-        """As many draws as asked for, or as the family needs for a p-value that can decide."""
+        """The number of draws: `n_resamples`, or more if the level of the family needs them."""
         return max(self.n_resamples, math.ceil(2 / self.level))
 
 
 @dataclass(frozen=True, slots=True)
 class _Decision:
-    """The test of one pair, and its interval."""
+    """Result of the test of one pair, with its interval."""
 
     p_value: float
     p_adjusted: float
@@ -255,15 +255,15 @@ def differences(
     clusters: NDArray[np.int64] | None = None,
     runs: Sequence[FloatArray] | None = None,
 ) -> list[Difference]:
-    """The differences of pairs of systems.
+    """Return the differences of pairs of systems.
 
     Parameters
     ----------
     names : sequence of str
     means : Means
-        A column per system; for several runs, their mean.
+        One column per system; the mean of its runs if there are several.
     pairs : sequence of (int, int)
-        Columns a and b: the differences are b - a.
+        Columns a and b. The differences are b - a.
     settings : Settings
     rng : Generator
     clusters : ndarray of int, shape (n_queries,), optional
@@ -271,19 +271,19 @@ def differences(
     runs : sequence of ndarray, optional
         The value of every run, for each system.
     """
-    # Clusters, not queries, are exchanged: each becomes one row that weighs as its queries do.
-    grouped = means if clusters is None else by_cluster(means, clusters)
+    # Clusters are exchanged instead of queries. Each becomes one row with the weight of its queries.
+    grouped = means if clusters is None else aggregate_clusters(means, clusters)
     units = grouped.linear()
     n_units = units.n_queries
-    # Every pair's mean difference and standard error come from the spreads of the systems, which are computed once.
+    # The spreads of the systems, computed once, give the difference and standard error of each pair.
     spreads = spread_of(grouped)
     gaps = [minus(spreads[b], spreads[a]) for a, b in pairs]
     errors = [0.0 if gap.is_constant else gap.standard_error for gap in gaps]
     dofs = [float(n_units - 1)] * len(pairs)
     method: Literal["test", "max-t", "crossed"]
 
-    # Each branch gives p-values and the limits that agree with them. Runs are drawn by training as well as queries by
-    # chance; several pairs share one critical value; one pair has its own test.
+    # Each branch gives p-values and limits that agree with them. With several runs, queries and runs both vary. Several
+    # pairs share one critical value. A single pair has its own test.
     if runs is not None:
         crossed = [crossed_error(error, n_units, runs[a], runs[b]) for error, (a, b) in zip(errors, pairs, strict=True)]
         errors, dofs = [error.standard_error for error in crossed], [error.dof for error in crossed]
@@ -344,7 +344,7 @@ def differences(
 def _few_changed(
     means: Means, units: Means, pair: tuple[int, int], clusters: NDArray[np.int64] | None
 ) -> FewChanged | None:
-    """The bounds that few changed queries or clusters need; None if all changed, or enough of them."""
+    """Return the bounds for few changed queries or clusters; None if enough of them, or all, changed."""
     a, b = pair
     changed = np.abs(means.values[:, b] - means.values[:, a]) > SAME
     if clusters is not None:
@@ -354,11 +354,11 @@ def _few_changed(
     share = units.share()[:, 0]
     if share[~changed].sum() < _NOTHING:
         return None
-    return FewChanged.of(units.values[:, b] - units.values[:, a], changed, share)
+    return FewChanged.from_differences(units.values[:, b] - units.values[:, a], changed, share)
 
 
 def _widened(decision: _Decision, difference: float, few: FewChanged, level: float) -> _Decision:
-    """The limits that hold also for what was not seen, and the p-values that agree with them."""
+    """Widen the limits to allow for changes of other queries, and adjust the p-values accordingly."""
     low, high = few.limits(difference, decision.level)
     p = few.p_value(difference)
     return replace(
@@ -378,7 +378,7 @@ def _decide_family(
     settings: Settings,
     rng: np.random.Generator,
 ) -> list[_Decision]:
-    """All pairs by one critical value of the largest |t|."""
+    """Decide all pairs by one critical value of the largest |t|."""
     tests = exchange_tests(units, pairs, settings.n_draws, rng)
     chance = max_t(units, pairs, settings.n_draws, rng)
     critical = chance.critical(settings.level)
@@ -391,7 +391,7 @@ def _decide_family(
             t, reach = (math.inf if abs(gap.value) > SAME else 0.0), 0.0
         p_adjusted = max(chance.p_value(t), test.p_value)
         low, high = _rounded(gap, gap.value - reach, gap.value + reach)
-        if p_adjusted > settings.level * (1 + SAME):  # the two must agree, about constant differences too
+        if p_adjusted > settings.level * (1 + SAME):  # p and limits must agree, also for constant differences
             low, high = min(low, 0.0), max(high, 0.0)
         decisions.append(_Decision(test.p_value, p_adjusted, level, low, high, test.exact))
     return decisions
@@ -400,19 +400,19 @@ def _decide_family(
 def _decide_pair(
     units: Means, pair: tuple[int, int], gap: Spread, settings: Settings, rng: np.random.Generator
 ) -> _Decision:
-    """The only pair by its own test, and the differences that it does not reject."""
-    # Slices draw from the same state as the whole.
+    """Decide the only pair by its own test, which is inverted for the interval."""
+    # The copy leaves the state of the generator as it is for the slices.
     [test] = exchange_tests(units, [pair], settings.n_draws, copy.deepcopy(rng), [settings.level])
     return _Decision(test.p_value, test.p_value, settings.level, *_rounded(gap, test.low, test.high), test.exact)
 
 
 def _rounded(gap: Spread, low: float, high: float) -> tuple[float, float]:
-    """The limits; of equal differences, which leave rounding errors in finite ones, the difference itself."""
+    """Return the limits, or the difference itself twice if all differences are equal."""
     return (gap.value, gap.value) if gap.is_constant and math.isfinite(high - low) else (low, high)
 
 
 def _over_runs(gaps: Sequence[Spread], errors: Sequence[CrossedError], level: float) -> list[_Decision]:
-    """Each pair by a t test over queries and runs; for several pairs with Bonferroni's correction."""
+    """Decide each pair by a t test over queries and runs, with Bonferroni's correction for several pairs."""
     level, decisions = level / len(gaps), []
     for gap, error in zip(gaps, errors, strict=True):
         p = error.p_value(gap.value)
@@ -422,12 +422,12 @@ def _over_runs(gaps: Sequence[Spread], errors: Sequence[CrossedError], level: fl
 
 
 def _effective(means: Means, clusters: Means, pairs: Pairs) -> list[float]:
-    """The effective number of queries of each difference."""
+    """Return the effective number of queries of each difference."""
 
-    def column(of: Means) -> Means:
-        of = of.linear()
-        values = np.stack([of.values[:, b] - of.values[:, a] for a, b in pairs], axis=1)
-        return Means(values, np.broadcast_to(of.weight[:, :1], values.shape))
+    def subtract(systems: Means) -> Means:
+        systems = systems.linear()
+        values = np.stack([systems.values[:, b] - systems.values[:, a] for a, b in pairs], axis=1)
+        return Means(values, np.broadcast_to(systems.weight[:, :1], values.shape))
 
-    effective: list[float] = effective_queries(column(means), column(clusters)).tolist()
+    effective: list[float] = effective_queries(subtract(means), subtract(clusters)).tolist()
     return effective

@@ -1,4 +1,4 @@
-"""The limits of a difference when few queries changed: other queries may change too."""
+"""Limits of a difference if few queries changed, which allow for changes of other queries."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ndcg_ml._stats.means import n_equal
 from ndcg_ml._stats.quantiles import beta_cdf, beta_quantile
 
 ENOUGH = 200
-"""With this many changed queries the limits are not adjusted."""
-# Below this many, unseen queries are charged with the largest change; from here on, with the mean change.
+"""With at least as many changed queries, the limits are not adjusted."""
+# With fewer changed queries, unseen queries are charged with the largest change, otherwise with the mean change.
 _FEW = 20
 
 
@@ -23,22 +23,22 @@ class FewChanged:
 
     Notes
     -----
-    Of n queries m changed. The share of all queries that change may be larger than m / n by as much as the upper limit
-    p_U of a binomial share says (C. Clopper and E. Pearson, Biometrika 26, 1934). Those that were not seen are charged
-    with the largest loss and the largest gain of those that were, or from 20 changed queries on with their mean:
+    Let m of n queries have changed. The share of all queries that change may be as large as the upper limit p_U of a
+    binomial share (C. Clopper and E. Pearson, Biometrika 26, 1934). Unseen changes are charged with the largest loss
+    and gain among the changed queries, or with their mean if 20 or more changed:
 
         low <= difference - (p_U - m / n) loss,    high >= difference + (p_U - m / n) gain
 
     Attributes
     ----------
     share : float
-        Share of the weight of the queries that changed.
+        Share of the weight that belongs to changed queries.
     n : float
-        Number of queries; under unequal weights, of equal ones that would vary as much.
+        Effective sample size.
     loss, gain : float
         0 or above.
     tails : int
-        The level is divided by it: 4 with the largest change, because that is an estimate too, and 2 with the mean.
+        Divisor of the level: 4 with the largest change, because it is also an estimate, and 2 with the mean.
     """
 
     share: float
@@ -48,8 +48,8 @@ class FewChanged:
     tails: int
 
     @classmethod
-    def of(cls, d: FloatArray, changed: NDArray[np.bool_], share: FloatArray) -> FewChanged:
-        """From the difference of each query (or cluster), whether it changed, and its share of the mean."""
+    def from_differences(cls, d: FloatArray, changed: NDArray[np.bool_], share: FloatArray) -> FewChanged:
+        """Summarise the difference of each query (or cluster), whether it changed, and its share of the mean."""
         of_changed, n = float(share[changed].sum()), n_equal(share)
         if np.count_nonzero(changed) < _FEW:
             return cls(of_changed, n, max(0.0, float(-d.min())), max(0.0, float(d.max())), 4)
@@ -57,19 +57,19 @@ class FewChanged:
         return cls(of_changed, n, max(0.0, -mean), max(0.0, mean), 2)
 
     def share_at_most(self, level: float) -> float:
-        """The upper limit of the share of queries that change."""
+        """Return the upper limit of the share of queries that change."""
         if not self.share:
             return float(1 - (level / 2) ** (1 / self.n))
         m = self.share * self.n
         return beta_quantile(1 - level / self.tails, m + 1, self.n - m)
 
     def limits(self, difference: float, level: float) -> tuple[float, float]:
-        """An upper bound of the low limit, and a lower bound of the high one."""
+        """Return an upper bound of the low limit, and a lower bound of the high limit."""
         unseen = self.share_at_most(level) - self.share
         return difference - unseen * self.loss, difference + unseen * self.gain
 
     def p_value(self, difference: float) -> float:
-        """The level at which these limits begin to leave out 0."""
+        """Return the level at which these limits begin to exclude 0."""
         against = self.loss if difference > 0 else self.gain
         if not against:
             return 0.0

@@ -1,4 +1,4 @@
-"""Bias-corrected value of a search: the winner's own value is too high, because these queries chose it."""
+"""Bias-corrected value of a search, whose best value is too high because the same queries chose the candidate."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class HonestValue:
     Attributes
     ----------
     value : float
-        Value of the chosen candidate on queries that had no part in choosing it.
+        Value of the chosen candidate on queries that were not used to choose it.
     interval : Interval
         Interval of that value over queries.
     best_value : float
@@ -55,7 +55,7 @@ def honest_value(
     n_resamples: int,
     rng: np.random.Generator,
 ) -> HonestValue:
-    """Bootstrap-bias-corrected cross-validation, from the table of queries and candidates.
+    """Return the bootstrap-bias-corrected value, from the table of queries and candidates.
 
     Parameters
     ----------
@@ -66,16 +66,16 @@ def honest_value(
 
     Notes
     -----
-    Each resample draws as many queries with replacement, chooses on them, and scores the chosen candidate on those that
-    were not drawn. The value of a query is its mean over the resamples that left it out, and the value of the
-    search the mean of the queries. I. Tsamardinos, E. Greasidou and G. Borboudakis, Bootstrapping the out-of-sample
+    Each resample draws n queries with replacement, chooses a candidate on them, and scores it on the queries that were
+    not drawn. The value of a query is the mean over the resamples that left it out, and the value of the search is the
+    mean over queries. I. Tsamardinos, E. Greasidou and G. Borboudakis, Bootstrapping the out-of-sample
     predictions for efficient and accurate cross-validation, Machine Learning 107, 2018.
     """
     n, n_candidates = ndcg.shape
     left_out, total, squares = np.zeros(n), np.zeros(n), np.zeros(n)
     chosen = np.zeros(n_candidates)
     for queries in drawn_queries(n, n_resamples, rng):
-        # How often each query was drawn in each resample of the block.
+        # Count how often each resample of the block drew each query.
         at = np.arange(len(queries))[:, None] * n + queries
         counts = np.bincount(at.ravel(), minlength=len(queries) * n).reshape(len(queries), n)
         # Choose on the queries that were drawn, and score the winner on the others.
@@ -86,14 +86,14 @@ def honest_value(
         total += scored.sum(axis=0)
         squares += (scored**2).sum(axis=0)
         chosen += np.bincount(winners, minlength=n_candidates)
-    # A query that every resample drew has no value; with hundreds of resamples there is none.
+    # A query that every resample drew has no value. With hundreds of resamples, there is none.
     known = left_out > 0
     value = float((total[known] / left_out[known]).mean())
-    # Over queries and resamples: as far as a single candidate varies, not the mean of several.
+    # The variance over queries and resamples, which is that of a single candidate, not of the mean of several.
     variance = float((squares[known] / left_out[known]).mean()) - value * value
     m = int(known.sum())
     reach = t_quantile(confidence, m - 1) * math.sqrt(max(0.0, variance) / (m - 1))
-    # The search itself reports the winner on all queries, and its value there.
+    # The search reports the value of the winner on all queries.
     winner = int(ndcg.mean(axis=0).argmax())
     return HonestValue(
         value=value,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ndcg_ml._data.arrays import BoolArray, FloatArray, IntArray
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._stats.bounded import bounded_limits, is_unsafe_to_resample
-from ndcg_ml._stats.clusters import by_cluster, effective_queries, robust_error
+from ndcg_ml._stats.clusters import aggregate_clusters, effective_queries, robust_error
 from ndcg_ml._stats.means import (
     Interval,
     Means,
@@ -29,7 +29,7 @@ from ndcg_ml._stats.quantiles import t_quantile
 if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor
 
-# From this number of queries on, BCa limits equal those of t to a hundredth of the width, unless values are skewed.
+# With more queries, BCa and t limits differ by less than a hundredth of the width unless values are skewed.
 _MANY = 1000
 
 
@@ -43,14 +43,14 @@ def intervals(
     seed: Seed,
     clusters: IntArray | None,
 ) -> dict[int | None, Interval]:
-    """The interval at each cut-off; see ``Evaluation.interval``.
+    """Return the interval at each cut-off; see ``Evaluation.interval``.
 
     Parameters
     ----------
     totals : Totals
     flavor : Flavor
     values : mapping of float by cut-off
-        As they were reported.
+        The reported values.
     confidence, method, n_resamples, seed
         As for ``Evaluation.interval``.
     clusters : ndarray of int, shape (n_queries,), or None
@@ -59,10 +59,10 @@ def intervals(
     number, rng = as_confidence(confidence), generator(seed)
     found: dict[int | None, Interval] = {}
     for ks, queries in means_of(totals, flavor):
-        means = queries if clusters is None else by_cluster(queries, clusters[counted(totals, flavor, ks[0])])
+        means = queries if clusters is None else aggregate_clusters(queries, clusters[counted(totals, flavor, ks[0])])
         share = means.share()
         methods = [method or _method(means.values[:, at], share[:, at]) for at in range(len(ks))]
-        # The draws are made for all cut-offs together, whichever of them need them.
+        # All cut-offs share the draws, also if only some of them need draws.
         resamples = max((how_many(of_k, n_resamples) or 0 for of_k in methods), default=0)
         spreads = spread_of(means, resamples or None, rng)
         for at, (k, spread, of_k) in enumerate(zip(ks, spreads, methods, strict=True)):
@@ -80,34 +80,34 @@ def intervals(
 
 
 def _method(values: FloatArray, share: FloatArray) -> Method:
-    """The default: the bootstrap, if it is needed and safe."""
+    """Choose the default method: the bootstrap unless it is unsafe or the t interval agrees with it."""
     if is_unsafe_to_resample(values, share):
         return "bounded"
-    # The BCa limits differ from those of t by .37 skewness / sqrt(n) of the width.
+    # BCa and t limits differ by .37 skewness / sqrt(n) of the width.
     n = n_equal(share)
     return "t" if n >= _MANY and 37 * abs(skewness(share * (values - share @ values))) < math.sqrt(n) else "bca"
 
 
 def standard_errors(totals: Totals, flavor: Flavor, clusters: IntArray | None) -> dict[int | None, float]:
-    """The standard error at each cut-off, over queries or over clusters of them."""
+    """Return the standard error at each cut-off, over queries or over clusters."""
     found: dict[int | None, float] = {}
     for ks, means in means_of(totals, flavor):
         if clusters is None:
             errors = [spread.standard_error for spread in spread_of(means)]
         else:
-            errors = robust_error(by_cluster(means, clusters[counted(totals, flavor, ks[0])]))[0].tolist()
+            errors = robust_error(aggregate_clusters(means, clusters[counted(totals, flavor, ks[0])]))[0].tolist()
         found |= dict(zip(ks, errors, strict=True))
     return found
 
 
 def counted(totals: Totals, flavor: Flavor, k: int | None) -> BoolArray:
-    """Which queries count in the mean at a cut-off."""
+    """Return which queries count in the mean at a cut-off."""
     counts: BoolArray = totals.shares(flavor, k)[1] > 0
     return counts
 
 
 def over_clusters(interval: Interval, queries: Means, clusters: Means, at: int, value: float) -> Interval:
-    """The interval over clusters, with the number of queries, and of independent ones that would be as good."""
+    """Return the interval over clusters, with the number of queries and the effective sample size."""
     if interval.method == "t":
         error, dof = robust_error(clusters)
         reach = t_quantile(interval.confidence, float(dof[at])) * float(error[at])

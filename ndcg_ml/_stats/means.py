@@ -32,12 +32,12 @@ _IN_WORDS = {
 }
 
 SAME = 1e-12
-"""NDCGs this close differ by rounding alone."""
+"""NDCG values this close differ by rounding alone."""
 
-# NDCG above this, which only an ideal without the relevant documents allows, has a square beyond float64.
+# The square of a larger NDCG exceeds float64. Only an ideal that leaves out relevant documents allows such values.
 _LARGEST = 1e150
 
-# Queries drawn at once: they stay in the processor's cache.
+# Number of queries drawn at once, so that they fit in the processor's cache.
 _BLOCK = 1 << 17
 
 
@@ -48,17 +48,17 @@ class Interval:
     Attributes
     ----------
     value : float
-        The value on the queries at hand.
+        The value on these queries.
     low, high : float
         The limits.
     confidence : float
-        The share of such intervals that cover the value over all queries of the kind.
+        The share of such intervals that cover the value of the population of queries.
     method : {"bca", "percentile", "t", "bounded", "test", "max-t", "crossed", "corrected"}
-        "test", "max-t" and "crossed" are of differences: see ``compare``; "corrected" is of ``correct_labels``.
+        "test", "max-t" and "crossed" are for differences, see ``compare``; "corrected" is for ``correct_labels``.
     n_queries : int
-        Queries that count in the mean.
+        Number of queries that count in the mean.
     n_resamples : int or None
-        None for the t interval and the bounded one, which draw nothing.
+        None for "t" and "bounded", which draw nothing.
     effective_queries : float or None
         Effective sample size: independent queries of equal weight with the same standard error; None if queries are
         independent and have equal weights.
@@ -79,7 +79,7 @@ class Interval:
         return f"{self.value:.6f} ({limits}; {self.how_text()}; {self.n_queries} queries{worth})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON.
+        """Return plain numbers and strings, for JSON.
 
         Returns
         -------
@@ -88,7 +88,7 @@ class Interval:
         return asdict(self)
 
     def how_text(self) -> str:
-        """The confidence and the method, in words."""
+        """Describe the confidence and the method."""
         drawn = self.method in ("bca", "percentile")
         resamples = f", {self.n_resamples} resamples" if drawn else ""
         return f"{percent(self.confidence)}, {_IN_WORDS[self.method]}{resamples}"
@@ -98,7 +98,7 @@ class Interval:
 
 
 def as_confidence(confidence: object) -> float:
-    """The confidence as a float strictly between 0 and 1."""
+    """Return the confidence as a float strictly between 0 and 1."""
     number = as_float(confidence)
     if number is None:
         raise TypeError(
@@ -129,24 +129,24 @@ def generator(seed: Seed) -> np.random.Generator:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Means:
-    """Weighted means over the same queries, one per column: of a system, or at a cut-off.
+    """Weighted means over the same queries, one per column, where a column is a system or a cut-off.
 
-    A micro average is one too: of NDCG, with weights that are ideal DCGs.
+    A micro average is the mean of NDCG with the ideal DCGs as weights.
 
     Attributes
     ----------
     values : ndarray of float64, shape (n_queries, n_columns)
         Finite.
     weight : ndarray of float64, shape (n_queries, n_columns)
-        Weight of a query in the mean of the column: above 0, at most 1, and all 1 if weights are equal.
+        Weight of each query in the mean of the column: above 0, at most 1, and all 1 if weights are equal.
     """
 
     values: FloatArray
     weight: FloatArray
 
     @classmethod
-    def of(cls, values: FloatArray, weight: FloatArray | None) -> Means:
-        """From weights of any sum, one per query or one per query and column; None are equal ones."""
+    def from_weights(cls, values: FloatArray, weight: FloatArray | None) -> Means:
+        """Scale weights, one per query or one per query and column. None gives equal weights."""
         if weight is None:
             weight = np.ones(len(values))
         weight = np.broadcast_to(weight if weight.ndim == 2 else weight[:, None], values.shape)
@@ -158,47 +158,47 @@ class Means:
         return len(self.values)
 
     def mean(self) -> FloatArray:
-        """The means."""
+        """Return the means."""
         mean: FloatArray = (self.weight * self.values).sum(axis=0) / self.weight.sum(axis=0)
         return mean
 
     def share(self) -> FloatArray:
-        """The weights of the queries in the mean of the column, with a sum of 1."""
+        """Return the weights, scaled to a sum of 1 in each column."""
         share: FloatArray = self.weight / self.weight.sum(axis=0)
         return share
 
     def n_effective(self) -> list[float]:
-        """The effective sample size of each mean: queries of equal weight with the same variance."""
+        """Return the effective sample size of each mean: queries of equal weight with the same variance."""
         columns = zip(self.weight.T, self.share().T, strict=True)
         return [float(self.n_queries) if (w == w[0]).all() else n_equal(share) for w, share in columns]
 
     def std(self) -> FloatArray:
-        """The standard deviations of the queries, with n - 1."""
+        """Return the standard deviations over queries, with n - 1 degrees of freedom."""
         n = self.n_queries
         variance: FloatArray = (self.share() * (self.values - self.mean()) ** 2).sum(axis=0) * n / (n - 1)
         return np.sqrt(variance)
 
     def influence(self) -> FloatArray:
-        """The influence of each query on each mean: its share times its distance from the mean."""
+        """Return the influence of each query on each mean: its share times its deviation from the mean."""
         return self.share() * (self.values - self.mean())
 
     def linear(self) -> Means:
-        """Means in which a query weighs the same in every column, with the same means and influences.
+        """Return means with equal weights in all columns, and with the same means and influences.
 
-        Only a micro average whose ideals depend on the ranking has other weights per column. Its ratio of sums is then
-        replaced by its linear part (the delta method).
+        Weights differ between columns only for a micro average whose ideals depend on the ranking. Its ratio of sums is
+        then replaced by its linear part (the delta method).
         """
         if (self.weight == self.weight[:, :1]).all():
             return self
-        return Means.of(self.mean() + self.n_queries * self.influence(), None)
+        return Means.from_weights(self.mean() + self.n_queries * self.influence(), None)
 
     def without_each(self) -> FloatArray:
-        """The means that are left when one query is left out."""
+        """Return the means without each query (jackknife)."""
         rest: FloatArray = _sum_of_others(self.weight * self.values) / _sum_of_others(self.weight)
         return rest
 
     def resampled(self, n_resamples: int, rng: np.random.Generator) -> FloatArray:
-        """The means of resamples, which draw as many queries with replacement; shape (n_resamples, n_columns)."""
+        """Draw queries with replacement and return the means, shape (n_resamples, n_columns)."""
         parts = np.ascontiguousarray((self.weight * self.values).T)
         weights = np.ascontiguousarray(self.weight.T)
         if (weights == weights[0]).all():
@@ -218,24 +218,24 @@ class Means:
 
 
 def n_equal(share: FloatArray) -> float:
-    """The number of queries of equal weight whose mean would vary as much: 1 / sum of squared shares."""
+    """Return the effective sample size of weighted queries: 1 / sum of squared shares."""
     return 1 / float(share @ share)
 
 
 def skewness(values: FloatArray) -> float:
-    """The skewness; 0 if all values are the same."""
+    """Return the skewness; 0 if all values are equal."""
     centred = values - values.mean()
     deviation = float(np.sqrt((centred**2).mean()))
     return float((centred**3).mean()) / deviation**3 if deviation > SAME else 0.0
 
 
 def means_of(totals: Totals, flavor: Flavor) -> list[tuple[tuple[int | None, ...], Means]]:
-    """The means at the cut-offs, those together at which the same queries count.
+    """Return the means at the cut-offs. Cut-offs at which the same queries count are grouped.
 
     Raises
     ------
     ValueError
-        Fewer than two queries count, the value is nan, or an NDCG is too large to be squared.
+        Fewer than two queries count, the value is nan, or the square of an NDCG exceeds float64.
     """
     groups: dict[bytes, list[tuple[int | None, FloatArray, FloatArray]]] = {}
     for k, value in zip(totals.ks, totals.ratios(flavor).tolist(), strict=True):
@@ -249,7 +249,7 @@ def means_of(totals: Totals, flavor: Flavor) -> list[tuple[tuple[int | None, ...
             )
         if counts.sum() < 2:
             raise ValueError(
-                "at least two queries must count in the mean, because the spread of one is not known; got "
+                "at least two queries must count in the mean, because one has no standard error; got "
                 f"{int(counts.sum())} of {ndcg.size}. Evaluate more queries."
             )
         largest = float(np.abs(ndcg[counts]).max())
@@ -263,23 +263,25 @@ def means_of(totals: Totals, flavor: Flavor) -> list[tuple[tuple[int | None, ...
     return [
         (
             tuple(k for k, *_ in group),
-            Means.of(np.stack([values for _, values, _ in group], axis=1), np.stack([w for *_, w in group], axis=1)),
+            Means.from_weights(
+                np.stack([values for _, values, _ in group], axis=1), np.stack([w for *_, w in group], axis=1)
+            ),
         )
         for group in groups.values()
     ]
 
 
 def drawn_queries(n_queries: int, n_resamples: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
-    """Which queries each resample draws, some resamples at a time."""
-    # Entry after entry in 64 bits: the same draws as scipy.stats.bootstrap makes, whatever the size of the blocks.
+    """Yield the queries that each resample draws, in blocks of resamples."""
+    # Draws of 64 bits per entry are those of scipy.stats.bootstrap, for any size of the blocks.
     block = max(1, _BLOCK // n_queries)
     for at in range(0, n_resamples, block):
         drawn = rng.integers(0, n_queries, (min(block, n_resamples - at), n_queries))
-        yield drawn.astype(np.intp, copy=False)  # an index, which has 32 bits in WebAssembly
+        yield drawn.astype(np.intp, copy=False)  # an index has 32 bits in WebAssembly
 
 
 def _sum_of_others(terms: FloatArray) -> FloatArray:
-    """The sum of all rows but one, for each: without subtracting, which loses what is small."""
+    """Return the sum of all other rows for each row, without subtraction, which would cancel small terms."""
     sums = np.zeros_like(terms)
     np.cumsum(terms[:-1], axis=0, out=sums[1:])
     sums[:-1] += np.cumsum(terms[:0:-1], axis=0)[::-1]
@@ -301,7 +303,7 @@ class Spread:
     without_each : ndarray of float64, shape (n_queries,)
         The value without this query.
     n_effective : float
-        Number of queries; under unequal weights, of equal ones that would vary as much.
+        Effective sample size.
     draws : ndarray of float64, shape (n_resamples,), or None
         The values of resamples.
     """
@@ -314,20 +316,20 @@ class Spread:
 
     @property
     def standard_error(self) -> float:
-        """The standard error; for a plain mean, the standard deviation (with n - 1) over the root of n."""
+        """The standard error; for an unweighted mean, the standard deviation over the square root of n."""
         n = self.influence.size
-        # No product of vectors: BLAS may leave floating-point flags behind, which NumPy then reports as a warning.
+        # Not a product of vectors, because BLAS may set floating-point flags that NumPy reports as warnings.
         return float(np.sqrt(np.square(self.influence).sum() * n / (n - 1)))
 
     @property
     def is_constant(self) -> bool:
-        """Whether no query pulls the value anywhere, to rounding."""
+        """Whether all influences are 0, except for rounding."""
         return bool(np.abs(self.influence).max() * self.influence.size <= SAME)
 
     def interval(self, confidence: float, method: Method, value: float | None = None) -> Interval:
-        """The confidence interval of two or more queries; of no width if all of them are the same.
+        """Return the confidence interval over two or more queries; its width is 0 if all are equal.
 
-        `value` is the value as it was reported, where rounding may have made it another.
+        `value` is the reported value, which may differ by rounding.
         """
         n = self.influence.size
         low = high = value = self.value if value is None else value
@@ -352,7 +354,7 @@ class Spread:
         )
 
     def _corrected(self, draws: FloatArray, tails: tuple[float, float]) -> tuple[float, float]:
-        """The probabilities of the BCa limits: corrected for bias and for a standard error that moves with the value.
+        """Correct the tail probabilities for bias and for a standard error that depends on the value (BCa).
 
         B. Efron, Better bootstrap confidence intervals, JASA 82, 1987, equation 6.3 and 6.6 of Efron and Tibshirani.
         """
@@ -360,7 +362,7 @@ class Spread:
         below = (np.count_nonzero(draws < self.value - slack) + np.count_nonzero(draws <= self.value + slack)) / 2
         if not 0 < below < draws.size:
             raise ValueError(
-                f"method='bca' needs resamples on both sides of the value; all {draws.size} lie on one. Draw more "
+                f"method='bca' needs resamples on both sides of the value; all {draws.size} are on one side. Draw more "
                 "(n_resamples), or choose method='t'."
             )
         bias = normal_quantile(below / draws.size)
@@ -374,14 +376,14 @@ class Spread:
     def _at(tail: float, bias: float, acceleration: float) -> float:
         z = bias + normal_quantile(tail)
         room = 1 - acceleration * z
-        # At a confidence close to 1, one query that decides all puts the limit at the end of the draws.
+        # At a confidence close to 1, a dominant query puts the limit at the end of the draws.
         if room <= 0:
             return 1.0 if z > 0 else 0.0
         return normal_cdf(bias + z / room)
 
 
 def spread_of(means: Means, n_resamples: int | None = None, rng: np.random.Generator | None = None) -> list[Spread]:
-    """The spread of each mean, all from the same resamples; without a number of them, nothing is drawn."""
+    """Return the spread of each mean, from shared resamples; if `n_resamples` is None, nothing is drawn."""
     draws = None if n_resamples is None else means.resampled(n_resamples, generator(rng))
     n_effective = means.n_effective()
     parts = zip(means.mean().tolist(), means.influence().T, means.without_each().T, n_effective, strict=True)
@@ -389,7 +391,7 @@ def spread_of(means: Means, n_resamples: int | None = None, rng: np.random.Gener
 
 
 def minus(b: Spread, a: Spread) -> Spread:
-    """The spread of the difference b - a on the same queries and resamples."""
+    """Return the spread of the difference b - a on the same queries and resamples."""
     draws = None if a.draws is None or b.draws is None else b.draws - a.draws
     fewer = min(a.n_effective, b.n_effective)
     return Spread(b.value - a.value, b.influence - a.influence, b.without_each - a.without_each, fewer, draws)

@@ -1,4 +1,4 @@
-"""Quantiles of the normal, Student's t and the beta distribution, by the standard library alone."""
+"""Quantiles of the normal, Student's t and the beta distribution, with the standard library alone."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from functools import lru_cache
 from statistics import NormalDist
 
 _NORMAL = NormalDist()
-# From here on the series in 1/dof is right to 13 digits; below, the closed form has few terms.
+# Above this, the series in 1/dof is accurate to 13 digits. Below, the closed form has few terms.
 _MANY = 1000
 
 
 def normal_cdf(z: float) -> float:
-    """The probability that a standard normal variable is below z."""
-    return math.erfc(-z / math.sqrt(2)) / 2  # NormalDist().cdf subtracts, and loses the digits of a small one
+    """Return the probability that a standard normal variable is below z."""
+    return math.erfc(-z / math.sqrt(2)) / 2  # NormalDist().cdf loses digits of small probabilities
 
 
 def normal_quantile(probability: float) -> float:
-    """The z that a standard normal variable is below with this probability, between 0 and 1."""
+    """Return the quantile of the standard normal distribution, for a probability between 0 and 1."""
     return _NORMAL.inv_cdf(probability)
 
 
 def t_tail(t: float, dof: float) -> float:
-    """The probability that |T| is above t, 0 or more, for a variable T of Student's t distribution.
+    """Return the probability that |T| is above t >= 0, for a variable T with Student's t distribution.
 
     Notes
     -----
-    The incomplete beta function at dof/(dof + t^2), with dof/2 and 1/2. From a million degrees of freedom on the
-    distribution is the normal one.
+    The incomplete beta function at dof/(dof + t^2), with dof/2 and 1/2. Above a million degrees of freedom, the normal
+    distribution.
     """
     if dof > 1e6:
         return math.erfc(t / math.sqrt(2))
@@ -35,12 +35,12 @@ def t_tail(t: float, dof: float) -> float:
 
 
 def beta_cdf(x: float, a: float, b: float) -> float:
-    """The probability that a variable of the beta distribution is below x: the incomplete beta function.
+    """Return the distribution function of the beta distribution: the incomplete beta function.
 
     Notes
     -----
-    By its continued fraction (M. Abramowitz and I. Stegun, Handbook of Mathematical Functions, 26.5.8, evaluated as
-    W. Lentz does).
+    Computed by its continued fraction (M. Abramowitz and I. Stegun, Handbook of Mathematical Functions, 26.5.8,
+    evaluated as W. Lentz does).
     """
     if not 0 < x < 1:
         return float(x > 0)
@@ -52,7 +52,7 @@ def beta_cdf(x: float, a: float, b: float) -> float:
 
 @lru_cache(maxsize=1024)
 def beta_quantile(probability: float, a: float, b: float) -> float:
-    """The x that a variable of the beta distribution is below with this probability, by bisection."""
+    """Return the quantile of the beta distribution, by bisection."""
     low, high = 0.0, 1.0
     while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if beta_cdf(middle, a, b) < probability else (low, middle)
@@ -60,7 +60,7 @@ def beta_quantile(probability: float, a: float, b: float) -> float:
 
 
 def _beta_fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction of the incomplete beta function."""
+    """Return the continued fraction of the incomplete beta function."""
     tiny = 1e-300
     c, d = 1.0, 1 - (a + b) * x / (a + 1)
     d = 1 / (d if abs(d) > tiny else tiny)
@@ -80,7 +80,7 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
 
 @lru_cache(maxsize=1024)
 def t_quantile(confidence: float, dof: float) -> float:
-    """The t that |T| is below with this probability, for a variable T of Student's t distribution.
+    """Return the t that |T| is below with this probability, for a variable T with Student's t distribution.
 
     Parameters
     ----------
@@ -91,12 +91,12 @@ def t_quantile(confidence: float, dof: float) -> float:
 
     Notes
     -----
-    Up to 1 000 degrees of freedom: the root of the distribution function, a finite sum in the angle arctan(t/sqrt(dof))
-    (M. Abramowitz and I. Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4), by bisection. Beyond:
-    their series in 1/dof, 26.7.5. A fraction of a degree: the t at which ``t_tail`` is 1 - confidence, by bisection.
+    Up to 1 000 degrees of freedom, bisection of the distribution function, a finite sum in the angle
+    arctan(t/sqrt(dof)) (M. Abramowitz and I. Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4). Above,
+    their series in 1/dof, 26.7.5. For fractional degrees of freedom, bisection of ``t_tail``.
     """
     if dof > _MANY:
-        z = -_NORMAL.inv_cdf((1 - confidence) / 2)  # 1 + confidence would lose a digit more
+        z = -_NORMAL.inv_cdf((1 - confidence) / 2)  # 1 + confidence would lose another digit
         square = z * z
         terms = (
             (square + 1) / 4,
@@ -122,7 +122,7 @@ def t_quantile(confidence: float, dof: float) -> float:
 
 
 def _inside(angle: float, dof: int) -> float:
-    """The probability that |T| is below sqrt(dof) tan(angle)."""
+    """Return the probability that |T| is below sqrt(dof) tan(angle)."""
     sine, cosine = math.sin(angle), math.cos(angle)
     odd = dof % 2
     if dof == 1:

@@ -1,4 +1,4 @@
-"""Two systems on the same queries: the randomisation test of their difference, and how many queries show one."""
+"""The randomisation test of the difference of two systems, and the sample size that shows a difference."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ndcg_ml._stats.means import SAME, Means
 from ndcg_ml._stats.quantiles import normal_quantile, t_quantile
 
 Signs: TypeAlias = NDArray[np.uint8]
-"""Vectors of signs, one per row, a bit each: a bit that is set turns the sign of its query."""
+"""Vectors of signs, one per row and one bit per query. A set bit flips the sign of its query."""
 
-# Bytes drawn at once: what they find stays in the processor's cache.
+# Number of bytes drawn at once, so that intermediate arrays fit in the processor's cache.
 _BLOCK = 1 << 16
-# Number of bundles that are exchanged if there are more than twice as many queries.
+# Number of bundles of queries that are exchanged if there are more than twice as many queries.
 _BUNDLES = 2048
-# All exchanges of more queries than this are more than any caller draws.
+# With more queries, there are more exchanges than any caller draws.
 _MOST_EXACT = 24
-# In an enumeration, more queries without a difference than this are exchanged in bundles.
+# In an enumeration, queries without a difference are exchanged in bundles if there are more.
 _MOST_EQUAL = 1023
 
 
@@ -36,9 +36,9 @@ class SignFlip:
     ----------
     p_value : float
     exact : bool
-        Whether every exchange was enumerated, rather than some drawn.
+        Whether all exchanges were enumerated, rather than some drawn.
     low, high : float
-        The differences that the test does not reject at the given level; nan if there is none.
+        The differences that the test does not reject at the given level; nan if no level was given.
     """
 
     p_value: float
@@ -59,30 +59,29 @@ def exchange_tests(
 ) -> list[SignFlip]:
     """Test the difference of each pair of columns by exchanging them; with levels, also return acceptance intervals.
 
-    If the two systems of a pair are equally good, it is chance which of the two values of a query came from which. The
-    test exchanges them, query by query: in every way if these are at most `n_resamples`, otherwise in as many
-    drawn ways, in addition to the observed one. The p-value is the share whose absolute difference is no
-    smaller. Queries in which the two are equal stay out of the enumeration.
+    If the two systems are exchangeable, the two values of a query could have come from either. The test exchanges them
+    query by query. It enumerates all exchanges if there are at most `n_resamples`; otherwise it draws that many, in
+    addition to the observed one. The p-value is the share of exchanges whose absolute difference is at least the
+    observed one. Queries with equal values are not enumerated.
 
     Parameters
     ----------
     means : Means
-        Each query weighs the same in all columns; see ``Means.linear``.
+        Each query has the same weight in all columns; see ``Means.linear``.
     pairs : sequence of (int, int)
         Columns a and b.
     n_resamples : int
     rng : Generator
     levels : sequence of float, optional
-        The level at which each test decides. With them, ``low`` and ``high`` are the smallest and largest
-        difference between b and a that the test does not reject: they exclude 0 if and only if ``p_value`` is at most
-        the level.
+        The level of each test. If given, ``low`` and ``high`` are the smallest and largest difference between b and a
+        that the test does not reject. They exclude 0 if and only if ``p_value`` is at most the level.
 
     Notes
     -----
-    The interval inverts the test. A difference delta makes the shifted values d - delta symmetric about 0. Under signs
-    that split the queries in two, the signed sum of d - delta is as far from 0 as the plain sum exactly if delta lies
-    between the means of d over the two parts. So each exchange leaves one stretch of differences possible, and a limit
-    is where the share of stretches that reach so far falls to the level.
+    The interval inverts the test. If the true difference is delta, the shifted values d - delta are symmetric about 0.
+    Signs split the queries into two parts. The signed sum of d - delta is at least as far from 0 as the plain sum if
+    and only if delta is between the means of d over the two parts. So each exchange accepts one range of differences,
+    and a limit is the point at which the share of ranges that reach it falls to the level.
 
     R. A. Fisher, The Design of Experiments, 1935. M. Smucker, J. Allan and B. Carterette, A comparison of statistical
     significance tests for information retrieval evaluation, CIKM 2007. B. Phipson and G. Smyth, Permutation p-values
@@ -102,7 +101,7 @@ def exchange_tests(
         if n == 0 and level is None:
             tests[at] = SignFlip(1.0, True)
             continue
-        # Equal queries do not change the p-value. They do change which differences other than 0 are possible.
+        # Queries with equal values do not change the p-value, but they do change which other differences are accepted.
         d = np.where(differ, parts[:, b] - parts[:, a], 0.0)
         if level is None:
             signs = _SignedSums(d[differ, None], None, _all_signs(n))
@@ -127,7 +126,7 @@ def exchange_tests(
 
 
 class _SignedSums:
-    """The sums of columns of numbers under many vectors of signs, and the share of the mean whose sign is plus.
+    """Sums of columns of numbers under many vectors of signs, and the share of weight with a plus sign.
 
     Attributes
     ----------
@@ -147,23 +146,23 @@ class _SignedSums:
         self.plus: FloatArray | None = np.concatenate(plus) if plus else None
 
     def test(self, signed: FloatArray, difference: float, level: float | None, *, exact: bool) -> SignFlip:
-        """The test of one difference, from its signed sums."""
+        """Test one difference, from its signed sums."""
         extreme = np.abs(signed) >= abs(difference) - SAME
         n_extreme, n_all = int(np.count_nonzero(extreme)), signed.size
-        if not exact:  # the order that was observed is one more
+        if not exact:  # count the observed assignment, too
             n_extreme, n_all = n_extreme + 1, n_all + 1
         p_value = n_extreme / n_all
         if level is None:
             return SignFlip(p_value, exact)
         assert self.plus is not None
-        # The two parts of the queries, each with its mean; if one part is empty, every difference is possible.
+        # The mean of each of the two parts. If one part is empty, every difference is accepted.
         minus = 1 - self.plus
         whole = np.minimum(self.plus, minus) <= SAME
         with np.errstate(divide="ignore", invalid="ignore"):
             of_plus, of_minus = (difference + signed) / 2 / self.plus, (difference - signed) / 2 / minus
         lows = np.where(whole, -np.inf, np.minimum(of_plus, of_minus))
         highs = np.where(whole, np.inf, np.maximum(of_plus, of_minus))
-        # The limits must agree with the p-value about 0, where rounding could make them differ.
+        # Near 0, rounding could make the limits disagree with the p-value.
         lows[extreme], highs[extreme] = np.minimum(lows[extreme], 0.0), np.maximum(highs[extreme], 0.0)
         at = rejected(level, n_all) - (not exact)
         if at < 0:
@@ -177,8 +176,8 @@ class _SignedSums:
 def _bundled(rows: FloatArray, n_bundles: int = _BUNDLES) -> FloatArray:
     """Sum strided bundles if there are more than twice `n_bundles` rows.
 
-    Exchanging whole bundles changes as little as exchanging single queries does if systems are exchangeable, so the
-    test stays exact, and thousands of bundles lose no power that could be seen.
+    If systems are exchangeable, so are their values in whole bundles. So the test stays exact, and with thousands of
+    bundles the loss of power is negligible.
     """
     if len(rows) <= 2 * n_bundles:
         return rows
@@ -190,12 +189,12 @@ def _bundled(rows: FloatArray, n_bundles: int = _BUNDLES) -> FloatArray:
 
 
 def rejected(level: float, n: int) -> int:
-    """Return how many of n equally likely cases may be as extreme as the observed one if the test rejects."""
+    """Return the largest number of cases as extreme as the observed one, of n, at which the test rejects."""
     return math.floor(level * n + 1e-9)
 
 
 class _SignedSum:
-    """The sum of numbers under signs, eight at a time: each byte of signs finds the sum of its eight in a table."""
+    """Sum of numbers under signs. A table has the sum of each eight numbers for each byte of signs."""
 
     def __init__(self, numbers: FloatArray) -> None:
         n_bytes = -(-numbers.size // 8)
@@ -211,16 +210,16 @@ class _SignedSum:
 
 
 def _all_signs(n: int) -> Iterator[Signs]:
-    """Every vector of n signs."""
+    """Yield every vector of n signs."""
     for at in range(0, 2**n, _BLOCK):
         numbers = np.arange(at, min(at + _BLOCK, 2**n), dtype="<u4")
         yield numbers.view(np.uint8).reshape(-1, 4)[:, : -(-n // 8)]
 
 
 def _all_signs_of(differ: NDArray[np.bool_], n_resamples: int, rng: np.random.Generator) -> Iterator[Signs]:
-    """Every vector of signs of the queries that differ, each as often as the others.
+    """Yield every vector of signs of the queries that differ, each equally often.
 
-    The signs of equal queries are enumerated too if that takes at most `n_resamples`, otherwise drawn.
+    The signs of the other queries are enumerated, too, if there are at most `n_resamples` in all; otherwise drawn.
     """
     if differ.size <= _MOST_EXACT and 2**differ.size <= n_resamples:
         yield from _all_signs(differ.size)
@@ -236,7 +235,7 @@ def _all_signs_of(differ: NDArray[np.bool_], n_resamples: int, rng: np.random.Ge
 
 
 def drawn_signs(n: int, n_resamples: int, rng: np.random.Generator) -> Iterator[Signs]:
-    """Random vectors of n signs, some at a time."""
+    """Yield random vectors of n signs, in blocks."""
     n_bytes = -(-n // 8)
     block = max(1, _BLOCK // n_bytes)
     for at in range(0, n_resamples, block):
@@ -247,7 +246,7 @@ def drawn_signs(n: int, n_resamples: int, rng: np.random.Generator) -> Iterator[
 
 
 def queries_needed(deviation: float, difference: object, power: object, confidence: float) -> int:
-    """Return the number of queries that show a difference of this size, at least as many as the level needs.
+    """Return the number of queries that show a difference of this size.
 
     Parameters
     ----------
@@ -256,9 +255,9 @@ def queries_needed(deviation: float, difference: object, power: object, confiden
     difference : float
         The true difference, not 0.
     power : float
-        The chance of seeing it.
+        The probability of a verdict.
     confidence : float
-        1 less the level of the two-sided test.
+        1 - level of the two-sided test.
 
     Notes
     -----
@@ -267,7 +266,7 @@ def queries_needed(deviation: float, difference: object, power: object, confiden
     size = finite_number(difference, "difference")
     if size == 0:
         raise ValueError(
-            "difference must not be 0, because no number of queries shows it; name the smallest that matters."
+            "difference must not be 0, because no number of queries shows it. Pass the smallest one that matters."
         )
     chance = _as_power(power)
     z = normal_quantile((1 + confidence) / 2)
@@ -275,15 +274,13 @@ def queries_needed(deviation: float, difference: object, power: object, confiden
     deviations = reach * deviation / size
     needed = deviations * deviations + z * z / 2
     if math.isinf(needed):
-        raise ValueError(
-            f"difference must be larger: one of {size:g} takes more queries to see than float64 can count."
-        )
+        raise ValueError(f"difference must be larger; {size:g} would need more queries than float64 can count.")
     # The exact test has no p-value below 2^(1 - n).
     return max(math.ceil(1 - math.log2(1 - confidence) - SAME), math.ceil(needed))
 
 
 def smallest_detectable(error: float, dof: float, power: object, confidence: float) -> float:
-    """The true difference that a test of this standard error shows with this chance; see ``Difference``."""
+    """Return the true difference that a test with this standard error shows with this power; see ``Difference``."""
     t = t_quantile(confidence, dof)
     reach = t * (1 - 1 / (4 * dof)) + normal_quantile(_as_power(power)) * math.sqrt(1 + t * t / (2 * dof))
     return max(0.0, reach) * error

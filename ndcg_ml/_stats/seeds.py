@@ -12,7 +12,7 @@ from ndcg_ml._stats.quantiles import t_tail
 
 @dataclass(frozen=True, slots=True)
 class CrossedError:
-    """The standard error of the difference of two systems, over queries and over runs.
+    """The standard error of the difference of two systems over queries and runs.
 
     Attributes
     ----------
@@ -25,30 +25,30 @@ class CrossedError:
     dof: float
 
     def p_value(self, difference: float) -> float:
-        """Two-sided, of no difference."""
+        """Return the two-sided p-value of the hypothesis of no difference."""
         if abs(difference) <= SAME:
             return 1.0
         return t_tail(abs(difference) / self.standard_error, self.dof) if self.standard_error > 0 else 0.0
 
 
 def crossed_error(over_queries: float, n_units: int, *runs: FloatArray) -> CrossedError:
-    """The error of a difference from its parts.
+    """Return the standard error of a difference over queries and runs.
 
     Parameters
     ----------
     over_queries : float
         The standard error over queries (or clusters) of the difference of the systems' means over runs.
     n_units : int
-        Queries, or clusters of them.
+        Number of queries or clusters.
     *runs : ndarray of float64, shape (n_runs,)
-        The value of every run, for each of the two systems.
+        The value of each run, for each of the two systems.
 
     Notes
     -----
-    Queries and runs are crossed random effects. The variance is that over queries of the means over runs, plus for each
-    system that over its runs of the means over queries, divided by their number. The part in which a query and a run
-    interact is in both and counts twice, so that the error is too large rather than too small, as in the pigeonhole
-    bootstrap (A. Owen, The pigeonhole bootstrap, Annals of Applied Statistics 1(2), 2007). Degrees of freedom are
+    Queries and runs are crossed random effects. The variance is the sum of two parts: the variance over queries of the
+    means over runs, and for each system the variance over runs of the means over queries, each divided by its number.
+    The interaction of queries and runs is in both parts, so the error is conservative, as in the pigeonhole bootstrap
+    (A. Owen, The pigeonhole bootstrap, Annals of Applied Statistics 1(2), 2007). Degrees of freedom are
     Satterthwaite's. Runs of different systems are independent. X. Bouthillier et al., Accounting for variance in
     machine learning benchmarks, MLSys 2021.
     """

@@ -11,7 +11,7 @@ from ndcg_ml._stats.means import SAME
 Verdict: TypeAlias = Literal["better", "worse", "not worse", "equivalent", "unchanged", "undecided"]
 
 FEWEST_QUERIES = 6
-"""With fewer queries, or clusters of them, the exact test cannot reach 5 %: its least p-value is 2^(1-n)."""
+"""With fewer queries or clusters, the exact test cannot reject at 5 %: its smallest p-value is 2^(1-n)."""
 
 
 def verdict(low: float, high: float, n_queries: int, margin: float | None) -> Verdict:
@@ -22,18 +22,17 @@ def verdict(low: float, high: float, n_queries: int, margin: float | None) -> Ve
     low, high : float
         Limits of the interval of the difference.
     n_queries : int
-        Independent queries, or clusters of them. With fewer than six the margin is ignored.
+        Number of independent queries or clusters. With fewer than six, the margin is ignored.
     margin : float or None
         Equivalence margin.
 
     Returns
     -------
     {"better", "worse", "not worse", "equivalent", "undecided"}
-        Whether any query changed is for the caller to say: "unchanged" is none of these.
-        ``equivalent``: all of the interval is within the margin on both sides, be it above 0, below 0 or about it (the
-        two one-sided tests of D. Schuirmann, 1987). Otherwise ``better``: all of it is above 0; ``worse``: all of it is
-        below 0; ``not worse``: all of it is above -margin (non-inferiority). Without a margin only ``better``,
-        ``worse`` and ``undecided``.
+        ``equivalent`` if the interval is within the margin on both sides (the two one-sided tests of D. Schuirmann,
+        1987). Otherwise ``better`` if it is above 0, ``worse`` if it is below 0, and ``not worse`` if it is above
+        -margin (non-inferiority). Without a margin, only ``better``, ``worse`` and ``undecided``. The caller decides
+        "unchanged".
 
     Examples
     --------
@@ -42,7 +41,7 @@ def verdict(low: float, high: float, n_queries: int, margin: float | None) -> Ve
     >>> verdict(-0.02, -0.004, 50, 0.01), verdict(-0.02, 0.004, 50, 0.01), verdict(-0.004, 0.003, 50, None)
     ('worse', 'undecided', 'undecided')
     """
-    if n_queries < FEWEST_QUERIES:  # too few to say that a difference is small
+    if n_queries < FEWEST_QUERIES:  # too few to show that a difference is small
         margin = None
     if margin is not None and -margin < low and high < margin:
         return "equivalent"
@@ -54,7 +53,7 @@ def verdict(low: float, high: float, n_queries: int, margin: float | None) -> Ve
 
 
 def as_margin(margin: object) -> float | None:
-    """The margin as a float above 0, or None."""
+    """Return the margin as a float above 0, or None."""
     if margin is None:
         return None
     number = as_float(margin)
@@ -63,6 +62,6 @@ def as_margin(margin: object) -> float | None:
     if not 0 < number < float("inf"):
         raise ValueError(
             f"margin must be above 0, the largest difference that does not matter, such as 0.01; got {shown(margin)}. "
-            "Leave it out to ask for better or worse alone."
+            "Leave it out if any difference matters."
         )
     return number

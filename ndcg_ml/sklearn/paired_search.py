@@ -231,7 +231,7 @@ def paired_search(
     confidence = as_confidence(confidence)
     rng = generator(seed)
     rows, failed, ndcg = _values_of_queries(search, metric)
-    means = Means.of(ndcg, None)
+    means = Means.from_weights(ndcg, None)
     spreads = spread_of(means)
     order = np.argsort(-means.mean(), kind="stable").tolist()
     best = order[0]

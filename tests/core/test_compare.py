@@ -214,7 +214,7 @@ def test_no_difference_is_called_significant_in_5_percent():
     hits = 0
     for _ in range(2000):
         values = rng.beta(0.4, 0.9, (40, 2)) * (rng.random((40, 2)) > 0.2)
-        [test] = exchange_tests(Means.of(values, None), [(0, 1)], 399, np.random.default_rng(rng))
+        [test] = exchange_tests(Means.from_weights(values, None), [(0, 1)], 399, np.random.default_rng(rng))
         hits += test.p_value <= 0.05
     # 99.9 % of Binomial(2 000, 0.05) lie from 69 to 133.
     below = sum(math.comb(2000, n) * 0.05**n * 0.95 ** (2000 - n) for n in range(69))

@@ -14,7 +14,7 @@ from ndcg_ml import Evaluation, Flavor, compare, compare_values, evaluate, evalu
 from ndcg_ml._baseline.gate import gate
 from ndcg_ml._compare.judged_shares import favoured
 from ndcg_ml._stats.bounded import bounded_limits
-from ndcg_ml._stats.clusters import by_cluster, robust_error
+from ndcg_ml._stats.clusters import aggregate_clusters, robust_error
 from ndcg_ml._stats.honest import honest_value
 from ndcg_ml._stats.means import Means
 from ndcg_ml._stats.quantiles import t_quantile
@@ -89,7 +89,7 @@ def test_verdict_interval_and_p_agree(n_systems):
 
 def test_the_interval_inverts_the_test():
     difference = np.array([0.3, 0.1, -0.05, 0.2, 0.15, 0.02, 0.08, -0.01])
-    means = Means.of(np.stack([np.zeros(8), difference], axis=1), np.array([1, 2, 1, 1, 1, 3, 1, 1.0]))
+    means = Means.from_weights(np.stack([np.zeros(8), difference], axis=1), np.array([1, 2, 1, 1, 1, 3, 1, 1.0]))
     [found] = exchange_tests(means, [(0, 1)], 256, np.random.default_rng(0), [0.05])
     weight = means.share()[:, 0]
 
@@ -107,7 +107,7 @@ def test_the_interval_inverts_the_test():
 def test_the_limits_exclude_0_exactly_where_p_is_at_most_the_level(n_resamples):
     # Multiples of a tenth: many parts of the queries have a mean of 0, but for rounding.
     for d in ([0.1, 0.2, -0.3, 0.4, 0.1, 0.2], [0.1, 0.2, 0.3, -0.6, 0.3, 0.3], [0.7, 0.1, -0.1, 0.2, 0.3, -0.4]):
-        means = Means.of(np.stack([np.zeros(6), d], axis=1), None)
+        means = Means.from_weights(np.stack([np.zeros(6), d], axis=1), None)
         for at in range(65):
             level = at / 64
             [found] = exchange_tests(means, [(0, 1)], n_resamples, np.random.default_rng(0), [level])
@@ -119,7 +119,7 @@ def test_the_limits_exclude_0_exactly_where_p_is_at_most_the_level(n_resamples):
 
 
 def test_the_largest_t_by_hand():
-    means = Means.of(TABLE[:, :3], np.arange(1.0, N + 1))
+    means = Means.from_weights(TABLE[:, :3], np.arange(1.0, N + 1))
     pairs = [(0, 1), (0, 2), (1, 2)]
 
     class Permuted:
@@ -144,7 +144,7 @@ def test_the_largest_t_by_hand():
 
 
 def test_p_and_the_critical_value_are_the_same_rule():
-    chance = max_t(Means.of(TABLE, None), [(0, 1), (2, 3)], 199, np.random.default_rng(0))
+    chance = max_t(Means.from_weights(TABLE, None), [(0, 1), (2, 3)], 199, np.random.default_rng(0))
     critical = chance.critical(0.05)
     assert chance.p_value(critical) > 0.05 >= chance.p_value(critical * 1.0001)
     assert chance.p_value(1e9) == 1 / 200
@@ -198,7 +198,7 @@ def test_the_robust_error_by_matrices():
         variance += float((np.ones(m) @ adjust @ residual[inside] / n) ** 2)
         rows.append((np.eye(n) - np.ones((n, n)) / n)[inside].T @ adjust @ np.ones(m) / n)
     gram = np.array(rows) @ np.array(rows).T
-    error, dof = robust_error(by_cluster(Means.of(y[:, None], None), codes))
+    error, dof = robust_error(aggregate_clusters(Means.from_weights(y[:, None], None), codes))
     assert error[0] == pytest.approx(math.sqrt(variance), rel=1e-10)
     assert dof[0] == pytest.approx(np.trace(gram) ** 2 / (gram**2).sum(), rel=1e-10)
 
@@ -309,7 +309,7 @@ def test_a_saved_evaluation_keeps_its_clusters(tmp_path):
 
 
 def test_clusters_that_cannot_say_anything():
-    with pytest.raises(ValueError, match=r"at least 6 clusters, .* got 5 among 40 queries"):
+    with pytest.raises(ValueError, match=r"at least 6 clusters, .* got 5 for 40 queries"):
         values(0, 1, cluster=np.arange(N) % 5)
     with pytest.raises(ValueError, match=r"cluster number 0 has 80 % of it"):
         values(0, 1, cluster=np.maximum(np.arange(N) - 31, 0))
@@ -623,7 +623,7 @@ def test_the_limits_hold_for_what_few_changed_queries_did_not_show(weight):
 def test_where_none_of_those_that_changed_loses_the_low_limit_stays():
     gains = np.r_[np.linspace(0.05, 0.4, 12), np.zeros(38)]
     found = with_changes(gains)
-    means = Means.of(np.stack([np.zeros(50), gains], axis=1), None)
+    means = Means.from_weights(np.stack([np.zeros(50), gains], axis=1), None)
     [test] = exchange_tests(means, [(0, 1)], 9999, np.random.default_rng(0), [0.05])
     assert found.interval.low == pytest.approx(test.low)
     assert (found.verdict, found.p_value) == ("better", test.p_value)
@@ -726,7 +726,7 @@ def test_signs_of_queries_by_hand():
         d = sign * (d - share @ d)
         mean = share @ d
         largest = max(largest, abs(mean) / math.sqrt((share**2 @ (d - mean) ** 2) * N / (N - 1)))
-    found = max_t(Means.of(table, weight), [(0, 1), (0, 2)], 1, Signs()).largest
+    found = max_t(Means.from_weights(table, weight), [(0, 1), (0, 2)], 1, Signs()).largest
     assert found == pytest.approx([largest], rel=1e-10)
 
 

@@ -71,7 +71,7 @@ def test_an_exchange_weighs_what_its_query_weighs():
 def test_an_exchange_of_ratios_exchanges_both_parts():
     # A micro average: the ideals of the two systems differ, so that the denominators change places too.
     values, ideals = np.array([[0.2, 0.9], [0.4, 0.5], [1.0, 0.7]]), np.array([[1.0, 2.0], [3.0, 1.0], [2.0, 2.0]])
-    means = Means.of(values, ideals)
+    means = Means.from_weights(values, ideals)
     observed = abs(np.subtract(*np.average(values, axis=0, weights=ideals)))
     hits = 0
     scaled = ideals / ideals.sum(axis=0)
@@ -119,7 +119,9 @@ def test_bootstrap_by_hand():
 
 
 def test_bca_needs_resamples_on_both_sides():
-    with pytest.raises(ValueError, match=r"needs resamples on both sides of the value; all 1 lie on one. Draw more"):
+    with pytest.raises(
+        ValueError, match=r"needs resamples on both sides of the value; all 1 are on one side. Draw more"
+    ):
         from_zero(0.1, 0.2, 0.7).interval(method="bca", n_resamples=1, seed=0)
 
 

@@ -50,7 +50,7 @@ def test_max_t_of_many_queries_is_the_studentized_range(n_systems):
     # scipy.stats.tukey_hsd is for independent groups, and would take the differences between queries for noise. The
     # distribution of the range is the same, and so is Dunnett's in the limit.
     rng = np.random.default_rng(0)
-    many = Means.of(rng.random((20_000, n_systems)), None)
+    many = Means.from_weights(rng.random((20_000, n_systems)), None)
     chance = max_t(many, list(itertools.combinations(range(n_systems), 2)), 20_000, rng)
     for level in (0.05, 0.2):
         expected = stats.studentized_range.ppf(1 - level, n_systems, np.inf) / 2**0.5
@@ -87,7 +87,7 @@ def test_bootstrap_of_a_ratio(method):
         vectorized=True,
         **seeded(stats.bootstrap, 7),
     )
-    [spread] = spread_of(Means.of((gained / ideals)[:, None], ideals), 499, np.random.default_rng(7))
+    [spread] = spread_of(Means.from_weights((gained / ideals)[:, None], ideals), 499, np.random.default_rng(7))
     ours = spread.interval(0.95, method)
     assert (ours.low, ours.high) == pytest.approx(tuple(theirs.confidence_interval), abs=1e-12)
 

@@ -223,7 +223,7 @@ def test_refusals_of_ragged_input(changed, error, words):
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ({"flavor": Flavor(discount=lambda r: 1 / r)}, ValueError, "between integer ranks.*Use 'log2'"),
+        ({"flavor": Flavor(discount=lambda r: 1 / r)}, ValueError, "between integer ranks.*Use one of 'log2'"),
         ({"flavor": Flavor(negative="allow")}, ValueError, "negative must be 'raise'.*got 'allow'.*negative='zero'"),
         ({"flavor": Flavor(gain=(0, -1))}, ValueError, "must be >= 0 in a loss"),
         ({"flavor": Flavor(aggregate="micro")}, ValueError, "aggregate must be 'macro' in a loss.*got 'micro'"),

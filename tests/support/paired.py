@@ -14,7 +14,7 @@ class Paired:
     """The weighted mean difference b - a over queries."""
 
     def __init__(self, a: np.ndarray, b: np.ndarray, weight: np.ndarray | None = None) -> None:
-        self.means = Means.of(np.stack([a, b], axis=1), weight)
+        self.means = Means.from_weights(np.stack([a, b], axis=1), weight)
         self.difference, self.standard_error = self.spread().value, self.spread().standard_error
 
     def spread(self, n_resamples: int | None = None, seed: Any = None) -> Any:
