@@ -12,7 +12,7 @@ from numbers import Complex, Real
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 
 if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor
@@ -78,13 +78,13 @@ def one_of(value: object, name: str, allowed: Collection[str], alternative: str 
         return
     kind = ValueError if isinstance(value, str) else TypeError
     also = f", {alternative}" if alternative else ""
-    raise kind(f"{name} must be one of {quote(allowed)}{also}; got {shown(value)}.{did_you_mean(value, allowed)}")
+    raise kind(f"{name} must be one of {quote(allowed)}{also}; got {brief(value)}.{did_you_mean(value, allowed)}")
 
 
 def true_or_false(value: object, name: str) -> bool:
     """Return the value if it is a bool."""
     if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False; got {shown(value)} of type {type(value).__name__}.")
+        raise TypeError(f"{name} must be True or False; got {brief(value)} of type {type(value).__name__}.")
     return value
 
 
@@ -99,12 +99,12 @@ def whole_number(value: object, name: str, least: int = 1, or_none: str = "") ->
             number = operator.index(value)
     if number is None:
         raise TypeError(
-            f"{name} must be an integer >= {least}{or_none}; got {shown(value)} of type {type(value).__name__}."
+            f"{name} must be an integer >= {least}{or_none}; got {brief(value)} of type {type(value).__name__}."
         )
     if number < least:
-        raise ValueError(f"{name} must be an integer >= {least}{or_none}; got {shown(number)}.")
+        raise ValueError(f"{name} must be an integer >= {least}{or_none}; got {brief(number)}.")
     if number > _LARGEST:
-        raise ValueError(f"{name} must be at most 2^63 - 1{or_none}; got {shown(number)}.")
+        raise ValueError(f"{name} must be at most 2^63 - 1{or_none}; got {brief(number)}.")
     return number
 
 
@@ -131,19 +131,19 @@ def finite_number(value: object, name: str) -> float:
     """Return the value as a finite float."""
     number = as_float(value)
     if number is None:
-        raise TypeError(f"{name} must be a finite number; got {shown(value)} of type {type(value).__name__}.")
+        raise TypeError(f"{name} must be a finite number; got {brief(value)} of type {type(value).__name__}.")
     if not math.isfinite(number):
-        raise ValueError(f"{name} must be a finite number; got {shown(value)}.")
+        raise ValueError(f"{name} must be a finite number; got {brief(value)}.")
     return number + 0.0  # -0.0 becomes 0.0
 
 
 def positive_number(value: object, name: str) -> float:
     """Return the value as a finite float above 0."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be one number > 0; got {shown(value)} of type {type(value).__name__}.")
+        raise TypeError(f"{name} must be one number > 0; got {brief(value)} of type {type(value).__name__}.")
     number = float(value)
     if not 0 < number < math.inf:
-        raise ValueError(f"{name} must be a finite number > 0; got {shown(value)}.")
+        raise ValueError(f"{name} must be a finite number > 0; got {brief(value)}.")
     return number
 
 

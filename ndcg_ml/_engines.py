@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ndcg_ml._checks import KSpec, cutoffs
-from ndcg_ml._one_line import shown, shown_text
+from ndcg_ml._one_line import brief, brief_text
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.parts import PartialEvaluation, evaluate_part
 
@@ -43,14 +43,14 @@ class EngineRows:
         for meaning, column in self.columns.items():
             if not isinstance(column, str):
                 got = type(column).__name__
-                raise TypeError(f"{meaning} must be the name of a column; got {shown(column)} of type {got}.")
+                raise TypeError(f"{meaning} must be the name of a column; got {brief(column)} of type {got}.")
             if column not in names:
                 raise ValueError(
-                    f"{meaning} must name a column of the frame; got {shown(column)}. It has "
-                    f"{shown_text(', '.join(map(str, names)))}."
+                    f"{meaning} must name a column of the frame; got {brief(column)}. It has "
+                    f"{brief_text(', '.join(map(str, names)))}."
                 )
         if len({label, score, qid}) < 3:
-            raise ValueError(f"label, score and qid must name different columns; got {shown([label, score, qid])}.")
+            raise ValueError(f"label, score and qid must name different columns; got {brief([label, score, qid])}.")
         self._flavor, self._k = as_flavor(flavor), k
         cutoffs(k, self._flavor)
         switch = f"ties={self._flavor.ties!r}" if self._flavor.ideal != "given" else "ideal='given'"

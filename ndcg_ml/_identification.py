@@ -16,7 +16,7 @@ from ndcg_ml._data.groups import Groups
 from ndcg_ml._data.queries import Queries, Weights
 from ndcg_ml._flavor.text import WORDS, switch_text
 from ndcg_ml._kernel.totals import Totals
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 from ndcg_ml.flavor import PRESETS, Flavor
 from ndcg_ml.prepared import Prepared
 
@@ -306,7 +306,7 @@ def _number_and_decimals(value: float | str, decimals: int | None | EllipsisType
     if isinstance(value, str):
         written = re.fullmatch(r"\s*[+-]?\d+(?:\.(\d*))?\s*|\s*[+-]?\.(\d+)\s*", value, re.ASCII)
         if written is None:
-            raise ValueError(f"value as text must be a number in decimals, such as '0.7840'; got {shown(value)}.")
+            raise ValueError(f"value as text must be a number in decimals, such as '0.7840'; got {brief(value)}.")
         number = float(value)
         needed = len(written[1] or written[2] or "")
         usual = needed if needed <= MOST_DECIMALS else None

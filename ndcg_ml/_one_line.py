@@ -6,17 +6,17 @@ _WIDTH = 100
 _TAIL = 20
 
 
-def shown(value: object) -> str:
+def brief(value: object) -> str:
     """Return the ``repr`` of a value on one line. Beyond 100 characters, ``...`` replaces the middle."""
     try:
         text = repr(value)
     except Exception:  # the value's own repr may raise anything, and very long integers have none
         text = f"<{type(value).__name__}>"
-    return shown_text(text)
+    return brief_text(text)
 
 
-def shown_text(text: str) -> str:
-    """Return a text, such as the message of another error, shortened as in ``shown``."""
+def brief_text(text: str) -> str:
+    """Return a text, such as the message of another error, shortened as in ``brief``."""
     if len(text) > 10 * _WIDTH:
         text = text[: 5 * _WIDTH] + text[-5 * _WIDTH :]
     if not text.isprintable():  # line ends in the repr of an array; control characters in a message

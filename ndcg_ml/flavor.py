@@ -22,7 +22,7 @@ from ndcg_ml._checks import (
 from ndcg_ml._flavor import text as flavor_text
 from ndcg_ml._flavor.divergences import declared
 from ndcg_ml._flavor.text import switch_text
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 from ndcg_ml._text.escaping import block, paragraph
 from ndcg_ml._text.record import Column, Record
 from ndcg_ml.presets import MIRRORS, Mirror
@@ -174,7 +174,7 @@ class Flavor:
         """Refuse a preset's name and unknown switches, which a dataclass refuses without advice."""
         if args:
             raise TypeError(
-                f"Flavor takes switches by keyword, such as gain='exponential'; got {shown(args[0])}. "
+                f"Flavor takes switches by keyword, such as gain='exponential'; got {brief(args[0])}. "
                 "Use Flavor.preset(name) for a preset, or Flavor.parse(text)."
             )
         _check_names(switches)
@@ -219,7 +219,7 @@ class Flavor:
             if grade != int(grade or 0) or not 0 <= int(grade or 0) < len(self.gain):
                 raise ValueError(
                     f"Flavor.max_grade must be a grade of the gain table, an integer from 0 to {len(self.gain) - 1}; "
-                    f"got {shown(grade)}."
+                    f"got {brief(grade)}."
                 )
 
     @property
@@ -309,7 +309,7 @@ class Flavor:
         'exponential'
         """
         if name not in PRESETS:
-            raise unknown_preset("name must be the name of a preset", shown(name), name, PRESETS)
+            raise unknown_preset("name must be the name of a preset", brief(name), name, PRESETS)
         return PRESETS[name].replace(**changes)
 
     def replace(self, **changes: Any) -> Flavor:
@@ -589,7 +589,7 @@ def _check_empty(value: object) -> Empty:
         return number + 0.0  # -0.0 becomes 0.0
     kind = ValueError if isinstance(value, (str, int, float)) and not isinstance(value, bool) else TypeError
     raise kind(
-        f"Flavor.empty must be 0, 1, nan, 'skip' or 'raise'; got {shown(value)}."
+        f"Flavor.empty must be 0, 1, nan, 'skip' or 'raise'; got {brief(value)}."
         f"{did_you_mean(value, _CHOICES['empty'])}"
     )
 
@@ -604,7 +604,7 @@ def _check_names(switches: Iterable[str]) -> None:
     for name in switches:
         if name not in names:
             raise TypeError(
-                f"{shown(name)} is not a field of Flavor; the fields are {quote(names)}.{did_you_mean(name, names)}"
+                f"{brief(name)} is not a field of Flavor; the fields are {quote(names)}.{did_you_mean(name, names)}"
             )
 
 
@@ -643,5 +643,5 @@ def as_flavor(flavor: object) -> Flavor:
         return _parse(flavor)
     raise TypeError(
         f"flavor must be a Flavor, the name of a preset or a flavor's text (a str); "
-        f"got {shown(flavor)} of type {type(flavor).__name__}."
+        f"got {brief(flavor)} of type {type(flavor).__name__}."
     )

@@ -13,7 +13,7 @@ from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, warn_of_lists_of_one
 from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import Queries, Weights, group_by_ids, ids_as_array, real_array
 from ndcg_ml._kernel.totals import Sums
-from ndcg_ml._one_line import shown, shown_text
+from ndcg_ml._one_line import brief, brief_text
 from ndcg_ml._parts.exact import ExactSums, exact_sum, nearest
 from ndcg_ml._parts.query_ids import Digests, digests, joined_digests
 from ndcg_ml._parts.stream import whole_queries
@@ -211,7 +211,7 @@ class PartialEvaluation:
         """
         if callable(self.flavor.gain) or callable(self.flavor.discount):
             raise ValueError(
-                f"flavor must be made of named parts to be written as text; got {shown_text(str(self.flavor))}. "
+                f"flavor must be made of named parts to be written as text; got {brief_text(str(self.flavor))}. "
                 "Pickle the part instead."
             )
         return text_of(self)
@@ -363,7 +363,7 @@ def _ids_of(query_id: ArrayLike, n_queries: int) -> NDArray[Any]:
     if named.n_queries != n_queries:
         assert named.ids is not None
         raise ValueError(
-            f"query_id must not repeat; got {shown(named.ids[named.sizes > 1].tolist()[0])} for two queries."
+            f"query_id must not repeat; got {brief(named.ids[named.sizes > 1].tolist()[0])} for two queries."
         )
     return ids
 
@@ -440,13 +440,13 @@ def _mismatch(one: PartialEvaluation, other: PartialEvaluation) -> str:
     if functions and str(flavors[0]) == str(flavors[1]) and ks[0] == ks[1] and one.several == other.several:
         is_are, them = ("is a callable", "it") if len(functions) == 1 else ("are callables", "them")
         return (
-            f"parts must have one flavor; both print as {shown_text(str(one.flavor))}, but {' and '.join(functions)} "
+            f"parts must have one flavor; both print as {brief_text(str(one.flavor))}, but {' and '.join(functions)} "
             f"{is_are}, and not the same object in both. Processes copy a function that is defined in __main__ or a "
             "notebook, a lambda and any other object, and copies cannot be compared. Define "
             f"{them} as a function in a module that all processes import, as an object whose class has __eq__ and "
             "__hash__, or write a gain as a table, such as gain=(0, 1, 3)."
         )
-    got = " and ".join(f"{shown_text(str(part.flavor))} at {shown_text(str(part.k))}" for part in (one, other))
+    got = " and ".join(f"{brief_text(str(part.flavor))} at {brief_text(str(part.k))}" for part in (one, other))
     return f"parts must have one flavor and the same cut-offs; got {got}."
 
 

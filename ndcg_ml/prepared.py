@@ -22,7 +22,7 @@ from ndcg_ml._kernel.repeats import CreditedOnce, credit_repeats, refuse_repeats
 from ndcg_ml._kernel.threads import thread_count
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.result import Evaluation, V, of_totals
+from ndcg_ml.result import Evaluation, V, evaluation_from_totals
 
 __all__ = ["Prepared", "prepare"]
 
@@ -181,7 +181,7 @@ class Prepared(Generic[V]):
         totals = self._rank(scores)
         # The totals are kept, so they must not change with the caller's arrays.
         totals = replace(totals, ids=totals.ids.copy(), weight=None if totals.weight is None else totals.weight.copy())
-        evaluation = of_totals(totals, self.flavor, self._several, **self.counts(scores))
+        evaluation = evaluation_from_totals(totals, self.flavor, self._several, **self.counts(scores))
         return replace(evaluation, _scored=Scored(self.queries, scores))
 
     def counts(self, scores: NDArray[Any]) -> dict[str, NDArray[np.int64]]:

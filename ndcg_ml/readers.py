@@ -30,7 +30,7 @@ from ndcg_ml._files.lines import (
     numbered,
     wrong_line,
 )
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 
 __all__ = [
     "DataFileError",
@@ -239,7 +239,7 @@ def score_columns(path: AnyPath, scores: Sequence[str], *, qid: str, label: str,
     for one, other in combinations(names, 2):
         if names[one] == names[other]:
             raise DataFileError(
-                f"{path}: {kind(one)} and {kind(other)} must be columns of their own; got {shown(names[one])} for both."
+                f"{path}: {kind(one)} and {kind(other)} must be columns of their own; got {brief(names[one])} for both."
             )
     columns, numbers = table_columns(path, names, ["docno"] if docno is None else [])
     lines = None if numbers is None else np.array(numbers, dtype=np.int64)

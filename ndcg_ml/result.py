@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._data.frames import make_frame
 from ndcg_ml._flavor.text import at_cutoff, metric_key
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 from ndcg_ml._text.escaping import block, paragraph
 from ndcg_ml._text.plain import plain, plain_ids
 from ndcg_ml._text.record import Column, Record
@@ -77,7 +77,7 @@ class PerQuery:
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self.keys():
-            raise KeyError(f"{shown(name)} is not a column of per_query; the columns are {', '.join(self.keys())}.")
+            raise KeyError(f"{brief(name)} is not a column of per_query; the columns are {', '.join(self.keys())}.")
         column: NDArray[Any] = getattr(self, name)
         return column
 
@@ -464,7 +464,7 @@ class Evaluation(Generic[V]):
         """
         from ndcg_ml._show import report
 
-        return report.of_evaluation(self, path, title, command, top)
+        return report.write_evaluation(self, path, title, command, top)
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
         """Draw the value at each cut-off with its 95 % t interval; at most 30 cut-offs, the first ones.
@@ -605,7 +605,7 @@ class Evaluation(Generic[V]):
         return "\n".join([*(f"ndcg{at_cutoff(k)} = {value:.6f}" for k, value in values), *self._notes()])
 
 
-def of_totals(
+def evaluation_from_totals(
     totals: Totals,
     flavor: Flavor,
     several: bool,

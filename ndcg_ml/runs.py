@@ -19,7 +19,7 @@ from ndcg_ml._data.queries import DocumentNames, Queries, find_repeats, group_by
 from ndcg_ml._files.byte_ids import Names, earlier
 from ndcg_ml._files.byte_ids import digests as judgement_digests
 from ndcg_ml._files.run_rows import Ids, RunLike, RunRows, Topics, read_rows
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 from ndcg_ml._text.plain import plain_ids
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
@@ -400,7 +400,7 @@ def warn_of_empty_answers(result: RunEvaluation[Any], stacklevel: int) -> None:
     if empty:
         warnings.warn(
             f"the run answers {len(empty)} of {result.n_queries} topics with an empty list, the first "
-            f"{shown(empty[0])}; each counts as retrieving nothing. per_query.n_retrieved is 0 in them. If they should "
+            f"{brief(empty[0])}; each counts as retrieving nothing. per_query.n_retrieved is 0 in them. If they should "
             "not count, leave them out of the run and choose queries='both'.",
             UserWarning,
             stacklevel,
@@ -599,7 +599,7 @@ def _aligned(
     if judged.lines is not None and ranked.lines is not None:  # errors name the lines of files
         ids.documents = Names()
 
-    rows = _Rows.of(judged, ranked, match, takes_part, chosen, judgements)
+    rows = _Rows.from_match(judged, ranked, match, takes_part, chosen, judgements)
     grades = np.full(ranked.topic.size, np.nan)
     grades[match >= 0] = judged.value[match[match >= 0]]
     n_run, n_more = rows.of_run.size, rows.of_qrels.size
@@ -672,7 +672,7 @@ class _Rows(NamedTuple):
     judgement: IntArray | None
 
     @classmethod
-    def of(
+    def from_match(
         cls,
         judged: RunRows,
         ranked: RunRows,
@@ -732,7 +732,7 @@ def _topics_with_ties(topic: IntArray, score: FloatArray, n_topics: int) -> NDAr
 def _check_exclude(exclude: Any) -> None:
     if exclude is None or isinstance(exclude, Mapping) or (isinstance(exclude, str) and exclude == "identical"):
         return
-    got = shown(exclude) if isinstance(exclude, str) else type(exclude).__name__
+    got = brief(exclude) if isinstance(exclude, str) else type(exclude).__name__
     raise (ValueError if isinstance(exclude, str) else TypeError)(
         f"exclude must be 'identical' or {{topic: [document, ...]}}; got {got}."
     )
@@ -883,7 +883,7 @@ def _repeated_document(rows: RunRows, first: int, again: int, way_out: str) -> V
 
 def _first_topics(topics: Topics, flags: NDArray[np.bool_]) -> str:
     numbers = np.flatnonzero(flags)
-    some = ", ".join(map(shown, topics.names(numbers[:3]).tolist()))
+    some = ", ".join(map(brief, topics.names(numbers[:3]).tolist()))
     return some + (f", ... ({numbers.size} topics)" if numbers.size > 3 else "")
 
 
@@ -919,7 +919,7 @@ def check_missing(evaluation: Evaluation[Any], flavor: Flavor) -> None:
         raise ValueError(
             f"every topic with relevant documents must rank some document under ideal={flavor.ideal!r} with "
             f"empty={flavor.empty if isinstance(flavor.empty, str) else int(flavor.empty)!r}; got {lost.size} that "
-            f"would {rule}, the first {shown(table.qid[lost].tolist()[0])}. Choose ideal='global' or "
+            f"would {rule}, the first {brief(table.qid[lost].tolist()[0])}. Choose ideal='global' or "
             "empty=0, or queries='both' if topics that the run lacks should not count."
         )
 

@@ -15,7 +15,7 @@ from ndcg_ml._checks import ByK, KSpec, OneK
 from ndcg_ml._data.frames import ColumnNames, Frame, column_names, is_frame, library_of, select_columns
 from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import Weights, real_array
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import prepare
 from ndcg_ml.result import Evaluation
@@ -443,7 +443,7 @@ def _one_list(row: Any, name: str) -> list[float]:
     values = real_array(row, name)
     if values.ndim == 0:
         raise TypeError(
-            f"{name} must be a list of grades, one list for each query; got {shown(row)}. "
+            f"{name} must be a list of grades, one list for each query; got {brief(row)}. "
             "For a single query, wrap its list: [[3, 0, 1]]."
         )
     if values.ndim != 1:

@@ -14,10 +14,10 @@ from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.groups import Groups, starts_of
 from ndcg_ml._data.queries import Queries, find_repeats, ids_as_array, plain_array, real_array
 from ndcg_ml._kernel.totals import Totals
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
-from ndcg_ml.result import of_totals
+from ndcg_ml.result import evaluation_from_totals
 from ndcg_ml.runs import RunEvaluation, as_run_evaluation, check_missing, warn_of_empty_answers
 
 __all__ = ["HeldOut", "evaluate_topk"]
@@ -141,7 +141,7 @@ def evaluate_topk(
     ids = np.arange(n_users) if users is None else users.copy()
     dcg, ideal = (np.concatenate([getattr(part, name) for part in totals]) for name in ("dcg", "ideal"))
     columns = {name: np.concatenate([part[name] for part in counts]) for name in counts[0]}
-    evaluation = of_totals(Totals(ks, ids, dcg, ideal, None), flavor, several, **columns)
+    evaluation = evaluation_from_totals(Totals(ks, ids, dcg, ideal, None), flavor, several, **columns)
     check_missing(evaluation, flavor)
     result = as_run_evaluation(evaluation, np.concatenate(sizes), np.concatenate(judged), "qrels", ids[:0], ids[:0])
     warn_of_empty_answers(result, stacklevel=3)
@@ -166,7 +166,7 @@ def _retrieved(value: Any) -> NDArray[np.signedinteger[Any]]:
     if isinstance(value, (list, tuple)) and len({np.size(row) for row in value}) > 1:
         for at, row in enumerate(value):
             if np.ndim(row) != 1:
-                raise ValueError(f"retrieved_ids must have one list of items per user; row {at} is {shown(row)}.")
+                raise ValueError(f"retrieved_ids must have one list of items per user; row {at} is {brief(row)}.")
         sizes = np.fromiter(map(len, value), np.int64, len(value))
         flat = plain_array(list(chain.from_iterable(value)), "retrieved_ids")
         ids = np.full((sizes.size, int(sizes.max())), -1, dtype=np.int64)
@@ -204,7 +204,7 @@ def _held_out(value: Any, n_users: int, users: NDArray[Any] | None) -> _Held:
         if unknown:
             raise ValueError(
                 f"held_out must be by {'row of retrieved_ids' if users is None else 'the ids of qid'}; got "
-                f"{shown(unknown[0])}. Leave out users that were not scored."
+                f"{brief(unknown[0])}. Leave out users that were not scored."
             )
         return _held_of_lists([rows[user] for user in value], list(value.values()), n_users)
     if isinstance(value, list) and len(value) == n_users:
@@ -230,7 +230,7 @@ def _held_of_lists(rows: list[int], items: list[Any], n_users: int) -> _Held:
     odd = next((each for each in items if not isinstance(each, (list, tuple, set, frozenset, np.ndarray))), None)
     if odd is not None:
         raise TypeError(
-            f"held_out must have a list of relevant items for each user; got {shown(odd)}. Grades go into a SciPy CSR "
+            f"held_out must have a list of relevant items for each user; got {brief(odd)}. Grades go into a SciPy CSR "
             "matrix, or a tuple of three arrays (users, items, grades)."
         )
     users = np.repeat(np.array(rows, dtype=np.int64), [len(each) for each in items])

@@ -18,15 +18,15 @@ from ndcg_ml._checks import one_of
 from ndcg_ml._compare.comparison import Comparison, compare
 from ndcg_ml._compare.comparison_table import DIFFERENCE, INTERVAL, VERDICT
 from ndcg_ml._flavor.text import at_cutoff
-from ndcg_ml._one_line import percent, shown, visible
+from ndcg_ml._one_line import brief, percent, visible
 from ndcg_ml._stats.differences import Difference, Settings
 from ndcg_ml._stats.means import as_confidence
 from ndcg_ml._stats.verdict import FEWEST_QUERIES
-from ndcg_ml._text.escaping import in_markdown, markdown_paragraph
+from ndcg_ml._text.escaping import escape_markdown, markdown_paragraph
 from ndcg_ml._text.plain import plain
 from ndcg_ml._text.record import Column, Record
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.result import Evaluation, of_totals
+from ndcg_ml.result import Evaluation, evaluation_from_totals
 from ndcg_ml.runs import RunEvaluation
 
 Outcome: TypeAlias = Literal["pass", "unchanged", "worse", "undecided"]
@@ -202,7 +202,7 @@ class Gate:
     def markdown(self) -> str:
         """The outcome, the table and the notes in Markdown."""
         notes = "".join(f"- {markdown_paragraph(note)}\n" for note in self.notes())
-        return f"**{in_markdown(self.sentence())}**\n\n{self.record().markdown()}\n{notes}".rstrip() + "\n"
+        return f"**{escape_markdown(self.sentence())}**\n\n{self.record().markdown()}\n{notes}".rstrip() + "\n"
 
     def __str__(self) -> str:
         notes = [f"Note: {note}" for note in self.notes()]
@@ -387,7 +387,7 @@ def _dropped(base: Evaluation[Any], same: Sequence[Any]) -> list[str]:
     whole = base._totals.ratios(base.flavor)
     changes = []
     for column, k in enumerate(base._totals.ks):
-        some = ", ".join(f"{shown(ids[row])} {table[row, column]:.4f}" for row in rows[:5])
+        some = ", ".join(f"{brief(ids[row])} {table[row, column]:.4f}" for row in rows[:5])
         changes.append(
             f"ndcg{at_cutoff(k)} in the baseline of what is left out: {some}{', ...' * (len(rows) > 5)} (together "
             f"{left_out[column]:.4f}; of all {base.n_queries} queries {whole[column]:.4f})"
@@ -402,7 +402,7 @@ def _select(evaluation: Evaluation[Any], ids: Sequence[Any]) -> Evaluation[Any]:
     rows = np.array([place[qid] for qid in ids], dtype=np.int64)
     counts = {name: table[name][rows] for name in ("n_docs", "n_judged", "n_relevant", "tied")}
     totals = evaluation._totals.at(rows)
-    part = of_totals(totals, evaluation.flavor, isinstance(evaluation.k, tuple), **counts)
+    part = evaluation_from_totals(totals, evaluation.flavor, isinstance(evaluation.k, tuple), **counts)
     changed: dict[str, Any] = {name: getattr(part, name) for name in ("value", "n_queries", "n_empty", "_totals")}
     changed["per_query"] = replace(table, **{column.name: table[column.name][rows] for column in fields(table)})
     if isinstance(evaluation, RunEvaluation):
@@ -418,4 +418,4 @@ def _name(check: Check) -> str:
 
 
 def _first_ids(ids: Sequence[Any]) -> str:
-    return ", ".join(shown(qid) for qid in ids[:5]) + ", ..." * (len(ids) > 5) + f" ({len(ids)})"
+    return ", ".join(brief(qid) for qid in ids[:5]) + ", ..." * (len(ids) > 5) + f" ({len(ids)})"

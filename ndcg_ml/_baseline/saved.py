@@ -21,11 +21,11 @@ from ndcg_ml._baseline.labels import label_digests
 from ndcg_ml._checks import cutoffs
 from ndcg_ml._files.lines import AnyPath, DataFileError, opened_with_head, whole_text
 from ndcg_ml._kernel.totals import Totals
-from ndcg_ml._one_line import shown, shown_text
+from ndcg_ml._one_line import brief, brief_text
 from ndcg_ml._text.digested import digest, read_digested
 from ndcg_ml._text.plain import plain
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.result import Evaluation, of_totals
+from ndcg_ml.result import Evaluation, evaluation_from_totals
 from ndcg_ml.runs import RunEvaluation, as_run_evaluation
 
 _FORMAT = 3
@@ -116,7 +116,7 @@ def _stored(value: object, what: str) -> str | int:
     if type(value) is int or isinstance(value, str):
         return value
     raise TypeError(
-        f"{what} must be strings or integers to be saved; got {shown(value)} of type {type(value).__name__}. Evaluate "
+        f"{what} must be strings or integers to be saved; got {brief(value)} of type {type(value).__name__}. Evaluate "
         "with strings, for example made by str()."
     )
 
@@ -151,7 +151,7 @@ def read(path: AnyPath) -> tuple[Evaluation[Any], str | None, date]:
         return _evaluation(stored), stored["qrels"], date.fromisoformat(stored["saved"])
     except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise DataFileError(
-            f"{path}: must be what Evaluation.save wrote; it could not be read: {shown_text(str(error).rstrip('.'))}."
+            f"{path}: must be what Evaluation.save wrote; it could not be read: {brief_text(str(error).rstrip('.'))}."
         ) from error
 
 
@@ -168,7 +168,7 @@ def _evaluation(stored: dict[str, Any]) -> Evaluation[Any]:
         None if column["weight"][0] is None else np.array(column["weight"], dtype=np.float64),
     )
     counts = {name: np.array(column[name], dtype=np.int64) for name in _COUNTS}
-    result, labels = of_totals(totals, flavor, several, **counts), _digests(column["labels"])
+    result, labels = evaluation_from_totals(totals, flavor, several, **counts), _digests(column["labels"])
     if "cluster" in column:
         clusters = np.empty(len(ids), dtype=object)
         clusters[:] = column["cluster"]

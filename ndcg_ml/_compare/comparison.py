@@ -29,7 +29,7 @@ from ndcg_ml._compare.missing_labels import MissingLabels, missing_labels
 from ndcg_ml._compare.slice_labels import column_by_id, labels_by_id
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.queries import Weights
-from ndcg_ml._one_line import percent, shown
+from ndcg_ml._one_line import brief, percent
 from ndcg_ml._stats.bounded import FEW_QUERIES
 from ndcg_ml._stats.clusters import numbered
 from ndcg_ml._stats.differences import Difference, Settings, differences
@@ -453,7 +453,7 @@ class Comparison:
         """
         from ndcg_ml._show import report
 
-        return report.of_comparison(self, path, title, command, top)
+        return report.write_comparison(self, path, title, command, top)
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
         """Draw the differences with Matplotlib: per query for two systems, one interval per pair for more.
@@ -663,7 +663,7 @@ def compare(
     of_runs = [name for name, of_one in named.items() for _ in of_one]
     cut_off = one_cutoff(evaluations, k)
     refuse_other_flavors(evaluations, of_runs)
-    sources = [Source.of_evaluation(name, each, cut_off) for name, each in zip(of_runs, evaluations, strict=True)]
+    sources = [Source.from_evaluation(name, each, cut_off) for name, each in zip(of_runs, evaluations, strict=True)]
     if cluster is None:
         clusters = _own_clusters(evaluations, of_runs)
     else:
@@ -774,7 +774,7 @@ def _compared(
     rng = generator(seed)
     if baseline is not None and baseline not in named:
         raise ValueError(
-            f"baseline must be the name of a system, {', '.join(map(repr, named))}; got {shown(baseline)}."
+            f"baseline must be the name of a system, {', '.join(map(repr, named))}; got {brief(baseline)}."
         )
     columns = None if by is None else labels_by_id(by, sources[0].qid)
     # One column per run: the same queries in the same order, against the same judgements.

@@ -15,7 +15,7 @@ from ndcg_ml._compare.slice_labels import as_objects
 from ndcg_ml._data.arrays import BoolArray, FloatArray
 from ndcg_ml._data.pandas_index import align_by_id
 from ndcg_ml._data.queries import ids_as_array
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 from ndcg_ml.result import Evaluation
 
 
@@ -48,7 +48,7 @@ class Source:
     k: int | None = None
 
     @classmethod
-    def of_evaluation(cls, name: str, evaluation: Evaluation[Any], k: int | None) -> Source:
+    def from_evaluation(cls, name: str, evaluation: Evaluation[Any], k: int | None) -> Source:
         """The table of an evaluation, at one of its cut-offs."""
         ndcg, share, _ = evaluation._totals.shares(evaluation.flavor, k)
         return cls(name, evaluation.per_query.qid, ndcg, share, evaluation.per_query.weight, evaluation, k)
@@ -94,7 +94,7 @@ def named_systems(systems: Sequence[Any], names: Sequence[str] | None) -> dict[s
         named = systems[0]
         if not all(isinstance(name, str) for name in named):
             other = next(name for name in named if not isinstance(name, str))
-            raise TypeError(f"system names must be strings; got {shown(other)}.")
+            raise TypeError(f"system names must be strings; got {brief(other)}.")
         runs = {name: _runs(value) for name, value in named.items()}
     else:
         runs = {name: [value] for name, value in zip(_names(systems, names), systems, strict=True)}
@@ -102,10 +102,10 @@ def named_systems(systems: Sequence[Any], names: Sequence[str] | None) -> dict[s
         raise ValueError(f"compare needs at least two systems; got {len(runs)}.")
     several = {name: len(of_one) for name, of_one in runs.items()}
     if max(several.values()) > 1 and min(several.values()) < 2:
-        lone = next(name for name, n in several.items() if n < 2)
+        single = next(name for name, n in several.items() if n < 2)
         raise ValueError(
             f"each system must have two or more runs where one has several, because one run cannot say how much "
-            f"training varies; {lone!r} has {several[lone]}. Train it again with another seed."
+            f"training varies; {single!r} has {several[single]}. Train it again with another seed."
         )
     return runs
 
@@ -123,9 +123,9 @@ def _names(systems: Sequence[Any], names: Sequence[str] | None) -> tuple[str, ..
         letters = string.ascii_lowercase
         return tuple(letters[i] if i < len(letters) else f"s{i + 1}" for i in range(len(systems)))
     if isinstance(names, str) or not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"names must be a sequence of strings, one per system; got {shown(names)}.")
+        raise TypeError(f"names must be a sequence of strings, one per system; got {brief(names)}.")
     if len(names) != len(systems) or len(set(names)) != len(names):
-        raise ValueError(f"names must be {len(systems)} different names, one per system; got {shown(list(names))}.")
+        raise ValueError(f"names must be {len(systems)} different names, one per system; got {brief(list(names))}.")
     return tuple(names)
 
 
@@ -135,13 +135,13 @@ def one_cutoff(evaluations: Sequence[Evaluation[Any]], k: int | None | EllipsisT
     if isinstance(k, EllipsisType):
         if any(len(ks) > 1 for ks in known):
             raise ValueError(
-                f"k must say which cut-off is compared, because the evaluations have several: {shown(known[0])}."
+                f"k must say which cut-off is compared, because the evaluations have several: {brief(known[0])}."
             )
         k = known[0][0]
     for ks in known:
         if k not in ks:
             raise ValueError(
-                f"the evaluations must have the cut-off {k}; got one with {shown(ks if len(ks) > 1 else ks[0])}."
+                f"the evaluations must have the cut-off {k}; got one with {brief(ks if len(ks) > 1 else ks[0])}."
             )
     return k
 
@@ -166,7 +166,7 @@ def values_of_queries(named: Mapping[str, list[Any]], qid: Any, query_weight: An
         The measure has no name, ids are missing or repeat, or numbers and ids differ in length.
     """
     if not isinstance(measure, str) or not measure.strip():
-        raise TypeError(f"measure must be the name of what the numbers are, such as 'recall@10'; got {shown(measure)}.")
+        raise TypeError(f"measure must be the name of what the numbers are, such as 'recall@10'; got {brief(measure)}.")
     ids = ids_as_array(qid, "qid")
     if len(set(keys_of(ids))) != ids.size:
         raise ValueError(
@@ -218,12 +218,12 @@ def matched(sources: Sequence[Source], missing: Literal["raise", "drop"]) -> Mat
     known: BoolArray = ~unknown.any(axis=1)
     if missing == "raise" and not known.all():
         raise ValueError(_missing(ids, absent, unknown, names))
-    alike = np.abs(weight - weight[:, :1]) <= 1e-9 * weight[:, :1]
-    differs: BoolArray = known & ~alike.all(axis=1)
+    equal = np.abs(weight - weight[:, :1]) <= 1e-9 * weight[:, :1]
+    differs: BoolArray = known & ~equal.all(axis=1)
     if differs.any():
         raise ValueError(
             f"a query must weigh the same in all systems; {int(differs.sum())} do not, the first is query "
-            f"{shown(ids[differs][:1].tolist()[0])}. Pass one query_weight to all evaluations."
+            f"{brief(ids[differs][:1].tolist()[0])}. Pass one query_weight to all evaluations."
         )
     counts = known & counts_here[:, 0]
     refuse_other_judgements(sources, ids[counts], rows[counts])
@@ -252,7 +252,7 @@ def refuse_other_judgements(sources: Sequence[Source], ids: NDArray[Any], rows: 
                 raise ValueError(
                     f"all systems must be evaluated against the same judgements; {sources[0].name} and {source.name} "
                     f"have another {what} in {int(differs.sum())} of {ids.size} queries, such as "
-                    f"{shown(ids[differs][:1].tolist()[0])}, which a ranking cannot change. Evaluate both against the "
+                    f"{brief(ids[differs][:1].tolist()[0])}, which a ranking cannot change. Evaluate both against the "
                     "same labels: evaluate_run(qrels, run), or y_true of the same documents."
                     + " Their ids are positions (0, 1, ...): pass qid= if they are other queries."
                     * _is_counted(ids)
@@ -312,7 +312,7 @@ def _missing(ids: NDArray[Any], absent: BoolArray, unknown: BoolArray, names: Se
     for i, name in enumerate(names):
         found = np.flatnonzero(some[:, i])
         if found.size:
-            first = shown(ids[found[:1]].tolist()[0])
+            first = brief(ids[found[:1]].tolist()[0])
             parts.append(
                 f"{first} {what} {name}" if found.size == 1 else f"{found.size}, such as {first}, have none in {name}"
             )

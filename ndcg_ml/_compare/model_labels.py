@@ -12,7 +12,7 @@ import numpy as np
 
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._flavor.text import metric_key
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 from ndcg_ml._stats.differences import Settings
 from ndcg_ml._stats.means import SAME, Interval, as_confidence
 from ndcg_ml._stats.quantiles import t_quantile, t_tail
@@ -201,7 +201,7 @@ def correct_labels(model: Evaluation[float], human: Evaluation[float]) -> Correc
         )
     f, d = model.per_query.ndcg, human.per_query.ndcg
     _warn_unless_random(f, labelled)
-    estimate = _Estimate.of(f, d, labelled)
+    estimate = _Estimate.from_values(f, d, labelled)
     return CorrectedEvaluation(
         value=estimate.value,
         standard_error=estimate.standard_error,
@@ -232,7 +232,7 @@ class _Estimate:
         return float(d.var(ddof=1)) / self.standard_error**2 if self.standard_error else float(d.size)
 
     @classmethod
-    def of(cls, f: FloatArray, d: FloatArray, chosen: IntArray) -> _Estimate:
+    def from_values(cls, f: FloatArray, d: FloatArray, chosen: IntArray) -> _Estimate:
         """From the values of all queries under the model's labels, and of the chosen ones under people's."""
         # The halves are every second query in the order of the model's.
         order = np.argsort(chosen)
@@ -270,7 +270,9 @@ def corrected(
         {name: getattr(system, side).per_query.ndcg for name, system in zip(people.names, systems, strict=True)}
         for side in ("model", "human")
     )
-    found = [_Estimate.of(f[pair.b] - f[pair.a], d[pair.b] - d[pair.a], first._labelled) for pair in people.pairs]
+    found = [
+        _Estimate.from_values(f[pair.b] - f[pair.a], d[pair.b] - d[pair.a], first._labelled) for pair in people.pairs
+    ]
     dof, several = float(people.n_queries - 2), len(found) > 1
     chance = MaxT(np.sort(normal_t(np.column_stack([one.parts for one in found]), dof, settings.n_draws, rng)))
     critical = chance.critical(settings.level) if several else t_quantile(1 - settings.level, dof)
@@ -346,4 +348,4 @@ def _note(n: int) -> str:
 
 
 def _first_ids(ids: Sequence[Any]) -> str:
-    return ", ".join(shown(qid) for qid in ids[:5]) + ", ..." * (len(ids) > 5)
+    return ", ".join(brief(qid) for qid in ids[:5]) + ", ..." * (len(ids) > 5)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.pandas_index import align_by_id, match_index, refuse_index
 from ndcg_ml._data.queries import Queries, ids_as_array, is_missing
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 
 
 def query_labels(by: Any, queries: Queries) -> dict[str, list[Any]]:
@@ -46,7 +46,7 @@ def column_by_id(values: Any, name: str, ids: NDArray[Any]) -> list[Any]:
         A query has no label, or the number of labels is wrong.
     """
     if not hasattr(values, "__len__") or isinstance(values, str):
-        raise TypeError(f"{name} must hold a label per query, or be a mapping from query ids; got {shown(values)}.")
+        raise TypeError(f"{name} must hold a label per query, or be a mapping from query ids; got {brief(values)}.")
     entries = align_by_id(values, name, ids)
     labels = as_objects(entries) if isinstance(entries, list) else ids_as_array(entries, name, "query")
     if labels.size != ids.size:
@@ -99,7 +99,7 @@ def _labels_of_rows(values: Any, name: str, queries: Queries) -> list[Any]:
             )
         return column_by_id(values, name, ids)
     if not hasattr(values, "__len__") or isinstance(values, str):
-        raise TypeError(f"{name} must hold one label per row, or be a mapping from query ids; got {shown(values)}.")
+        raise TypeError(f"{name} must hold one label per row, or be a mapping from query ids; got {brief(values)}.")
     if len(values) != n_rows:
         raise ValueError(
             f"{name} must have one label per row of y_true, {n_rows}; got {len(values)}. Pass labels of queries as a "
@@ -127,8 +127,8 @@ def _constant(labels: NDArray[Any], name: str, queries: Queries) -> list[Any]:
         query = int(groups.codes()[differs[0]])
         raise ValueError(
             f"{name} must be the same in all rows of a query, because a query is in one slice; query "
-            f"{shown(queries.ids[query : query + 1].tolist()[0])} has {shown(known[query])} and "
-            f"{shown(listed[differs[:1]].tolist()[0])}. Choose a label of the query."
+            f"{brief(queries.ids[query : query + 1].tolist()[0])} has {brief(known[query])} and "
+            f"{brief(listed[differs[:1]].tolist()[0])}. Choose a label of the query."
         )
     return known
 
@@ -139,10 +139,10 @@ def _without_missing(labels: NDArray[Any], name: str, ids: NDArray[Any]) -> list
         try:
             hash(label)
         except TypeError as error:
-            raise TypeError(f"{name} must hold hashable labels; got {shown(label)}.") from error
+            raise TypeError(f"{name} must hold hashable labels; got {brief(label)}.") from error
         if is_missing(label):
             raise ValueError(
-                f"{name} must have a label for each query; got {shown(label)} for query "
-                f"{shown(ids[query : query + 1].tolist()[0])}. Give it a label of its own, such as 'none'."
+                f"{name} must have a label for each query; got {brief(label)} for query "
+                f"{brief(ids[query : query + 1].tolist()[0])}. Give it a label of its own, such as 'none'."
             )
     return known

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._kernel.totals import Totals
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 from ndcg_ml._stats.clusters import aggregate_clusters, numbered, robust_error
 from ndcg_ml._stats.intervals import counted, over_clusters
 from ndcg_ml._stats.means import Interval, means_of, spread_of
@@ -108,7 +108,7 @@ class BySlice(Sequence[Entry]):
             if (entry.column, entry.label) == which:
                 return entry
         some = (self.entries[0].column, self.entries[0].label)
-        raise KeyError(f"unknown slice {shown(which)}; pass a column and a label, such as {shown(some)}.")
+        raise KeyError(f"unknown slice {brief(which)}; pass a column and a label, such as {brief(some)}.")
 
     def to_frame(self) -> pd.DataFrame:
         """The rows of the table as a pandas DataFrame, under the names of ``to_dict``.

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._one_line import shown, shown_text
+from ndcg_ml._one_line import brief, brief_text
 
 ColumnNames: TypeAlias = "Mapping[str, Hashable]"
 """Your names of the columns ``qid``, ``docno``, ``label`` and ``score``."""
@@ -59,7 +59,7 @@ def column_names(columns: object) -> dict[str, Any]:
         )
     unknown = [key for key in columns if key not in _MEANINGS]
     if unknown:
-        raise ValueError(f"columns must have no other keys than {', '.join(_MEANINGS)}; got {shown(unknown[0])}.")
+        raise ValueError(f"columns must have no other keys than {', '.join(_MEANINGS)}; got {brief(unknown[0])}.")
     return {meaning: columns.get(meaning, meaning) for meaning in _MEANINGS}
 
 
@@ -78,18 +78,18 @@ def select_columns(
     if missing:
         raise ValueError(
             f"{name} as a data frame must have columns {', '.join(str(names[meaning]) for meaning in needed[:-1])} and "
-            f"{names[needed[-1]]}; got {shown_text(', '.join(map(str, has)))}. Pass the name of your column: "
+            f"{names[needed[-1]]}; got {brief_text(', '.join(map(str, has)))}. Pass the name of your column: "
             f"columns={{{missing[0]!r}: NAME}}."
         )
     wanted = [*needed, *(meaning for meaning in optional if names[meaning] in has)]
     for one, other in combinations(wanted, 2):
         if names[one] == names[other]:
             raise ValueError(
-                f"columns must use a column of {name} once; got {shown(names[one])} for {one} and {other}."
+                f"columns must use a column of {name} once; got {brief(names[one])} for {one} and {other}."
             )
     repeated = [names[meaning] for meaning in wanted if has.count(names[meaning]) > 1]
     if repeated:
-        raise ValueError(f"{name} as a data frame must have each column once; got {shown(repeated[0])} more than once.")
+        raise ValueError(f"{name} as a data frame must have each column once; got {brief(repeated[0])} more than once.")
     return {meaning: frame[names[meaning]] for meaning in wanted}
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 
 
 class Axes(NamedTuple):
@@ -113,8 +113,8 @@ def align_by_id(value: Any, name: str, ids: NDArray[Any]) -> Any:
         absent = [key for key in keys if key not in value]
         if absent:
             raise ValueError(
-                f"{name} must have an entry for the id of each query; got none for {shown(absent[0])} "
-                f"({len(absent)} of {len(keys)} queries), and keys such as {shown(next(iter(value), None))}."
+                f"{name} must have an entry for the id of each query; got none for {brief(absent[0])} "
+                f"({len(absent)} of {len(keys)} queries), and keys such as {brief(next(iter(value), None))}."
             )
         return [value[key] for key in keys]
     index = _index(value)
@@ -142,7 +142,7 @@ def _index(value: Any) -> Any:
 
 
 def _label(labels: Any, at: int = 0) -> str:
-    return shown(next(iter(labels[at : at + 1].tolist()), None))
+    return brief(next(iter(labels[at : at + 1].tolist()), None))
 
 
 def _is_default(index: Any) -> bool:

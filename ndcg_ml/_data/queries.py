@@ -18,7 +18,7 @@ from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.groups import Groups, ranges, starts_of
 from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.pandas_index import Axes, align_by_id, match_index, refuse_index
-from ndcg_ml._one_line import shown, shown_text
+from ndcg_ml._one_line import brief, brief_text
 
 Weights: TypeAlias = "ArrayLike | Mapping[Any, float]"
 """One weight per query, in the order of the queries or by id."""
@@ -294,7 +294,7 @@ def _hash_codes(ids: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
         codes = np.fromiter((seen.setdefault(value, len(seen)) for value in values), np.int64, ids.size)
         missing = next((code for value, code in seen.items() if is_missing(value)), None)
     except (ArithmeticError, TypeError, ValueError) as error:  # unhashable ids, and ids that refuse == or its bool()
-        raise TypeError(f"qid must hold hashable ids; got an id with {shown_text(str(error))}.") from error
+        raise TypeError(f"qid must hold hashable ids; got an id with {brief_text(str(error))}.") from error
     if missing is not None:
         row = int(np.flatnonzero(codes == missing)[0])
         raise ValueError(f"qid must have an id for every row; got a missing value at row {row}.")
@@ -330,7 +330,7 @@ def find_repeats(doc_id: IntArray, groups: Groups, names: NDArray[Any]) -> Repea
     sizes = sizes[sizes > 1]
     copies = Groups(sizes=sizes, starts=starts_of(sizes), order=rows, n_rows=groups.n_rows)
     name = names[rows[0]]
-    return Repeats(copies, shown(name.item() if isinstance(name, np.generic) else name))
+    return Repeats(copies, brief(name.item() if isinstance(name, np.generic) else name))
 
 
 def _doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
@@ -440,7 +440,7 @@ def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
         odd = next((number for number in array.flat if isinstance(number, _NOT_REAL)), None)
         if odd is not None:  # NumPy would read numbers in strings, and drop imaginary parts
             raise TypeError(
-                f"{name} must hold real numbers; got an array of Python objects, such as {shown(odd)} of type "
+                f"{name} must hold real numbers; got an array of Python objects, such as {brief(odd)} of type "
                 f"{type(odd).__name__}."
             )
         missing = [type(number).__name__ == "NAType" for number in array.flat]
@@ -453,7 +453,7 @@ def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
             raise ValueError(f"{name} must hold numbers that float64 can hold; got one that is too large.") from error
         except (TypeError, ValueError) as error:
             raise TypeError(
-                f"{name} must hold real numbers; got an array of Python objects ({shown_text(str(error))}). "
+                f"{name} must hold real numbers; got an array of Python objects ({brief_text(str(error))}). "
                 "Lists of unequal lengths must be flattened, with qid= or group= saying which rows belong together."
             ) from error
     if array.dtype.kind not in "fiub":
@@ -521,12 +521,12 @@ def plain_array(value: Any, name: str) -> NDArray[Any]:
     except ValueError as error:  # ragged nested lists
         raise ValueError(
             f"{name} must be a one- or two-dimensional array; got {type(value).__name__} that is not one "
-            f"({shown_text(str(error))}). "
+            f"({brief_text(str(error))}). "
             "Lists of unequal lengths must be flattened, with qid= or group= saying which rows belong together."
         ) from error
     except Exception as error:  # the value's own conversion may raise anything
         raise TypeError(
-            f"{name} must be an array; got {type(value).__name__}, which NumPy cannot read ({shown_text(str(error))})."
+            f"{name} must be an array; got {type(value).__name__}, which NumPy cannot read ({brief_text(str(error))})."
         ) from error
 
 

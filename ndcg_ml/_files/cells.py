@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._files.lines import EXACT, ROUNDED, AnyPath, DataFileError, as_number, is_rounded, place
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 
 NUMBERS = ("label", "grade", "score")
 """Meanings of columns that hold numbers. A label may be missing, which is an unjudged document; a grade may not."""
@@ -51,18 +51,18 @@ def cell_of_text(path: AnyPath, number: int, name: str, cell: str, meaning: str)
     """The value of a cell of CSV, which is on this line in the column of this name."""
     if meaning not in NUMBERS:
         if not cell or "\0" in cell:
-            raise DataFileError(f"{path}, line {number}: {name} must be an id; got {shown(cell)}.")
+            raise DataFileError(f"{path}, line {number}: {name} must be an id; got {brief(cell)}.")
         return cell
     if meaning == "label" and not cell.strip():
         return math.nan
     token = cell.encode("utf-8", "surrogateescape")
     value = as_number(token)
     if value is None:
-        raise DataFileError(f"{path}, line {number}: {name} must be a number; got {shown(cell)}.{_hint(cell, meaning)}")
+        raise DataFileError(f"{path}, line {number}: {name} must be a number; got {brief(cell)}.{_hint(cell, meaning)}")
     if is_wrong(meaning, value):
         raise DataFileError(f"{path}, line {number}: {name} must be {must(meaning)}; got {value}.")
     if abs(value) >= EXACT and is_rounded(token):
-        raise DataFileError(f"{path}, line {number}: {name}: {ROUNDED}; got {shown(cell)}.")
+        raise DataFileError(f"{path}, line {number}: {name}: {ROUNDED}; got {brief(cell)}.")
     return value
 
 
@@ -83,7 +83,7 @@ def cell_of_json(path: AnyPath, number: int | None, name: str, value: Any, meani
     if type(value) not in (float, int, bool):
         raise DataFileError(f"{place(path, number)}: {name} must be a number; got {json_repr(value)}.")
     if type(value) is int and abs(value) > EXACT:
-        raise DataFileError(f"{place(path, number)}: {name}: {ROUNDED}; got {shown(value)}.")
+        raise DataFileError(f"{place(path, number)}: {name}: {ROUNDED}; got {brief(value)}.")
     if is_wrong(meaning, value):
         raise DataFileError(f"{place(path, number)}: {name} must be {must(meaning)}; got {value}.")
     return float(value)
@@ -98,13 +98,13 @@ def id_of_json(path: AnyPath, number: int | None, name: str, value: Any) -> str:
             f"{place(path, number)}: {name} must be an id, a string or an integer; got {json_repr(value)}."
         )
     if "\n" in value or "\r" in value:
-        raise DataFileError(f"{place(path, number)}: {name} must be an id without a line end; got {shown(value)}.")
+        raise DataFileError(f"{place(path, number)}: {name} must be an id without a line end; got {brief(value)}.")
     if not value.isascii():
         try:
             value.encode()
         except UnicodeEncodeError as error:
             raise DataFileError(
-                f"{place(path, number)}: {name} must be a string that UTF-8 can encode; got {shown(value)}, which has "
+                f"{place(path, number)}: {name} must be a string that UTF-8 can encode; got {brief(value)}, which has "
                 "half of a surrogate pair."
             ) from error
     return value
@@ -116,7 +116,7 @@ def json_repr(value: Any) -> str:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, dict):
         return "an object"
-    return "an array" if isinstance(value, list) else shown(value)
+    return "an array" if isinstance(value, list) else brief(value)
 
 
 def names_in(path: AnyPath, of: str, columns: Sequence[str]) -> dict[str, str]:

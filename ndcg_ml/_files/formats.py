@@ -25,7 +25,7 @@ from ndcg_ml._files.lines import (
 from ndcg_ml._files.parquet import is_parquet, parquet_batches
 from ndcg_ml._files.tables import TextTable, csv_table, delimiter_of, json_table, text_columns
 from ndcg_ml._files.trec import QRELS, RUN, Lines, trec_lines
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 
 
 @contextmanager
@@ -140,5 +140,5 @@ def _as_text(path: AnyPath, ids: np.ndarray[Any, Any], what: str) -> list[str]:
     listed = ids.tolist()
     odd = next((value for value in listed if type(value) not in (str, int)), None)
     if odd is not None:
-        raise DataFileError(f"{path}: the ids of {what} must be strings or integers; got {shown(odd)}.")
+        raise DataFileError(f"{path}: the ids of {what} must be strings or integers; got {brief(odd)}.")
     return list(map(str, listed))

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from ndcg_ml._files.cells import cell_of_json, id_of_json, json_repr
 from ndcg_ml._files.lines import AnyPath, DataFileError, numbered, place, utf8
-from ndcg_ml._one_line import shown, shown_text
+from ndcg_ml._one_line import brief, brief_text
 
 _JSON = re.compile(rb"\s*(\{\s*[\"}]|\[\s*[\[{\"])")
 
@@ -48,14 +48,14 @@ def parsed(path: AnyPath, text: str, number: int | None = None) -> Any:
         why = f"{error.msg} in column {error.colno}{end}"
     except (ValueError, RecursionError) as error:  # also a number of thousands of digits; thousands of brackets
         why = str(error)
-    raise DataFileError(f"{place(path, number)}: not JSON: {shown_text(why)}.")
+    raise DataFileError(f"{place(path, number)}: not JSON: {brief_text(why)}.")
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     keys = dict(pairs)
     if len(keys) < len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"an object must have each key once; got {shown(max(names, key=names.count))} twice")
+        raise ValueError(f"an object must have each key once; got {brief(max(names, key=names.count))} twice")
     return keys
 
 
@@ -80,7 +80,7 @@ def json_topics(path: AnyPath, of: str, text: str) -> dict[str, dict[str, Any] |
     meaning = "grade" if of == "qrels" else "score"
     for topic, entries in topics.items():
         id_of_json(path, None, "a topic", topic)
-        document, value = f"a document of {shown(topic)}", f"a {meaning} of {shown(topic)}"
+        document, value = f"a document of {brief(topic)}", f"a {meaning} of {brief(topic)}"
         if isinstance(entries, dict):
             topics[topic] = {
                 id_of_json(path, None, document, key): cell_of_json(path, None, value, number, meaning)
@@ -93,7 +93,7 @@ def json_topics(path: AnyPath, of: str, text: str) -> dict[str, dict[str, Any] |
         else:
             lists = "" if of == "qrels" else " or [document, ...], the best first"
             raise DataFileError(
-                f"{path}: {shown(topic)} must be {{document: {meaning}}}{lists}; got {json_repr(entries)}. A line of "
+                f"{path}: {brief(topic)} must be {{document: {meaning}}}{lists}; got {json_repr(entries)}. A line of "
                 "JSONL needs the key qid."
             )
     return topics
@@ -114,7 +114,7 @@ def json_predictions(path: AnyPath, file: IO[bytes] | None = None) -> dict[str, 
         if "query_id" not in line or not isinstance(results, list):
             raise DataFileError(
                 f'{path}, line {number}: must be {{"query_id": ..., "results": [{{"corpus_id": ..., "score": ...}}]}}; '
-                f"it has the keys {shown_text(', '.join(line)) or 'none'}."
+                f"it has the keys {brief_text(', '.join(line)) or 'none'}."
             )
         topic = id_of_json(path, number, "query_id", line["query_id"])
         documents: dict[str, float] = {}
@@ -128,7 +128,7 @@ def json_predictions(path: AnyPath, file: IO[bytes] | None = None) -> dict[str, 
             documents[document] = cell_of_json(path, number, "score", entry["score"], "score")
         if topic in run or len(documents) < len(results):
             raise DataFileError(
-                f"{path}, line {number}: each query must be there once, and each of its documents; {shown(topic)} or "
+                f"{path}, line {number}: each query must be there once, and each of its documents; {brief(topic)} or "
                 "one of its documents is there twice."
             )
         run[topic] = documents

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import IO, Any, TypeAlias
 
-from ndcg_ml._one_line import shown, shown_text
+from ndcg_ml._one_line import brief, brief_text
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 
@@ -59,7 +59,7 @@ def unpacked_limit(default: int = _MOST_BYTES) -> int:
     """
     text = os.environ.get("NDCG_ML_MAX_BYTES", "")
     if text and not (text.isascii() and text.isdigit() and int(text)):
-        raise ValueError(f"NDCG_ML_MAX_BYTES must be a positive integer; got {shown(text)}.")
+        raise ValueError(f"NDCG_ML_MAX_BYTES must be a positive integer; got {brief(text)}.")
     return int(text) if text else default
 
 
@@ -93,7 +93,7 @@ def _opened(path: AnyPath) -> Iterator[IO[bytes]]:
             with gzip.GzipFile(fileobj=again) as unpacked:
                 yield io.BufferedReader(unpacked)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise DataFileError(f"{path}: is damaged, gzip cannot unpack it: {shown_text(str(error))}") from error
+            raise DataFileError(f"{path}: is damaged, gzip cannot unpack it: {brief_text(str(error))}") from error
 
 
 class _Rewound(io.RawIOBase):
@@ -219,7 +219,7 @@ def place(path: AnyPath, number: int | None) -> str:
 
 def wrong_line(path: AnyPath, number: int, reason: str, got: bytes) -> DataFileError:
     """The error for a line that has another form."""
-    return DataFileError(f"{path}, line {number}: {reason}; got {shown(got.decode('utf-8', 'backslashreplace'))}.")
+    return DataFileError(f"{path}, line {number}: {reason}; got {brief(got.decode('utf-8', 'backslashreplace'))}.")
 
 
 def chosen_columns(
@@ -228,7 +228,7 @@ def chosen_columns(
     """The columns to read: all that are needed, and those of the optional ones that the table has."""
     missing = [name for name in needed if name not in names]
     if missing:
-        has = shown_text(", ".join(map(repr, names))) or "none"
+        has = brief_text(", ".join(map(repr, names))) or "none"
         may = f" (and may have {', '.join(optional)})" if optional else ""
         raise MissingColumnError(
             f"{path}: must have the columns {', '.join(needed)}{may}; {', '.join(missing)} "
@@ -239,7 +239,7 @@ def chosen_columns(
     repeated = [name for name in wanted if list(names).count(name) > 1]
     if repeated:
         raise DataFileError(
-            f"{path}: must have each column once; got {shown(repeated[0])} {list(names).count(repeated[0])} times."
+            f"{path}: must have each column once; got {brief(repeated[0])} {list(names).count(repeated[0])} times."
         )
     return wanted
 

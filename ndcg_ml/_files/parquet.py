@@ -15,7 +15,7 @@ from ndcg_ml._data.queries import real_array
 from ndcg_ml._files.cells import NUMBERS, are_wrong, kind, must
 from ndcg_ml._files.lines import EXACT, ROUNDED, AnyPath, DataFileError, chosen_columns, too_large, unpacked_limit
 from ndcg_ml._files.tables import ColumnNames
-from ndcg_ml._one_line import shown, shown_text
+from ndcg_ml._one_line import brief, brief_text
 
 _BATCH = 1 << 14  # rows
 _ROW = 64  # bytes of memory that a row may take
@@ -93,7 +93,7 @@ def _checked(path: AnyPath, first: int, name: str, column: Any, meaning: str) ->
         broken = {value for value in set(listed) if isinstance(value, str) and ("\n" in value or "\r" in value)}
         if broken:
             row, value = next((row, value) for row, value in enumerate(listed, first) if value in broken)
-            raise DataFileError(f"{path}, row {row}: {name} must be an id without a line end; got {shown(value)}.")
+            raise DataFileError(f"{path}, row {row}: {name} must be an id without a line end; got {brief(value)}.")
         return ids
     values = column.to_numpy(zero_copy_only=False)
     try:
@@ -132,4 +132,4 @@ def _as_data_file_error(path: AnyPath) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OSError) and error.errno is not None:  # an error of the system, not of the content
             raise
-        raise DataFileError(f"{path}: cannot be read as Parquet: {shown_text(str(error))}") from error
+        raise DataFileError(f"{path}: cannot be read as Parquet: {brief_text(str(error))}") from error

@@ -19,7 +19,7 @@ from ndcg_ml._data.queries import is_missing, plain_array, real_array, score_arr
 from ndcg_ml._files.byte_ids import Growing, Names
 from ndcg_ml._files.formats import lines_of
 from ndcg_ml._files.parquet import is_parquet
-from ndcg_ml._one_line import shown, shown_text
+from ndcg_ml._one_line import brief, brief_text
 
 RunLike: TypeAlias = "Mapping[Any, Any] | str | os.PathLike[str] | Frame"
 """Qrels or a run, in any form that ``evaluate_run`` takes."""
@@ -53,7 +53,7 @@ class _Kind:
                 return [text.encode("utf-8", "surrogateescape") for text in ids]
             except UnicodeEncodeError as error:
                 raise ValueError(
-                    f"{self._what} ids of {source} must be strings that UTF-8 can encode; got {shown(error.object)}, "
+                    f"{self._what} ids of {source} must be strings that UTF-8 can encode; got {brief(error.object)}, "
                     "which has half of a surrogate pair."
                 ) from error
         if all(issubclass(kind, (int, np.integer)) and not issubclass(kind, bool) for kind in kinds):
@@ -65,12 +65,12 @@ class _Kind:
         missing = [value for value in ids if is_missing(value)]
         if missing:
             raise ValueError(
-                f"{self._what} ids of {source} must not be missing; got {shown(missing[0])}. Leave out the rows "
+                f"{self._what} ids of {source} must not be missing; got {brief(missing[0])}. Leave out the rows "
                 "without an id."
             )
         odd = next(value for value in ids if not isinstance(value, str))
         raise TypeError(
-            f"{self._what} ids of {source} must all be str, or all be int; got {listed}, such as {shown(odd)}. "
+            f"{self._what} ids of {source} must all be str, or all be int; got {listed}, such as {brief(odd)}. "
             "Convert them, for example with str()."
         )
 
@@ -157,9 +157,9 @@ class Ids:
         for topic, number, listed in zip(
             documents, self.topics.numbers_if_known(coded), documents.values(), strict=True
         ):
-            source = f"exclude[{shown(topic)}]"
+            source = f"exclude[{brief(topic)}]"
             if isinstance(listed, (str, bytes)) or not isinstance(listed, Iterable):
-                raise TypeError(f"{source} must be a list of documents; got {shown(listed)}.")
+                raise TypeError(f"{source} must be a list of documents; got {brief(listed)}.")
             of_topic = self.kind.coded(list(listed), source)
             if number is not None:
                 names += of_topic
@@ -168,7 +168,7 @@ class Ids:
 
     def document(self, row: int) -> str:
         """The id of a row's document, as a message shows it."""
-        return shown(self.kind.decoded(self.documents[row]))
+        return brief(self.kind.decoded(self.documents[row]))
 
 
 # -- rows -----------------------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ class RunRows:
 
         def place(row: int) -> str:
             [topic] = self.ids.topics.names(self.topic[[row]]).tolist()
-            return f"{self.source}[{shown(topic)}], document {self.name(row)}"
+            return f"{self.source}[{brief(topic)}], document {self.name(row)}"
 
         return place
 
@@ -299,7 +299,7 @@ def _rows_of_mapping(name: str, data: Mapping[Any, Any], ids: Ids, called: str =
     documents: list[bytes] = []
     values: list[NDArray[Any]] = []
     for topic, entries in data.items():
-        source = f"{called}[{shown(topic)}]"
+        source = f"{called}[{brief(topic)}]"
         listed = _entries(source, name, entries)
         sizes.append(len(listed))
         documents += ids.kind.coded(list(listed), source)
@@ -308,7 +308,7 @@ def _rows_of_mapping(name: str, data: Mapping[Any, Any], ids: Ids, called: str =
             numbers = read_values(list(listed.values()), source)
             if numbers.ndim != 1:
                 raise TypeError(
-                    f"{source} must hold one number per document; got {shown(next(iter(listed.values())))}."
+                    f"{source} must hold one number per document; got {brief(next(iter(listed.values())))}."
                 )
             with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs, which are refused later
                 values.append(numbers.astype(np.float64))
@@ -342,7 +342,7 @@ def _usual_entries(
         if int in of_values and max(map(abs, values)) > 2**53:  # float64 may make some of them equal
             return None
         value = np.array(values, dtype=np.float64)
-    source = next((f"{name}[{shown(topic)}]" for topic, listed in data.items() if listed), name)
+    source = next((f"{name}[{brief(topic)}]" for topic, listed in data.items() if listed), name)
     try:
         return ids.kind.coded(documents, source), sizes, value
     except (TypeError, ValueError):
@@ -367,7 +367,7 @@ def _entries(source: str, name: str, entries: Any) -> Mapping[Any, Any] | list[A
 def _rows_of_frame(name: str, frame: Any, ids: Ids, names: Mapping[str, Any]) -> RunRows:
     value = "label" if name == "qrels" else "score"
     columns = select_columns(name, frame, ("qid", "docno", value), names)
-    called = {meaning: f"column {shown_text(str(names[meaning]))}" for meaning in columns}
+    called = {meaning: f"column {brief_text(str(names[meaning]))}" for meaning in columns}
     ids_of = {meaning: _as_list(columns[meaning], f"{called[meaning]} of {name}") for meaning in ("qid", "docno")}
     topic = ids.topics.numbers(ids.topics.kind.coded(ids_of["qid"], f"{name}, {called['qid']},"))
     first = len(ids.documents)

@@ -10,7 +10,7 @@ from typing import IO, Any, NamedTuple, TypeAlias
 from ndcg_ml._files.cells import cell_of_json, cell_of_text, kind
 from ndcg_ml._files.json_text import objects
 from ndcg_ml._files.lines import AnyPath, DataFileError, as_text, chosen_columns, numbered
-from ndcg_ml._one_line import shown_text
+from ndcg_ml._one_line import brief_text
 
 ColumnNames: TypeAlias = "Mapping[Any, str] | Callable[[Sequence[str]], Mapping[Any, str]]"
 """The name of the column of each meaning, or a callable that makes these from the names that a file has."""
@@ -60,7 +60,7 @@ def _csv_rows(path: AnyPath, file: IO[bytes] | None) -> Iterator[tuple[int, list
             why = str(error)
             if why == "unexpected end of data":
                 why = "a field in quotes must end on its line"
-            raise DataFileError(f"{path}, line {number}: not CSV: {shown_text(why)}.") from error
+            raise DataFileError(f"{path}, line {number}: not CSV: {brief_text(why)}.") from error
         yield number, row
 
 

@@ -30,7 +30,7 @@ from ndcg_ml._files.lines import (
     is_rounded,
     wrong_line,
 )
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 
 Bytes = NDArray[np.uint8]
 
@@ -270,9 +270,9 @@ def _check_columns(path: AnyPath, form: Form, fields: list[list[bytes]], numbers
             raise wrong_line(path, number, f"{form}; got {len(tokens)}{glued}", b" ".join(tokens))
         if len(tokens) > usual:
             if not tokens[3].removeprefix(b"-").isdigit():
-                what = f"{shown(as_text(tokens[3]))} where the rank should be"
+                what = f"{brief(as_text(tokens[3]))} where the rank should be"
             elif as_number(tokens[5]) is not None:
-                what = f"{shown(as_text(tokens[5]))}, a number, where the tag should begin"
+                what = f"{brief(as_text(tokens[5]))}, a number, where the tag should begin"
             elif _holds_a_second(tokens):
                 raise wrong_line(path, number, f"{form}; got {len(tokens)}. {GLUED}", b" ".join(tokens))
             else:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ndcg_ml._checks import did_you_mean, quote, unknown_preset
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 
 if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor
@@ -101,19 +101,19 @@ def write(values: Mapping[str, object], defaults: Mapping[str, object]) -> str:
 def read(text: object, presets: Collection[str], fields: Collection[str]) -> tuple[str, dict[str, object]]:
     """Return the name that a text starts with (``ndcg`` or a preset's) and the fields that it changes."""
     if not isinstance(text, str):
-        raise TypeError(f"text must be a str such as {_SHAPE}; got {shown(text)} of type {type(text).__name__}.")
+        raise TypeError(f"text must be a str such as {_SHAPE}; got {brief(text)} of type {type(text).__name__}.")
     match = _FORM.fullmatch(text)
     if match is None:
-        raise ValueError(f"a flavor's text must have the form {_SHAPE}; got {shown(text)}.")
+        raise ValueError(f"a flavor's text must have the form {_SHAPE}; got {brief(text)}.")
     name, names = match["name"], ["ndcg", *presets]
     if name in WORDS["gain"]:
         raise ValueError(
-            f"a flavor's text must start with 'ndcg' or the name of a preset; got {shown(name)}, which is a gain. Use "
+            f"a flavor's text must start with 'ndcg' or the name of a preset; got {brief(name)}, which is a gain. Use "
             f"Flavor(gain={name!r}), or 'ndcg[gain={name}]'."
         )
     if name not in names:
         must = "a flavor's text must start with 'ndcg' or the name of a preset"
-        raise unknown_preset(must, f"{shown(name)} in {shown(text)}", name, names)
+        raise unknown_preset(must, f"{brief(name)} in {brief(text)}", name, names)
     changes: dict[str, object] = {}
     if match["k"] is not None:
         changes["k"] = _value("k", match["k"])
@@ -121,15 +121,15 @@ def read(text: object, presets: Collection[str], fields: Collection[str]) -> tup
         switch, equals, value = part.partition("=")
         if not equals:
             raise ValueError(
-                f"a switch in a flavor's text must have the form name=value; got {shown(part)} in {shown(text)}."
+                f"a switch in a flavor's text must have the form name=value; got {brief(part)} in {brief(text)}."
             )
         if switch not in fields:
             raise ValueError(
-                f"a switch in a flavor's text must be one of {quote(fields)}; got {shown(switch)} in {shown(text)}."
+                f"a switch in a flavor's text must be one of {quote(fields)}; got {brief(switch)} in {brief(text)}."
                 f"{did_you_mean(switch, fields)}"
             )
         if switch in changes:
-            raise ValueError(f"a flavor's text must set {shown(switch)} once; got it twice in {shown(text)}.")
+            raise ValueError(f"a flavor's text must set {brief(switch)} once; got it twice in {brief(text)}.")
         changes[switch] = _value(switch, value)
     return name, changes
 
@@ -156,7 +156,7 @@ def _number(name: str, text: str, kind: type[float] = float) -> float:
         return kind(text)
     except ValueError:
         must = "an integer >= 1" if kind is int else "a number"
-        raise ValueError(f"{name} must be {must}; got {shown(text)} in the text of a flavor.") from None
+        raise ValueError(f"{name} must be {must}; got {brief(text)} in the text of a flavor.") from None
 
 
 # -- the words ------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from ndcg_ml._checks import one_of
-from ndcg_ml._one_line import shown_text
+from ndcg_ml._one_line import brief_text
 
 Rank = Callable[..., bool]
 """``compiled_kernel.rank``."""
@@ -135,7 +135,7 @@ def _load() -> tuple[Rank | None, str | None]:
         if not _gives_known_dcg(rank):
             return None, f"Numba {numba.__version__} compiles it to wrong numbers"
     except Exception as error:  # an installation may be broken in any way
-        return None, f"Numba is installed but does not work ({type(error).__name__}: {shown_text(str(error))})"
+        return None, f"Numba is installed but does not work ({type(error).__name__}: {brief_text(str(error))})"
     return rank, None
 
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +36,7 @@ def thread_count(requested: int | None, n_slots: int) -> int:
         if named:  # an empty variable counts as none
             limit = int(named) if named.isdecimal() else 0
             if limit < 1:
-                raise ValueError(f"the variable NDCG_ML_THREADS must be an integer >= 1; got {shown(named)}.")
+                raise ValueError(f"the variable NDCG_ML_THREADS must be an integer >= 1; got {brief(named)}.")
         elif useful <= 1 or threading.current_thread() is not threading.main_thread():
             return 1
         else:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import BoolArray, FloatArray
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 from ndcg_ml.flavor import Flavor
 
 # NDCG above 1 by less than this is the 1 of a perfect ranking with rounding errors.
@@ -28,7 +28,7 @@ def empty_queries(ideal: FloatArray, flavor: Flavor, ids: NDArray[Any]) -> BoolA
         which = ids[empty.any(axis=1)]
         raise EmptyQueryError(
             f"every query must have a relevant document under empty='raise'; {which.size} of {len(ideal)} have an "
-            f"ideal DCG of 0, the first is query {shown(which[:1].tolist()[0])}. "
+            f"ideal DCG of 0, the first is query {brief(which[:1].tolist()[0])}. "
             f"Remove them, or use flavor={flavor.replace(empty='skip').short_text!r}, which skips them."
         )
     return empty

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 
 Digests: TypeAlias = NDArray[np.uint64]
 
@@ -52,7 +52,7 @@ def digests(ids: NDArray[Any]) -> tuple[str, Digests]:
         wide = next((value for value in values if not -(2**63) <= value <= _64_BITS), None)
         if wide is not None:
             raise TypeError(
-                f"query ids that are integers must fit 64 bits; got {shown(wide)}. Convert them, to strings for "
+                f"query ids that are integers must fit 64 bits; got {brief(wide)}. Convert them, to strings for "
                 "example."
             )
         return "int", np.array([value & _64_BITS for value in values], dtype=np.uint64)

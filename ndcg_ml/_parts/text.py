@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ndcg_ml._checks import cutoffs
-from ndcg_ml._one_line import shown, shown_text
+from ndcg_ml._one_line import brief, brief_text
 from ndcg_ml._parts.exact import ExactSums
 from ndcg_ml._text.digested import digest, read_digested
 from ndcg_ml.flavor import Flavor
@@ -48,12 +48,12 @@ def fields_of(text: str | bytes) -> dict[str, Any]:
         It is not a part that this version wrote.
     """
     if not isinstance(text, (str, bytes, bytearray)):
-        raise TypeError(f"text must be a str or bytes; got {shown(text)} of type {type(text).__name__}.")
+        raise TypeError(f"text must be a str or bytes; got {brief(text)} of type {type(text).__name__}.")
     try:
         return _fields(read_digested(text, "ndcg_ml", _FORMAT))
     except (LookupError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(
-            f"text must be what PartialEvaluation.to_json wrote; it could not be read: {shown_text(str(error))}."
+            f"text must be what PartialEvaluation.to_json wrote; it could not be read: {brief_text(str(error))}."
         ) from error
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from ndcg_ml import _atomic
 from ndcg_ml._checks import whole_number
 from ndcg_ml._flavor.text import at_cutoff
-from ndcg_ml._one_line import shown_text, visible
+from ndcg_ml._one_line import brief_text, visible
 from ndcg_ml._show.versions import versions
 from ndcg_ml._stats.means import SAME
 from ndcg_ml._text.escaping import paragraph
@@ -61,7 +61,7 @@ def require() -> None:
 # -- the two reports ------------------------------------------------------------------------------------------------
 
 
-def of_evaluation(
+def write_evaluation(
     evaluation: Evaluation[Any], path: AnyPath | None, title: str | None, command: str | None, top: int
 ) -> str | Path:
     """Return and save what ``Evaluation.to_html`` says.
@@ -85,7 +85,7 @@ def of_evaluation(
     return _page(path, default if title is None else title, command, sections, evaluation.flavor)
 
 
-def of_comparison(
+def write_comparison(
     comparison: Comparison, path: AnyPath | None, title: str | None, command: str | None, top: int
 ) -> str | Path:
     """Return and save what ``Comparison.to_html`` says.
@@ -109,7 +109,7 @@ def of_comparison(
     names = comparison.names
     default = f"Comparison of {' and '.join(names) if len(names) == 2 else f'{len(names)} systems'}"
     sections = [("Values and verdicts", values), ("Queries that moved most", queries)]
-    return _page(path, shown_text(default) if title is None else title, command, sections, comparison.flavor)
+    return _page(path, brief_text(default) if title is None else title, command, sections, comparison.flavor)
 
 
 # -- their parts ----------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def _losses(evaluation: Evaluation[Any], top: int) -> list[str]:
     counts = {"documents": table.n_docs, "relevant": table.n_relevant, "tied": table.tied}
     rows = [
         {
-            "query": shown_text(str(name)),
+            "query": brief_text(str(name)),
             **{head: column[i] for head, column in (columns | counts).items()},
             "weight": w,
         }
@@ -164,10 +164,10 @@ def _moves(comparison: Comparison, at: int, top: int) -> str:
     order = np.argsort(-np.abs(b - a), kind="stable")[:top]
     listed = order[np.abs(b - a)[order] > SAME]
     rows = [
-        {"query": shown_text(str(name)), "a": a[i], "b": b[i], "difference": b[i] - a[i]}
+        {"query": brief_text(str(name)), "a": a[i], "b": b[i], "difference": b[i] - a[i]}
         for name, i in zip(plain_ids(comparison.qid[listed]), listed, strict=True)
     ]
-    names = [shown_text(name) for name in (pair.a, pair.b)]
+    names = [brief_text(name) for name in (pair.a, pair.b)]
     columns = [
         *(Column("query", "{query}", "l"), Column(names[0], "{a:.4f}"), Column(names[1], "{b:.4f}")),
         Column("difference", "{difference:+.4f}"),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ndcg_ml._data.arrays import FloatArray, IntArray
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 from ndcg_ml._stats.means import SAME, Means, spread_of
 from ndcg_ml._stats.verdict import FEWEST_QUERIES
 
@@ -43,7 +43,7 @@ def aggregate_clusters(means: Means, codes: IntArray) -> Means:
         largest = int(np.argmax(share.max(axis=1)))
         raise ValueError(
             f"no cluster may have most of the weight, because the others do not show how it varies; cluster number "
-            f"{shown(int(present[largest]))} has {100 * share.max():.0f} % of it. Compare it separately, or pass "
+            f"{brief(int(present[largest]))} has {100 * share.max():.0f} % of it. Compare it separately, or pass "
             "other weights as query_weight."
         )
     return Means.from_weights(total / weight, weight)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ndcg_ml._checks import as_float, one_of, whole_number
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._kernel.totals import Totals
-from ndcg_ml._one_line import percent, shown
+from ndcg_ml._one_line import brief, percent
 from ndcg_ml._stats.quantiles import normal_cdf, normal_quantile, t_quantile
 from ndcg_ml.flavor import Flavor
 
@@ -102,11 +102,11 @@ def as_confidence(confidence: object) -> float:
     number = as_float(confidence)
     if number is None:
         raise TypeError(
-            f"confidence must be a number between 0 and 1; got {shown(confidence)} of type {type(confidence).__name__}."
+            f"confidence must be a number between 0 and 1; got {brief(confidence)} of type {type(confidence).__name__}."
         )
     if not 0 < number < 1:
         hint = f" Write {number / 100:g} for {number:g} %." if 1 < number < 100 else ""
-        raise ValueError(f"confidence must be above 0 and below 1; got {shown(confidence)}.{hint}")
+        raise ValueError(f"confidence must be above 0 and below 1; got {brief(confidence)}.{hint}")
     return number
 
 

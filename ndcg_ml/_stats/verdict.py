@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from ndcg_ml._checks import as_float
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 from ndcg_ml._stats.means import SAME
 
 Verdict: TypeAlias = Literal["better", "worse", "not worse", "equivalent", "unchanged", "undecided"]
@@ -58,10 +58,10 @@ def as_margin(margin: object) -> float | None:
         return None
     number = as_float(margin)
     if number is None:
-        raise TypeError(f"margin must be a number above 0, or None; got {shown(margin)}.")
+        raise TypeError(f"margin must be a number above 0, or None; got {brief(margin)}.")
     if not 0 < number < float("inf"):
         raise ValueError(
-            f"margin must be above 0, the largest difference that does not matter, such as 0.01; got {shown(margin)}. "
+            f"margin must be above 0, the largest difference that does not matter, such as 0.01; got {brief(margin)}. "
             "Leave it out if any difference matters."
         )
     return number

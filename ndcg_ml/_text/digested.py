@@ -9,7 +9,7 @@ import json
 from hashlib import sha256
 from typing import Any
 
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 
 
 def digest(values: dict[str, Any]) -> str:
@@ -29,7 +29,7 @@ def read_digested(text: str | bytes, name: str, version: int) -> dict[str, Any]:
     if not isinstance(stored, dict) or name not in stored:
         raise ValueError("it is no such object")
     if type(stored[name]) is not int or stored[name] != version:
-        raise ValueError(f"its format is {shown(stored[name])}, and this version reads format {version}: save it again")
+        raise ValueError(f"its format is {brief(stored[name])}, and this version reads format {version}: save it again")
     if stored.pop("digest", None) != digest(stored):
         raise ValueError("its values are not those that were written, by its digest: it was edited, merged or damaged")
     return stored

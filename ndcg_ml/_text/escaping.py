@@ -20,14 +20,14 @@ def escaped(text: str) -> str:
     return escape(visible(text)).encode("utf-8", "xmlcharrefreplace").decode("utf-8")
 
 
-def in_markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Escape text for the inside of a Markdown cell or sentence, so that none of it is read as markup."""
     return _MARKDOWN.sub(lambda found: f"\\{found[0]}", visible(text))
 
 
 def markdown_paragraph(text: str) -> str:
     """Escape text that begins a Markdown paragraph or the item of a list."""
-    return _MARKDOWN_START.sub(r"\1\\\2", in_markdown(text).strip())
+    return _MARKDOWN_START.sub(r"\1\\\2", escape_markdown(text).strip())
 
 
 def paragraph(text: str) -> str:

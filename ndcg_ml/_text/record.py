@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ndcg_ml._flavor.text import at_cutoff
 from ndcg_ml._one_line import visible
-from ndcg_ml._text.escaping import escaped, in_markdown, markdown_paragraph
+from ndcg_ml._text.escaping import escape_markdown, escaped, markdown_paragraph
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,7 +124,7 @@ class Record:
     def markdown(self) -> str:
         """Return a table in GitHub's Markdown, with the caption below. Cells are escaped."""
         rule = ["---" if column.align == "l" else "--:" for column in self.columns]
-        lines = [list(map(in_markdown, row)) for row in self.cells()]
+        lines = [list(map(escape_markdown, row)) for row in self.cells()]
         table = [f"| {' | '.join(line)} |" for line in (lines[0], rule, *lines[1:])]
         caption = markdown_paragraph(self.caption)
         return "\n".join([*table, *["", caption] * bool(caption), ""])

@@ -100,7 +100,7 @@ def largest(problem: Open, scale: FloatArray) -> Best:
         The gains, ascending; the first is 0 or more.
     """
     ratio, empty = np.full(problem.n_queries, -np.inf), np.zeros(problem.n_queries, dtype=bool)
-    for part in _in_batches(problem, scale):
+    for part in _batches(problem, scale):
         lowest, highest = part.at_ends()
         empty[part.queries] = lowest.ideal <= 0
         # Dinkelbach's iteration may begin at any completion: here at the better of the two that grade all alike.
@@ -194,7 +194,7 @@ class _Tables:
         return Completed(numerator, ideal)
 
 
-def _in_batches(problem: Open, scale: FloatArray) -> Iterator[_Tables]:
+def _batches(problem: Open, scale: FloatArray) -> Iterator[_Tables]:
     """The queries, some at a time, those with about as many unjudged documents together."""
     unjudged = np.bincount(problem.query, minlength=problem.n_queries)
     problem = _sorted_by_weight(problem)

@@ -12,7 +12,7 @@ from ndcg_ml._data.arrays import BoolArray, FloatArray, IntArray
 from ndcg_ml._data.queries import Queries
 from ndcg_ml._kernel.gains import discounts, gain, grade
 from ndcg_ml._kernel.numpy_kernel import order_ties
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 from ndcg_ml.flavor import Flavor
 
 # More grades than any scale has: such labels are measurements.
@@ -93,15 +93,15 @@ def scale_of(flavor: Flavor, labels: FloatArray, max_grade: float | None) -> Flo
     # With a top, the scale is 0, 1, ..., top; the top of a flavor may be a fraction, and then the grades seen fill it.
     else:
         if isinstance(top, (bool, np.bool_)) or not isinstance(top, (int, float, np.integer, np.floating)):
-            raise TypeError(f"max_grade must be a number, the top of the grade scale, or None; got {shown(top)}.")
+            raise TypeError(f"max_grade must be a number, the top of the grade scale, or None; got {brief(top)}.")
         if not 0 <= top < np.inf or (max_grade is not None and top != int(top)):
             raise RangeError(
                 f"max_grade must be an integer >= 0, so that the scale is 0, 1, ..., max_grade; got "
-                f"{shown(top)}. Leave it out for a scale of the grades seen."
+                f"{brief(top)}. Leave it out for a scale of the grades seen."
             )
         if seen.size and seen[-1] > top and flavor.top_label is None:
             raise RangeError(
-                f"max_grade must not be below a grade that was given; got {shown(top)} and the grade {seen[-1]:g}. "
+                f"max_grade must not be below a grade that was given; got {brief(top)} and the grade {seen[-1]:g}. "
                 "Raise it to the top of the grade scale."
             )
         # A scale that is too long is refused below, and must not be made before: the top may be 1e300.

@@ -11,7 +11,7 @@ from ndcg_ml._data.frames import column_names
 from ndcg_ml._files.json_text import objects
 from ndcg_ml._files.lines import AnyPath, DataFileError
 from ndcg_ml._files.run_rows import Ids, RunLike, read_rows
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 
 Judgements = dict[Any, dict[Any, float]]
 
@@ -37,16 +37,16 @@ def read_filled(path: AnyPath) -> Judgements:
         qid, document, label = line["qid"], line["docno"], line["label"]
         for key, value in (("qid", qid), ("docno", document)):
             if isinstance(value, bool) or not isinstance(value, (str, int)):
-                raise DataFileError(f"{path}, line {number}: {key} must be a string or an integer; got {shown(value)}.")
+                raise DataFileError(f"{path}, line {number}: {key} must be a string or an integer; got {brief(value)}.")
         if label is None:
             continue
         if isinstance(label, bool) or not isinstance(label, (int, float)) or not np.isfinite(label):
             raise DataFileError(
-                f"{path}, line {number}: label must be a number, or null if there is none yet; got {shown(label)}."
+                f"{path}, line {number}: label must be a number, or null if there is none yet; got {brief(label)}."
             )
         of_query = labels.setdefault(qid, {})
         if document in of_query:
-            raise DataFileError(f"{path}, line {number}: {shown(document)} is labelled twice in {shown(qid)}.")
+            raise DataFileError(f"{path}, line {number}: {brief(document)} is labelled twice in {brief(qid)}.")
         of_query[document] = float(label)
     return labels
 
@@ -83,7 +83,7 @@ def with_labels(qrels: RunLike, filled: Iterable[AnyPath | Mapping[Any, Mapping[
                 document = _as_in(known, written)
                 if known.setdefault(document, label) != label:
                     raise ValueError(
-                        f"a document must have one label; {shown(document)} of {shown(qid)} has {known[document]:g} "
+                        f"a document must have one label; {brief(document)} of {brief(qid)} has {known[document]:g} "
                         f"and {label:g}. Correct one of them."
                     )
     return judgements
@@ -107,7 +107,7 @@ def qrels_text(judgements: Mapping[Any, Mapping[Any, float]]) -> str:
         for document, label in documents.items():
             if not all(str(one_id) and len(str(one_id).split()) == 1 for one_id in (qid, document)):
                 raise ValueError(
-                    f"a TREC qrels file cannot hold ids with blanks; got {shown(qid)} and {shown(document)}. Keep the "
+                    f"a TREC qrels file cannot hold ids with blanks; got {brief(qid)} and {brief(document)}. Keep the "
                     "labels as JSONL."
                 )
             lines.append(f"{qid} 0 {document} {label:g}\n")

@@ -19,7 +19,7 @@ from ndcg_ml.presets import MIRRORS, Mirror
 _SWITCHES = ("gain", "discount", "ideal", "ties", "empty")
 
 
-def _named(value: str) -> tuple[Flavor, Mirror | None]:
+def _parse_name(value: str) -> tuple[Flavor, Mirror | None]:
     """A flavor with the mirror that the user named, if several presets are equal."""
     flavor = flavor_text(value)
     start = value.partition("@")[0]
@@ -28,7 +28,7 @@ def _named(value: str) -> tuple[Flavor, Mirror | None]:
 
 
 @click.command
-@click.argument("named", metavar="[NAME]", type=_named, required=False)
+@click.argument("named", metavar="[NAME]", type=_parse_name, required=False)
 @json_option
 def flavors(named: tuple[Flavor, Mirror | None] | None, as_json: bool) -> None:
     """List what every library calls NDCG.

@@ -13,7 +13,7 @@ from ndcg_ml import _atomic
 from ndcg_ml._baseline.gate import GateError, OnChange
 from ndcg_ml._baseline.gate import gate as compared
 from ndcg_ml._baseline.saved import read
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 from ndcg_ml.cli.inputs import (
     Inputs,
     data_options,
@@ -165,11 +165,11 @@ def _judgements(baseline: str, place: str | None) -> str:
     path = os.path.normpath(os.path.join(folder, place))
     if os.path.commonpath([os.path.realpath(folder), os.path.realpath(path)]) != os.path.realpath(folder):
         raise click.UsageError(
-            f"--run needs --qrels as well, because the judgements of the baseline, {shown(path)}, are not in its "
+            f"--run needs --qrels as well, because the judgements of the baseline, {brief(path)}, are not in its "
             "folder or below."
         )
     if not os.path.isfile(path):
         raise click.UsageError(
-            f"--run needs --qrels as well, because the judgements of the baseline, {shown(path)}, are gone."
+            f"--run needs --qrels as well, because the judgements of the baseline, {brief(path)}, are gone."
         )
     return path

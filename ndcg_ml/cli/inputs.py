@@ -21,7 +21,7 @@ from ndcg_ml._checks import ByK
 from ndcg_ml._data.queries import Queries
 from ndcg_ml._files.formats import table_columns
 from ndcg_ml._files.lines import MissingColumnError, as_text, numbered, wrong_line
-from ndcg_ml._one_line import shown, visible
+from ndcg_ml._one_line import brief, visible
 from ndcg_ml._text.plain import plain_id, plain_ids
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.readers import read_letor, score_columns
@@ -256,12 +256,12 @@ class Inputs:
                 other = ", or a column of --table" * (self.table is not None)
                 raise click.UsageError(
                     f"{option} must be a file with the id of a query and its label on each line{other}; got "
-                    f"{shown(by)}."
+                    f"{brief(by)}."
                 )
             return labels_by_query(by, ids)
         if os.path.exists(by):
             raise click.UsageError(
-                f"{option} must name one thing; {shown(by)} is a column of --table and a file. Write ./{by} for the "
+                f"{option} must name one thing; {brief(by)} is a column of --table and a file. Write ./{by} for the "
                 "file."
             )
         return [column[str(query)] for query in ids.tolist()]
@@ -324,9 +324,9 @@ def labels_by_query(file: str, ids: NDArray[Any]) -> list[str]:
         if len(tokens) == 1:
             raise wrong_line(file, number, "must be the id of a query and its label", line)
         if tokens and labels.setdefault(*tokens) != tokens[1]:
-            query, label = map(shown, tokens)
+            query, label = map(brief, tokens)
             raise ValueError(
-                f"{file}, line {number}: a query must have one label; {query} has {shown(labels[tokens[0]])} and "
+                f"{file}, line {number}: a query must have one label; {query} has {brief(labels[tokens[0]])} and "
                 f"{label}."
             )
     missing = [str(query) for query in ids.tolist() if str(query) not in labels]
@@ -341,11 +341,11 @@ def takes_data(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that name files; it receives them as `data`."""
 
     @functools.wraps(command)
-    def with_data(**options: Any) -> None:
+    def with_inputs(**options: Any) -> None:
         data = Inputs(**{field.name: options.pop(field.name) for field in fields(Inputs)})
         command(data=data, **options)
 
-    return data_options(with_data)
+    return data_options(with_inputs)
 
 
 def data_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -371,7 +371,7 @@ def cut_off(value: str) -> tuple[int | None]:
     if value == "none":
         return (None,)
     if not (value.isascii() and value.isdigit() and int(value)):
-        raise click.BadParameter(f"must be a positive integer, or 'none' for no cut-off; got {shown(value)}.")
+        raise click.BadParameter(f"must be a positive integer, or 'none' for no cut-off; got {brief(value)}.")
     return (int(value),)
 
 

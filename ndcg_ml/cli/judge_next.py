@@ -9,7 +9,7 @@ import click
 from ndcg_ml import _atomic
 from ndcg_ml._compare.comparison import compare
 from ndcg_ml._files.lines import DataFileError
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 from ndcg_ml._unjudged.filled import qrels_text, read_filled, with_labels
 from ndcg_ml.cli.inputs import FILE, QUERIES, cut_off, flavor_option, refusals
 from ndcg_ml.cli.output import show
@@ -73,7 +73,7 @@ def judge_next(
     refuse_overwriting()
     if output is not None and os.path.isfile(output) and _is_filled(output):
         raise click.UsageError(
-            f"--output would replace {shown(output)}, which holds more than documents without a label. Give it as "
+            f"--output would replace {brief(output)}, which holds more than documents without a label. Give it as "
             "--filled as well as another --output."
         )
     # The test of the comparison is not shown, so it need not be precise. And unjudged documents are the subject here,

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 
 
 class _Output(click.Path):
@@ -54,7 +54,7 @@ def refuse_overwriting(*more: str | None) -> None:
     for option, file in outputs.items():
         place = None if file in (None, "-") else _identity(file)
         if place is not None and place in taken:
-            used = f"{shown(taken[place])}, which is read" if taken[place] in read else f"what {taken[place]} writes"
+            used = f"{brief(taken[place])}, which is read" if taken[place] in read else f"what {taken[place]} writes"
             raise click.UsageError(f"{option} would replace {used}. Name another file.")
         taken[place] = option
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ndcg_ml._data.groups import Groups
 from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import ids_as_array, is_missing, real_array
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 
 __all__ = [
     "HOW_TO_PASS_IDS",
@@ -170,7 +170,7 @@ def weight_of_queries(sample_weight: Any, layout: Groups) -> NDArray[np.float64]
     if (low != high).any():
         first = int(np.argmax(low != high))
         assert layout.ids is not None
-        query = shown(layout.ids.tolist()[first])
+        query = brief(layout.ids.tolist()[first])
         raise ValueError(
             "sample_weight must be equal in all rows of a query, because it is the weight of the query; query "
             f"{query} has weights from {low[first]} to {high[first]}. Give each row its query's "
@@ -200,4 +200,4 @@ def table(X: Any) -> Any:  # noqa: N803
 
 
 def _first_names(names: list[Any]) -> str:
-    return f"[{', '.join(map(shown, names[:8]))}]{' and more' if len(names) > 8 else ''}"
+    return f"[{', '.join(map(brief, names[:8]))}]{' and more' if len(names) > 8 else ''}"

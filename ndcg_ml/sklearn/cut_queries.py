@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._data.queries import group_by_ids, ids_as_array
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 from ndcg_ml.sklearn.call_stack import Split
 
 __all__ = ["CutQueryWarning", "WholeQueries", "refuse_cut_queries"]
@@ -46,14 +46,14 @@ class WholeQueries:
         if other:
             raise ValueError(
                 f"the queries that are scored must be among those of ndcg_scorer(..., qid=); {len(other)} of "
-                f"{len(scored)} are not, the first is {shown(other[0])}. Pass the ids of all rows that are split; for "
+                f"{len(scored)} are not, the first is {brief(other[0])}. Pass the ids of all rows that are split; for "
                 "another data set, create another scorer."
             )
         cut = [query for query, rows in scored.items() if rows != self.sizes[query]]
         if cut:
             raise ValueError(
                 f"the split cuts {len(cut)} of the {len(scored)} queries that it scores: {scored[cut[0]]} of the "
-                f"{self.sizes[cut[0]]} rows of query {shown(cut[0])} are scored. {_FIX}.{fix}"
+                f"{self.sizes[cut[0]]} rows of query {brief(cut[0])} are scored. {_FIX}.{fix}"
             )
 
     def cut_elsewhere(self, scored_ids: NDArray[Any]) -> str | None:
@@ -64,7 +64,7 @@ class WholeQueries:
             return None
         return (
             f"{len(cut)} of {len(scored)} queries that are scored were also in training with other rows, the first is "
-            f"{shown(cut[0])}. If these are the same queries, they were cut: {_FIX}. If they are others, give them ids "
+            f"{brief(cut[0])}. If these are the same queries, they were cut: {_FIX}. If they are others, give them ids "
             "that differ from those of the training data"
         )
 
@@ -81,7 +81,7 @@ def refuse_cut_queries(split: Split, known: WholeQueries | None) -> None:
     times = np.bincount(split.test, minlength=split.all_ids.size)
     if times.max() > 1:
         row = int(np.argmax(times))
-        query = shown(split.all_ids[row : row + 1].tolist()[0])
+        query = brief(split.all_ids[row : row + 1].tolist()[0])
         raise ValueError(
             f"the split must score each row once; row {row}, of query {query}, appears "
             f"{times[row]} times, as in a sample with replacement. Sample whole queries, and give each copy of a query "

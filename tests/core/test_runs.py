@@ -14,7 +14,7 @@ import pytest
 
 from ndcg_ml import Evaluation, Flavor, dcg_score, evaluate, ndcg_score
 from ndcg_ml._files import run_rows
-from ndcg_ml._one_line import shown
+from ndcg_ml._one_line import brief
 from ndcg_ml.runs import align, evaluate_run
 
 QRELS = {"q1": {"d1": 2, "d2": 0, "d3": 1}, "q2": {"d4": 1}, "q3": {"d5": 3, "d1": 1}}
@@ -214,7 +214,7 @@ def test_a_missing_id_is_refused_as_such(missing):
         (QRELS, {"q1": ["d1", missing]}, r"document ids of run\['q1'\]"),
         (QRELS, {1: {"d1": 1.0}, missing: {"d1": 1.0}}, "topic ids of run"),
     ):
-        with pytest.raises(ValueError, match=rf"{source} must not be missing; got {re.escape(shown(missing))}\. Leave"):
+        with pytest.raises(ValueError, match=rf"{source} must not be missing; got {re.escape(brief(missing))}\. Leave"):
             evaluate_run(qrels, run)
 
 
