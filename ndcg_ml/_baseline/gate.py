@@ -130,7 +130,7 @@ class Gate:
 
     @property
     def outcome(self) -> Outcome:
-        """Worse if any check is, pass if all do, unchanged if no query has another value, and otherwise undecided."""
+        """Worse if any check is; pass if all are; unchanged if no value of a query differs; otherwise undecided."""
         if any(check.verdict == "worse" for check in self.checks):
             return "worse"
         if all(check.verdict == "unchanged" for check in self.checks if not check.segment):
@@ -151,7 +151,7 @@ class Gate:
         """The outcome in words."""
         checks = self.checks
         if self.outcome == "unchanged":
-            return "unchanged: no query has another value"
+            return "unchanged: no query has a different value"
         if self.outcome == "pass":
             return f"not worse than the margin of {self.margin:g}"
         if self.outcome == "worse":

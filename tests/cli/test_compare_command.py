@@ -174,7 +174,7 @@ def test_compare_says_how_even_the_judgements_are():
     assert "favours better" in text("compare run better --qrels qrels")
     refused = invoke("compare run better --qrels qrels --unjudged refuse")
     assert refused.exit_code == 2
-    assert "unjudged='refuse' needs shares" in refused.stderr
+    assert "unjudged='refuse' requires judged@k" in refused.stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")

@@ -69,7 +69,7 @@ def test_the_outcome_is_that_of_compare(run, margin):
     code, words = {
         "worse": (3, "worse: ndcg@10"),
         "undecided": (4, "cannot tell whether it is worse"),
-        "unchanged": (0, "unchanged: no query has another value"),
+        "unchanged": (0, "unchanged: no query has a different value"),
     }.get(both.verdict, (0, f"not worse than the margin of {margin}"))
     assert result.exit_code == code, result.output
     assert result.stdout.startswith(words)
