@@ -260,7 +260,7 @@ def test_judgements_are_found_beside_the_baseline(files):
     Path("qrels.json").rename("moved.json")
     result = invoke("gate base.json --run old.json --margin .01")
     assert result.exit_code == 2
-    assert "the judgements of the baseline, 'qrels.json', are gone" in result.stderr
+    assert "the judgements of the baseline, 'qrels.json', do not exist" in result.stderr
 
 
 @pytest.mark.parametrize("place", ["../secret", "/etc/hostname", "link", "data/../../secret", "near"])
