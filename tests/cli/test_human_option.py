@@ -56,7 +56,7 @@ def test_the_commands_print_what_python_does():
     [
         ("eval --qrels model.txt --human people.txt --run new.run -k 5 -k 10", "--human requires a single -k"),
         ("eval --qrels model.txt --human people.txt --run new.run -k 5 --per-query", "--human requires a single -k"),
-        ("compare old.run new.run --qrels model.txt --human people.txt --by people.txt", "cannot be combined with --by"),
+        ("compare old.run new.run --qrels model.txt --human people.txt --by people.txt", "combined with --by"),
         ("eval --qrels model.txt --human people.txt --run new.run --queries both", "--human requires --qrels"),
         ("eval --qrels people.txt --human model.txt --run new.run", "every query of human must be among"),
     ],
