@@ -1,4 +1,4 @@
-"""Why two flavors disagree: the gap between their values, attributed to the switches in which they differ."""
+"""Attribute the difference between two flavors to the switches in which they differ."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from ndcg_ml.result import PerQuery
 
 __all__ = ["Explanation", "Part", "QueryDifference", "explain_difference"]
 
-# These choose among the numbers of one ranking, so their mixtures cost nothing.
+# These do not change the ranking, so mixtures of them need no further one.
 _AFTER_RANKING = frozenset({"k", "empty", "aggregate"})
-# Up to 2^7 rankings are made for Shapley values.
+# For Shapley values of at most so many parts: 2^7 rankings.
 _SHAPLEY_PARTS = 7
-# A query that moves the value by less shows rounding.
+# Smaller contributions are rounding errors.
 _VISIBLE = 1e-15
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
-    """The contribution of one switch to the difference, or of several that cannot be changed one at a time.
+    """The contribution of one switch to the difference, or of several that can only be changed together.
 
     Attributes
     ----------
     switches : tuple of str
-        Fields of the flavor, one unless they are inseparable.
+        Fields of the flavor.
     a, b : tuple
         Their values in the two flavors.
     contribution : float
-        The share of ``value_b - value_a``.
+        The part of ``value_b - value_a``.
     """
 
     switches: tuple[str, ...]
@@ -52,11 +52,11 @@ class Part:
 
     @property
     def name(self) -> str:
-        """The switches as one word, such as ``"ideal + max_grade"``."""
+        """The names of the switches, such as ``"ideal + max_grade"``."""
         return " + ".join(self.switches)
 
     def values_text(self) -> tuple[str, str]:
-        """The values of the switches in a, and in b, as text."""
+        """Return the values of the switches in a and in b, as text."""
         a, b = (", ".join(map(switch_text, values)) for values in (self.a, self.b))
         return a, b
 
@@ -68,15 +68,15 @@ class QueryDifference:
     Attributes
     ----------
     qid : object
-        The query's id; its position, if the caller gave no ids.
+        The query's id, or its position if no ids were passed.
     contribution : float
-        The share of ``value_b - value_a``.
+        The part of ``value_b - value_a``.
     value_a, value_b : float
         Its NDCG in the two flavors; nan if it is empty and left out of the mean.
     n_docs : int
-        Documents that were ranked, under the flavor that ranks more of them.
+        Number of ranked documents, the larger one of the two flavors.
     tied : int
-        Documents that share their score with another one, under the flavor that sees more of them.
+        Number of documents with the same score as another one, the larger one of the two flavors.
     empty_a, empty_b : bool
         Whether its ideal DCG is 0.
     """
@@ -91,7 +91,7 @@ class QueryDifference:
     empty_b: bool
 
     def empty_text(self) -> str:
-        """Under which of the flavors it is empty: ``both``, ``a``, ``b`` or ``-``."""
+        """Return under which flavors the query is empty: ``both``, ``a``, ``b`` or ``-``."""
         return {(True, True): "both", (True, False): "a", (False, True): "b"}.get((self.empty_a, self.empty_b), "-")
 
 
@@ -104,13 +104,13 @@ class Explanation:
     flavor_a, flavor_b : Flavor
     value_a, value_b : float
     parts : tuple of Part
-        One for each switch in which the flavors differ, the largest first; switches without effect are among them.
+        One for each switch in which the flavors differ, the largest first, including switches without effect.
     queries : tuple of QueryDifference
         The queries that contribute most, the largest first.
     n_queries : int
         Number of queries in the data.
     method : {"shapley", "order"}
-        Whether the parts are Shapley values, or steps from a to b in the order of the flavor's fields.
+        Whether the parts are Shapley values, or effects of changing one field after another from a to b.
     """
 
     flavor_a: Flavor
@@ -128,7 +128,7 @@ class Explanation:
         return self.value_b - self.value_a
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON: flavors and switches as text, None in place of nan.
+        """Return plain values for JSON: flavors and switches as text, and None for nan.
 
         Returns
         -------
@@ -216,43 +216,41 @@ def explain_difference(
     Parameters
     ----------
     flavor_a, flavor_b : Flavor or str
-        Two flavors: each a ``Flavor``, the name of a preset, or a flavor's text.
+        Each a ``Flavor``, the name of a preset, or a flavor's text.
     y_true, y_score, qid, group, mask, retrieved, doc_id, query_weight
         As for ``ndcg_score``.
     k : int or None, optional
-        One cut-off for both flavors. Default: each its own, and the cut-off is a switch like the others.
+        One cut-off for both flavors. Default: each flavor's own; the cut-off is then a switch like the others.
     top : int, default 10
-        Largest number of queries to list, those that contribute most; 0 for none.
+        Number of queries to list, those that contribute most; 0 for none.
 
     Returns
     -------
     Explanation
-        ``.parts``, ``.queries``, ``.difference``; ``print`` shows it as a table, ``.to_dict()`` is for JSON.
+        With ``.parts``, ``.queries``, ``.difference`` and ``.to_dict()``; ``print`` shows a table.
 
     Raises
     ------
     TypeError, ValueError
-        As for ``ndcg_score`` under either flavor; and ValueError if a value is nan because a query is empty under
-        ``empty=nan``.
+        As for ``ndcg_score`` under either flavor. ValueError also if a value is nan.
 
     Notes
     -----
-    Parts are Shapley values: the effect of changing a switch from its value in a to that in b, averaged over all
-    orders in which the switches can be changed. They do not depend on an order, a switch without effect gets 0, and
-    exchanging a and b changes their signs. Seven parts that each need a ranking (all do except k, empty, aggregate,
-    and those that cannot matter, such as negative without negative labels) take 128 rankings. If there are more, or if
-    a mixture of the flavors is undefined on the data although both flavors are defined (``empty="raise"`` of one and a
-    gain of the other that makes a query empty), the switches are changed one after another in the order of the flavor's
-    fields, and a switch without which the mixture is undefined is joined with the next. ``method`` says which it was.
+    Parts are Shapley values: the effect of changing a switch from its value in a to that in b, averaged over all orders
+    of changing the switches. A switch without effect has 0, and exchanging a and b changes the signs. Seven switches
+    take 128 rankings; k, empty and aggregate need none of their own, and neither do switches that cannot matter on the
+    data. With more than seven, or if a mixture of the flavors is undefined on the data (such as ``empty="raise"`` of
+    one with a gain of the other that makes a query empty), the switches are changed one after another, in the order of
+    the flavor's fields. A switch whose mixture is undefined is then joined with the next. ``method`` says which of the
+    two was used.
 
-    Switches that only make sense together are one part: ``gain`` with ``off_table``; ``ideal`` with ``recall_depth``;
+    Switches that depend on each other are one part: ``gain`` with ``off_table``; ``ideal`` with ``recall_depth``;
     ``ideal`` with ``max_grade`` if one of the ideals is ``max``; and these with a ``gain`` table that lacks the other's
     ``max_grade``.
 
-    The value is a mean of the queries' NDCG weighted by their shares (for micro, the shares of the ideal DCG), and a
-    query contributes share_b (ndcg_b - m) - share_a (ndcg_a - m), where m is halfway between the two values. If both
-    flavors give it the same share, that is share (ndcg_b - ndcg_a); a query that only b leaves out raises b's value if
-    it is below m.
+    The value is a mean of the queries' NDCG weighted by their shares (under micro, the shares of the ideal DCG). A
+    query contributes share_b (ndcg_b - m) - share_a (ndcg_a - m), where m is the mean of the two values. With equal
+    shares this is share (ndcg_b - ndcg_a). A query that only b leaves out raises b's value if its NDCG is below m.
 
     L. Shapley, A value for n-person games, Contributions to the Theory of Games II, 1953.
 
@@ -275,7 +273,6 @@ def explain_difference(
     0         -0.040801  0.622942  0.541340          3     2  -
     the largest 2 of 2 queries
     """
-    # A cut-off of the call replaces those of both flavors.
     a, b = as_flavor(flavor_a), as_flavor(flavor_b)
     if not isinstance(k, EllipsisType):
         cut = optional_whole_number(k, "k", "for no cut-off")
@@ -284,11 +281,11 @@ def explain_difference(
     data = Queries.read(
         y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
     )
-    # Evaluate both flavors first, so that invalid input is reported before any mixture is tried.
+    # Evaluate both flavors first, so that invalid input raises before any mixture is tried.
     table_a, table_b = (Prepared(flavor, ..., data).evaluate(y_score).per_query for flavor in (a, b))
     mixtures = _Mixtures(a, b, lambda flavor, ks: Prepared(flavor, ks, data).totals(y_score))
     value_a, value_b = mixtures.end("flavor_a", a), mixtures.end("flavor_b", b)
-    # Switches that cannot matter on these data, and those that make sense only together, need no mixtures of their own.
+    # Switches that cannot matter on these data need no mixtures, and inseparable ones share theirs.
     idle = _idle(a, b, data)
     parts_apart = _inseparable(a, b)
     active = [switches for switches in parts_apart if not idle.issuperset(switches)]
@@ -323,7 +320,7 @@ Switches = tuple[str, ...]
 
 
 class _Mixtures:
-    """The values of flavors that take some switches from b and the others from a. Rankings are made once."""
+    """Values of flavors with some switches of b and the others of a. Each ranking is made once."""
 
     def __init__(self, a: Flavor, b: Flavor, rank: Callable[[Flavor, Sequence[int | None]], Totals]) -> None:
         self.a, self.b = a, b
@@ -347,10 +344,10 @@ class _Mixtures:
         return value
 
     def value(self, from_b: Sequence[str]) -> float | None:
-        """Return the value; None if the mixture is no flavor, is undefined on the data, or has no finite value."""
+        """Return the value; None if the mixture is invalid, undefined on the data, or not finite."""
         try:
             return self._value(self.a.replace(**{name: getattr(self.b, name) for name in from_b}))
-        except (TypeError, ValueError):  # both flavors passed, so the mixture is what is refused
+        except (TypeError, ValueError):  # both flavors are valid here, so the mixture is not
             return None
 
     def _value(self, flavor: Flavor) -> float | None:
@@ -358,7 +355,7 @@ class _Mixtures:
 
 
 def _idle(a: Flavor, b: Flavor, data: Queries) -> set[str]:
-    """Switches that cannot matter on these data, which both flavors admit: no mixture needs to be tried."""
+    """Return the switches that cannot matter on these data."""
     idle, labels = set(), data.labels
     if not (labels < 0).any():
         idle.add("negative")
@@ -372,7 +369,7 @@ def _idle(a: Flavor, b: Flavor, data: Queries) -> set[str]:
 
 
 def _inseparable(a: Flavor, b: Flavor) -> list[Switches]:
-    """The switches that differ, with those together that only make sense together."""
+    """Return the switches that differ; those that depend on each other are one part."""
     differ = [f.name for f in fields(Flavor) if _differ(getattr(a, f.name), getattr(b, f.name))]
     together: list[set[str]] = [{"gain", "off_table"}, {"ideal", "recall_depth"}]
     if "max" in (a.ideal, b.ideal):
@@ -395,14 +392,14 @@ def _differ(mine: object, theirs: object) -> bool:
 
 
 def _merged(parts: Sequence[Switches], inside: Sequence[Switches]) -> list[Switches]:
-    """The parts with some of them made one, at the place of the first."""
+    """Return the parts with those of `inside` merged into one, at the position of the first."""
     names = {name for part in inside for name in part}
     whole = tuple(f.name for f in fields(Flavor) if f.name in names)
     return [whole if part == inside[0] else part for part in parts if part == inside[0] or part not in inside]
 
 
 def _shapley(parts: Sequence[Switches], mixtures: _Mixtures) -> list[tuple[Switches, float]] | None:
-    """The Shapley value of each part; None if a mixture is undefined."""
+    """Return the Shapley value of each part; None if a mixture is undefined."""
     values: dict[frozenset[Switches], float] = {}
     for chosen in map(frozenset, _subsets(parts)):
         value = mixtures.value([name for part in chosen for name in part])
@@ -429,7 +426,7 @@ def _subsets(parts: Sequence[Switches]) -> list[list[Switches]]:
 
 
 def _change_in_order(parts: Sequence[Switches], mixtures: _Mixtures) -> list[tuple[Switches, float]]:
-    """The effect of each part in turn; one whose mixture is undefined is joined with the next."""
+    """Return the effect of each part in turn. A part whose mixture is undefined is joined with the next."""
     taken: list[str] = []
     waiting: list[Switches] = []
     steps: list[tuple[Switches, float]] = []
@@ -475,7 +472,7 @@ def _queries(
 
 
 def _times(share: Any, gap: Any) -> Any:
-    return np.where(share > 0, share * gap, 0.0)  # a query without a share may be nan
+    return np.where(share > 0, share * gap, 0.0)  # a query with share 0 may be nan
 
 
 # -- text -----------------------------------------------------------------------------------------------------------
@@ -487,7 +484,7 @@ def _titled(flavor: Flavor) -> str:
 
 
 def split_by_effect(parts: Iterable[Part]) -> tuple[list[Part], list[str]]:
-    """The parts that contribute, and the names of those without effect."""
+    """Return the parts that contribute, and the names of those without effect."""
     effective, idle = [], []
     for part in parts:
         if abs(part.contribution) > _VISIBLE:

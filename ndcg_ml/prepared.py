@@ -1,4 +1,4 @@
-"""Queries prepared under one flavor, to evaluate many sets of scores."""
+"""Queries prepared under one flavor, for evaluating many sets of scores."""
 
 from __future__ import annotations
 
@@ -55,33 +55,34 @@ def prepare(
     threads: int | None = None,
     kernel: str = "auto",
 ) -> Prepared[Any]:
-    """Prepare labels, to evaluate many sets of scores of the same documents.
+    """Prepare labels for evaluating many sets of scores of the same documents.
 
-    The layout of the queries, the gains and the ideal DCG (unless it depends on the ranking) are computed once.
+    The layout of the queries and the gains are computed once, and so is the ideal DCG if it does not depend on the
+    ranking.
 
     Parameters
     ----------
     y_true, flavor, k, qid, group, mask, retrieved, doc_id, query_weight
         As for ``ndcg_score``.
     threads : int, optional
-        Threads that the compiled kernel may use in a call; the NumPy kernel uses one. Default: the environment
-        variable NDCG_ML_THREADS, if it is not empty; otherwise OMP_NUM_THREADS or the number of available processors,
-        but one thread in a call from another thread than the main one. Small inputs use one.
+        Maximum number of threads of the compiled kernel; the NumPy kernel uses one. Default: the environment variable
+        NDCG_ML_THREADS; if it is not set, OMP_NUM_THREADS or the number of available processors. Calls from threads
+        other than the main one use one thread by default, and so do small inputs.
     kernel : {"auto", "numpy", "compiled"}, default "auto"
         The implementation: NumPy, or machine code compiled by Numba (``pip install ndcg_ml[fast]``). Compiling takes a
-        second or more, once per process. The values are bitwise identical. "auto" is the value of the environment
-        variable NDCG_ML_KERNEL; otherwise the compiled kernel if Numba is installed and this process has ranked enough
-        rows for compiling to pay. ``show_versions()`` prints which is in use.
+        second or more, once per process. The values are bitwise identical. "auto" is the environment variable
+        NDCG_ML_KERNEL; if it is not set, the compiled kernel if Numba is installed and the process has ranked enough
+        rows to make compiling worthwhile. ``show_versions()`` prints which is in use.
 
     Returns
     -------
     Prepared
-        Call it on scores for the value; its ``evaluate`` gives the per-query table.
+        Call it on scores to get the value; its ``evaluate`` also returns the table of queries.
 
     Raises
     ------
     TypeError, ValueError
-        As for ``ndcg_score``, apart from errors of the scores.
+        As for ``ndcg_score``, except errors of the scores.
     ImportError
         Under ``kernel="compiled"``, Numba is missing, too old or broken.
 
@@ -101,7 +102,7 @@ def prepare(
 
 
 class Prepared(Generic[V]):
-    """Queries with their gains and ideals, ready to score rankings. Made by ``prepare``.
+    """Queries with their gains and ideal DCG. Created by ``prepare``.
 
     Attributes
     ----------
@@ -111,7 +112,7 @@ class Prepared(Generic[V]):
     queries : Queries
         The data.
     n_docs : int
-        Number of documents that are ranked.
+        Number of ranked documents.
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class Prepared(Generic[V]):
         if flavor.ideal == "max":
             longest = max(longest, *(cut or 0 for cut in self.ks))
         cuts = [*self.ks, *numpy_kernel.ideal_cutoffs(flavor, self.ks)]
-        if None not in cuts:  # further ranks are not used, and a catalogue has a hundred thousand
+        if None not in cuts:  # lower ranks are not used, and a catalogue may have 100,000
             longest = min(longest, max(cut for cut in (*cuts, flavor.recall_depth or 1) if cut is not None))
         self._discounts = discounts(flavor, longest)
         self._layout = numpy_kernel.order_ties(graded.ranked, flavor, graded.row_gains, queries.doc_id)
@@ -153,8 +154,8 @@ class Prepared(Generic[V]):
 
         Parameters
         ----------
-        y_score : array-like of shape of y_true
-            One score per document, higher is better.
+        y_score : array-like of the shape of y_true
+            One score per document; higher is better.
 
         Returns
         -------
@@ -163,7 +164,7 @@ class Prepared(Generic[V]):
         Raises
         ------
         TypeError, ValueError
-            The scores have another shape than the labels or another pandas index, are not real numbers, or hold NaN.
+            The scores differ from the labels in shape or pandas index, are not real numbers, or contain NaN.
         """
         return self._shape_values(self.totals(y_score).values(self.flavor))
 
@@ -179,13 +180,13 @@ class Prepared(Generic[V]):
         """Return the value for these scores with the table of queries; see ``__call__``."""
         scores = self._scores(y_score)
         totals = self._rank(scores)
-        # The totals are kept, so they must not change with the caller's arrays.
+        # Copy what is stored, so that later changes of the caller's arrays have no effect.
         totals = replace(totals, ids=totals.ids.copy(), weight=None if totals.weight is None else totals.weight.copy())
         evaluation = evaluation_from_totals(totals, self.flavor, self._several, **self.counts(scores))
         return replace(evaluation, _scored=Scored(self.queries, scores))
 
     def counts(self, scores: NDArray[Any]) -> dict[str, NDArray[np.int64]]:
-        """Return the columns of the table of queries that count documents."""
+        """Return the columns of the table of queries that are numbers of documents."""
         graded = self._graded
         return {
             "n_docs": graded.ranked.sizes.copy(),
@@ -201,7 +202,7 @@ class Prepared(Generic[V]):
         threads = thread_count(self._threads, n_slots)
         rank = compiled_rank(self._kernel, n_slots)
         sorts = flavor.ideal in ("global", "recall") and flavor.recall_depth is None
-        counts = isinstance(graded.row_gains, Coded)  # the ideal is made from the count of each grade
+        counts = isinstance(graded.row_gains, Coded)  # the ideal is computed from the number of documents of each grade
         if rank is None or not sorts or counts or flavor.ideal_depth == "retrieved":
             return numpy_kernel.ideal(flavor, self.ks, graded, self._discounts, lambda: self._blocks)
         source = graded.ranked if flavor.ideal == "recall" else graded.judged
@@ -241,8 +242,8 @@ class Prepared(Generic[V]):
             bad = np.flatnonzero(np.isnan(ranked))
             at = int(bad[0] if order is None else order[bad].min())
             raise ValueError(
-                f"y_score must not hold NaN, which cannot be ranked; got {bad.size} of {ranked.size}, the first at row "
-                f"{at}. Find out why the model produced them; -inf ranks last."
+                f"y_score must not hold NaN, which cannot be ranked; got {bad.size} of {ranked.size}, the first at "
+                f"row {at}. Find out why the model returned NaN; use -inf to rank a document last."
             )
 
     def _rank(self, scores: NDArray[Any]) -> Totals:

@@ -1,4 +1,4 @@
-"""The result of an evaluation: one value, and the table of queries behind it."""
+"""The result of an evaluation: the value and the table of queries."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Evaluation", "PerQuery", "at_cutoff"]
 
 V = TypeVar("V", bound="float | dict[int | None, float]")
-"""The value: a float, or a dict by cut-off if there are several."""
+"""Type of the value: a float, or a dict by cut-off if there are several."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
@@ -43,19 +43,20 @@ class PerQuery:
     Attributes
     ----------
     qid : ndarray
-        The query's id; its position, if the caller gave no ids.
+        The query's id, or its position if no ids were passed.
     ndcg, dcg, idcg : ndarray of float64
-        NDCG (nan for an empty query that the mean skips), DCG and ideal DCG; with several cut-offs one column each.
+        NDCG, DCG and ideal DCG, with one column per cut-off if there are several. NDCG is nan for an empty query that
+        is left out of the mean.
     empty : ndarray of bool
-        Whether the ideal DCG is 0; with several cut-offs one column each.
+        Whether the ideal DCG is 0, with one column per cut-off if there are several.
     n_docs : ndarray of int
-        Documents that were ranked.
+        Number of ranked documents.
     n_judged : ndarray of int
-        Documents that have a label, retrieved or not.
+        Number of documents with a label, retrieved or not.
     n_relevant : ndarray of int
-        Judged documents whose gain is above 0.
+        Number of judged documents with a gain above 0.
     tied : ndarray of int
-        Ranked documents that share their score with another one of the query.
+        Number of ranked documents that have the same score as another one of the query.
     weight : ndarray of float64
         The query's weight.
     """
@@ -93,29 +94,28 @@ class PerQuery:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Evaluation(Generic[V]):
-    """NDCG of a set of queries, with what it is made of.
+    """NDCG of a set of queries.
 
     Attributes
     ----------
     value : float, or dict of float by cut-off
         The aggregated NDCG.
     flavor : Flavor
-        The flavor it was computed under.
+        The flavor that it was computed under.
     k : int, None, or tuple of them
-        The cut-off, or the cut-offs.
+        The cut-off or cut-offs.
     n_queries : int
         Number of queries.
     n_empty : int, or dict of int by cut-off
-        Number of queries whose ideal DCG is 0; ``flavor.empty`` says what they scored.
+        Number of queries whose ideal DCG is 0. Their value is ``flavor.empty``.
     per_query : PerQuery
         The table of queries, as arrays.
     frame_library : str
-        Library of the frames of ``to_frame``: "pandas", "polars" or "pyarrow", as your data were; otherwise "pandas".
+        Library of the frames of ``to_frame``: that of the data, "pandas", "polars" or "pyarrow"; otherwise "pandas".
     slices : Slices or None
         The results of ``evaluate(..., by=)`` by label; None without `by`.
     cluster : ndarray or None
-        The cluster of each query, from ``evaluate`` or ``evaluate_run`` with ``cluster=``; None if queries are
-        independent.
+        The cluster of each query, as passed by ``cluster=``; None if queries are independent.
 
     Examples
     --------
@@ -137,11 +137,11 @@ class Evaluation(Generic[V]):
     slices: Slices | None = None
     cluster: NDArray[Any] | None = field(default=None, repr=False)
     _totals: Totals = field(repr=False)
-    """The totals of the queries, from which every mean is computed."""
+    """DCG and ideal DCG of the queries, from which every mean is computed."""
     _scored: Scored | None = field(default=None, repr=False)
-    """The documents, by reference, for ``range``; None if they are not available, as after unpickling."""
+    """The documents, not copied, for ``range``; None if they are not available, as after unpickling."""
     _labels: NDArray[np.uint64] | None = field(default=None, repr=False)
-    """A digest of each query's labels, in place of the documents, of labels and scores that were loaded."""
+    """A digest of each query's labels, if the evaluation was loaded and so has no documents."""
 
     # fmt: off
     @overload
@@ -158,48 +158,48 @@ class Evaluation(Generic[V]):
     def interval(
         self, confidence: float = 0.95, method: Method | None = None, n_resamples: int = 9999, seed: Seed = 0
     ) -> Interval | dict[int | None, Interval]:
-        """Return a confidence interval of the value over the population that these queries are drawn from.
+        """Return a confidence interval of the value for the population from which these queries are drawn.
 
         Parameters
         ----------
         confidence : float, default 0.95
             Above 0 and below 1.
         method : {"bca", "percentile", "t", "bounded"}, optional
-            The bootstrap over queries, bias-corrected and accelerated, or its plain percentiles; or Student's t
-            interval, which draws nothing, is symmetric about the value and may reach beyond 0 and 1; or the interval of
-            values between 0 and 1 that pile up at a bound, which never has the width 0. Default: "bca"; "bounded", and
-            the result says so, if all queries score the same, or most score 0, or most score 1, and fewer than 20
-            something else. There a bootstrap covers the truth in half of the cases.
+            "bca" and "percentile" are bootstraps over queries: bias-corrected and accelerated, and plain percentiles.
+            "t" is Student's interval, which is symmetric and may extend beyond 0 and 1. "bounded" is for values between
+            0 and 1 of which most are at a bound; its width is never 0. Default: "bca", or "bounded" if all queries have
+            the same value, or all but fewer than 20 have the value 0, or all but fewer than 20 the value 1. In these
+            cases bootstrap intervals may cover the true value half of the time.
         n_resamples : int, default 9999
-            Number of resamples of the bootstrap. Each draws as many queries as there are, with replacement.
+            Number of bootstrap resamples. Each draws as many queries as there are, with replacement.
         seed : int, numpy.random.Generator or None, default 0
-            Random seed; None draws differently in each call.
+            Random seed. With None, each call draws differently.
 
         Returns
         -------
         Interval, or dict of Interval by cut-off if there are several
-            With ``.low``, ``.high``, ``.value``, ``.confidence``, ``.method``, ``.n_queries``. Several cut-offs share
-            the resamples. Of queries in clusters (``evaluate(..., cluster=)``) also ``.effective_queries``.
+            With ``.low``, ``.high``, ``.value``, ``.confidence``, ``.method``, ``.n_queries``, and with clusters also
+            ``.effective_queries``. All cut-offs use the same resamples.
 
         Raises
         ------
         TypeError, ValueError
-            An argument is not as above; fewer than two queries count in the mean; a query scores nan
-            (``empty=nan``); all resamples lie on one side of the value, for "bca"; a query scores below 0 or above 1,
-            for "bounded"; fewer than six clusters, or one with most of the weight.
+            An argument is not as above; fewer than two queries count in the mean; a query has the value nan
+            (``empty=nan``); "bca" has all resamples on one side of the value; "bounded" has values below 0 or above 1;
+            there are fewer than six clusters, or one has most of the weight.
 
         See Also
         --------
-        ndcg_ml.compare : two systems on the same queries. Their own intervals may overlap, and the difference be clear.
+        ndcg_ml.compare : Compare systems. A difference may be significant although the intervals of the systems
+        overlap.
 
         Notes
         -----
-        A query counts as it does in the value: with its weight, and not at all where the flavor skips it. Under
-        ``aggregate="micro"`` both sums are resampled together; the t interval is that of the linearised ratio (the
-        delta method), and equals the usual one for a mean without weights. Where one query outweighs all others
-        together, no method knows how far the value may be off. Clusters are resampled whole; their t interval has the
-        robust standard error and the degrees of freedom of Bell and McCaffrey (2002). docs/deciding.md says which
-        method when, with the share of intervals that covered the truth in simulations.
+        Queries have the same weights as in the value, and those that the flavor skips are left out. Under
+        ``aggregate="micro"`` the two sums are resampled together, and the t interval is that of the linearised ratio
+        (delta method). If one query has more weight than all others together, no method is reliable. Clusters are
+        resampled as a whole; their t interval uses the robust standard error and degrees of freedom of Bell and
+        McCaffrey (2002). docs/deciding.md recommends a method for each case, with simulated coverage.
 
         References
         ----------
@@ -224,7 +224,7 @@ class Evaluation(Generic[V]):
         return by_k
 
     def _clusters(self) -> NDArray[np.int64] | None:
-        """The cluster of each query as a number; None if queries are independent."""
+        """Return the cluster of each query as a number; None if queries are independent."""
         if self.cluster is None:
             return None
         from ndcg_ml._stats.clusters import numbered
@@ -233,7 +233,7 @@ class Evaluation(Generic[V]):
 
     @property
     def standard_error(self) -> V:
-        """The standard error of the value over the queries; see ``interval``, whose errors it raises."""
+        """The standard error of the value over queries; raises the errors of ``interval``."""
         from ndcg_ml._stats.intervals import standard_errors
 
         by_k: V = self._shaped(standard_errors(self._totals, self.flavor, self._clusters()))
@@ -241,10 +241,10 @@ class Evaluation(Generic[V]):
 
     @property
     def std(self) -> V:
-        """The standard deviation of the queries' NDCG, with n - 1, weighted as the mean is.
+        """The standard deviation of the queries' NDCG, with n - 1 and the weights of the mean.
 
-        Without weights it is the standard error times the root of the number of queries that count. Raises the errors
-        of ``interval``.
+        Without weights, it is the standard error times the square root of the number of queries that count. Raises the
+        errors of ``interval``.
         """
         from ndcg_ml._stats.means import means_of
 
@@ -258,27 +258,27 @@ class Evaluation(Generic[V]):
         return by_k
 
     def save(self, path: str | os.PathLike[str], *, qrels: str | os.PathLike[str] | None = None) -> None:
-        """Write the evaluation to a file, as a baseline that later ones are compared with: see ``load``.
+        """Write the evaluation to a file, as a baseline for later comparisons. ``load`` reads it.
 
-        The file is JSON that people can read, with one line per query: flavor, cut-offs, ids, values, counts, judged
-        fractions, a digest of each query's labels and of what was excluded, so that changes of them are seen; the
-        versions that computed it, and a digest of all that. Clusters are saved, slices are not.
+        The file is readable JSON with one line per query: ids, values, counts, judged fractions and clusters, with the
+        flavor, the cut-offs and the versions used. It has digests of each query's labels and of the excluded documents,
+        which detect changes of them, and a digest of the whole file. Slices are not saved.
 
         Parameters
         ----------
         path : path
-            The file, which is replaced.
+            The file to write, replacing any existing file.
         qrels : path, optional
-            The file of the judgements. If it is below the folder of the saved file, its place there is kept, and
-            ``ndcg-ml gate`` reads it if it is given none.
+            The file of the judgements. If it is in the folder of `path` or below it, its relative path is saved, and
+            ``ndcg-ml gate`` reads it unless other judgements are passed.
 
         Raises
         ------
         TypeError
-            Query ids or clusters are neither text nor integers.
+            Query ids or clusters are neither strings nor integers.
         ValueError
-            The flavor has a callable gain or discount, or the arrays of labels or scores have
-            been changed since they were evaluated.
+            The flavor has a callable gain or discount, or the arrays of labels or scores have changed since the
+            evaluation.
         OSError
             The file cannot be written.
 
@@ -300,7 +300,7 @@ class Evaluation(Generic[V]):
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Evaluation[Any]:
-        """The evaluation that ``save`` wrote, for ``compare``, ``interval`` and all else that takes one.
+        """Read an evaluation that ``save`` wrote.
 
         Parameters
         ----------
@@ -314,8 +314,8 @@ class Evaluation(Generic[V]):
         Raises
         ------
         DataFileError
-            The file is not one that ``save`` of this version wrote: it was edited or damaged, or is of another format.
-            It is a ValueError that names the file.
+            A ValueError that names the file: it is not the output of ``save``, has another format version, or was
+            edited or damaged.
         OSError
             The file cannot be read.
         """
@@ -332,15 +332,15 @@ class Evaluation(Generic[V]):
     def range(self, max_grade: float | None = None) -> Range | dict[int | None, Range]:
         """Return the smallest and largest value over all ways to grade the unjudged documents.
 
-        The range is exact: its ends are reached by some grades and exceeded by none. It covers the listed documents
-        without a label, retrieved or not (NaN; in a run, retrieved documents that the qrels lack).
+        The range is exact: some grades attain its ends, and none exceed them. Unjudged documents are those with the
+        label NaN, retrieved or not, and in a run the retrieved documents that are not in the qrels.
 
         Parameters
         ----------
         max_grade : float, optional
-            The top of the grade scale: unjudged documents may have any of the grades 0, 1, ..., `max_grade`. Default:
-            the flavor's own ``max_grade``; without one, grade 0 and the grades seen in the labels (those >= 0,
-            unless ``negative="allow"``).
+            The top of the grade scale: unjudged documents may have the grades 0, 1, ..., `max_grade`. Default: the
+            flavor's ``max_grade``; if it has none, they may have grade 0 and the grades of the judged documents (those
+            >= 0, unless ``negative="allow"``).
 
         Returns
         -------
@@ -350,22 +350,22 @@ class Evaluation(Generic[V]):
         Raises
         ------
         RangeError
-            A ValueError that says why the range is not known: ``ties`` "best" or "worst"; ``ideal`` "local", "max" or
-            "given"; a ``recall_depth``; ``aggregate="micro"``; documents that a query lists twice; ``empty=nan`` if a
-            query may turn out empty; gains below 0; labels that are not grades; an evaluation that was unpickled, or
-            whose arrays were changed since.
+            A ValueError that says why the range cannot be computed: ``ties`` "best" or "worst"; ``ideal`` "local",
+            "max" or "given"; a ``recall_depth``; ``aggregate="micro"``; repeated documents in a query; ``empty=nan`` if
+            a query may be empty; negative gains; labels that are not grades; an evaluation that was unpickled, or whose
+            arrays have changed.
         TypeError
             `max_grade` is not a number.
 
         See Also
         --------
-        ndcg_ml.compare : the range of a difference, and which documents to label next.
+        ndcg_ml.compare : Its result has the range of a difference, and the documents to label next.
 
         Notes
         -----
-        Every completion judges every listed document, so that neither rule of ``unjudged`` applies to it; under
-        ``unjudged="condense"``, which removes documents, the value itself may lie outside of the range. The method is
-        in docs/unjudged.md.
+        Every completion judges all documents, so ``flavor.unjudged`` does not apply to it. Under
+        ``unjudged="condense"``, which removes documents, the value itself may therefore be outside the range.
+        docs/unjudged.md describes the method.
 
         Examples
         --------
@@ -387,20 +387,20 @@ class Evaluation(Generic[V]):
         return by_k
 
     def _as_dict(self, what: Any) -> dict[int | None, Any]:
-        """A value, a count or an interval as a dict by cut-off, for one cut-off as for several."""
+        """Return a value, count or interval as a dict by cut-off, even if there is only one."""
         return what if isinstance(self.k, tuple) else {self.k: what}
 
     def _shaped(self, by_k: dict[int | None, Any]) -> Any:
-        """In the form of the value: one entry, or a dict in the order of the cut-offs."""
+        """Return the entries in the form of the value: one entry, or a dict in the order of the cut-offs."""
         return {k: by_k[k] for k in self.k} if isinstance(self.k, tuple) else by_k[self.k]
 
     def to_frame(self) -> Any:
-        """The table of queries as a data frame, one row per query.
+        """Return the table of queries as a data frame, one row per query.
 
         Returns
         -------
         pandas.DataFrame, polars.DataFrame or pyarrow.Table
-            A frame of ``frame_library``. With several cut-offs, the columns of each are named like ``ndcg@10``.
+            A frame of ``frame_library``. With several cut-offs, columns have names such as ``ndcg@10``.
 
         Raises
         ------
@@ -425,36 +425,35 @@ class Evaluation(Generic[V]):
         command: str | None = None,
         top: int = 20,
     ) -> str | Path:
-        """A report as one HTML page, without scripts, that loads nothing: to keep, to send, to print.
+        """Write a report as one HTML page, without scripts or external files.
 
-        It has the values with their intervals (the bootstrap has the seed 0, so that the same result gives the same
-        page), a drawing, the slices of `by`, the queries that lose most, the definition in words, and the versions of
-        Python and of the libraries.
+        It shows the values with their intervals (with seed 0, so that pages are reproducible), a drawing, the slices of
+        `by`, the queries that lose most, the definition in words, and the versions of Python and the libraries.
 
         Parameters
         ----------
         path : path, default None
-            The file to write, replacing any existing file; None writes none.
+            The file to write, replacing any existing file. None: no file is written.
         title : str, default None
-            The heading. None: the number of queries, and the cut-off.
+            The heading. None: the number of queries and the cut-off.
         command : str, default None
-            The call or command line that made the result, for the page to show.
+            The call or command line that computed the result, which the page then shows.
         top : int, default 20
             Number of queries to list: those whose DCG is furthest below their ideal, at the first cut-off.
 
         Returns
         -------
         str or pathlib.Path
-            The page; with `path`, which file was written.
+            The page; with `path`, the path of the file.
 
         Raises
         ------
         ImportError
             Jinja2 or Matplotlib is not installed: ``pip install 'ndcg_ml[report]'``.
         TypeError, ValueError
-            `top` is not as above. If the data have no interval, or nothing to draw, the page says so.
+            `top` is not a whole number of at least 0.
         OSError
-            The file cannot be written. What was there before is still there.
+            The file cannot be written. An existing file is left unchanged.
 
         Examples
         --------
@@ -467,7 +466,7 @@ class Evaluation(Generic[V]):
         return report.write_evaluation(self, path, title, command, top)
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
-        """Draw the value at each cut-off with its 95 % t interval; at most 30 cut-offs, the first ones.
+        """Draw the values at the first 30 cut-offs, with their 95 % t intervals.
 
         Parameters
         ----------
@@ -484,7 +483,7 @@ class Evaluation(Generic[V]):
         ImportError
             Matplotlib is not installed.
         TypeError
-            `ax` is something else.
+            `ax` is not an Axes.
         ValueError
             No cut-off has a finite value.
 
@@ -506,7 +505,7 @@ class Evaluation(Generic[V]):
         return block(Record(columns, self._rows()).html(), *map(paragraph, self._notes()))
 
     def _unanswered(self) -> NDArray[np.bool_]:
-        """Queries with an empty ranking."""
+        """Return which queries have an empty ranking."""
         nothing: NDArray[np.bool_] = self.per_query.n_docs == 0
         return nothing
 
@@ -516,7 +515,7 @@ class Evaluation(Generic[V]):
         Returns
         -------
         dict of float by name
-            What ``mlflow.log_metrics``, ``wandb.log`` and ``LightningModule.log_dict`` take.
+            In the form that ``mlflow.log_metrics``, ``wandb.log`` and ``LightningModule.log_dict`` take.
 
         Examples
         --------
@@ -527,12 +526,12 @@ class Evaluation(Generic[V]):
         return {metric_key(k): value for k, value in self._as_dict(self.value).items()}
 
     def to_dict(self, per_query: bool = False) -> dict[str, Any]:
-        """Plain numbers and text, for JSON: flavors as text, None in place of nan and infinity.
+        """Return plain values for JSON: flavors as text, and None for nan and infinity.
 
         Parameters
         ----------
         per_query : bool, default False
-            Whether to have the table of queries too.
+            Whether to include the table of queries.
 
         Returns
         -------
@@ -548,7 +547,7 @@ class Evaluation(Generic[V]):
         return document | {"per_query": self._queries() if per_query else None}
 
     def _rows(self) -> list[dict[str, Any]]:
-        """The value at each cut-off, and what belongs to it."""
+        """Return one row per cut-off: the flavor, the value and the number of empty queries."""
         empties, extra = self._as_dict(self.n_empty), self._extra_columns()
         return [
             {
@@ -562,7 +561,7 @@ class Evaluation(Generic[V]):
         ]
 
     def _queries(self) -> list[dict[str, Any]]:
-        """The table of queries, one dict per query."""
+        """Return the table of queries, one dict per query."""
         table, ks = self.per_query, self._totals.ks
         by_k = {
             name: table[name].reshape(len(table), len(ks)).tolist()
@@ -585,18 +584,18 @@ class Evaluation(Generic[V]):
         ]
 
     def _extra_columns(self) -> dict[str, dict[int | None, float]]:
-        """Further values at each cut-off, by their names in tables and in ``per_query``."""
+        """Return further values at each cut-off, by their names in tables and in ``per_query``."""
         return {}
 
     def _notes(self) -> list[str]:
-        """Notes below the values."""
+        """Return the lines below the values."""
         rule = {"skip": "left out of the mean", "raise": "refused"}.get(
             str(self.flavor.empty), f"scored {self.flavor.empty:g}" if isinstance(self.flavor.empty, float) else ""
         )
         n_empty = sorted(set(self.n_empty.values() if isinstance(self.n_empty, dict) else [self.n_empty]))
-        shown = "-".join(str(n) for n in dict.fromkeys((n_empty[0], n_empty[-1])))
+        least_to_most = "-".join(str(n) for n in dict.fromkeys((n_empty[0], n_empty[-1])))
         return [
-            f"{self.n_queries} queries, {shown} empty ({rule}); {int(self.per_query.n_docs.sum())} documents",
+            f"{self.n_queries} queries, {least_to_most} empty ({rule}); {int(self.per_query.n_docs.sum())} documents",
             str(self.flavor),
         ]
 
@@ -615,7 +614,7 @@ def evaluation_from_totals(
     n_relevant: NDArray[np.int64],
     tied: NDArray[np.int64],
 ) -> Evaluation[Any]:
-    """Return the evaluation of these totals; with `several`, it has dicts by cut-off and tables with columns."""
+    """Return the evaluation of these totals. With `several`, its values are dicts by cut-off."""
     ndcg, empty = totals.ndcg(flavor)
     dcg, ideal = totals.dcg.copy(), totals.ideal.copy()  # the caller may change the result
     n_queries = len(totals.ids)

@@ -130,7 +130,11 @@ class Gate:
 
     @property
     def outcome(self) -> Outcome:
+<<<<<<< HEAD
         """"worse" if any check is, "unchanged" if no value changed, "pass" if all checks pass, or "undecided"."""
+=======
+        """Worse if any check is; pass if all are; unchanged if no value of a query differs; otherwise undecided."""
+>>>>>>> main
         if any(check.verdict == "worse" for check in self.checks):
             return "worse"
         if all(check.verdict == "unchanged" for check in self.checks if not check.segment):

@@ -1,1 +1,1 @@
-"""Comparisons of evaluations: their queries matched, by system and by slice, with what missing labels leave open."""
+"""Compare evaluations of the same queries: systems, slices of queries, and the effect of missing labels."""

@@ -61,13 +61,13 @@ T = TypeVar("T")
 
 
 class _OfOnlyPair(Generic[T]):
-    """A value of the only difference, read from the comparison itself; refused if there are several."""
+    """An attribute of the only pair, read from the comparison. An error if there are several pairs."""
 
     def __init__(self, read: Callable[[Difference], T]) -> None:
         self._read = read
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self.__doc__ = f"``Difference.{name}`` of the only pair, where two systems are compared."
+        self.__doc__ = f"``Difference.{name}`` of the only pair. An error if more than two systems are compared."
 
     @overload
     def __get__(self, comparison: None, owner: type) -> _OfOnlyPair[T]: ...
@@ -79,12 +79,12 @@ class _OfOnlyPair(Generic[T]):
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Comparison:
-    """Systems on the same queries, and their differences. ``print`` shows a table.
+    """The values of systems on the same queries, and their differences. ``print`` shows a table.
 
     Attributes
     ----------
     flavor : Flavor or None
-        With the cut-off. None for precomputed measures.
+        The flavor, with the cut-off. None for precomputed measures.
     measure : str
         The name of the measure, such as ``NDCG@10``.
     names : tuple of str
@@ -92,19 +92,19 @@ class Comparison:
     values : tuple of float
         The value of each system over the compared queries; for several runs, their mean.
     pairs : tuple of Difference
-        For each two systems, in their order, or for each system against the baseline: b - a.
+        The difference b - a of every two systems, or of each system b and the baseline a.
     qid : ndarray
-        The queries that were compared, in the order of the first system.
+        Ids of the compared queries, in the order of the first system.
     ndcg : ndarray of float64, shape (n_queries, n_systems)
-        Their NDCG, or their values under `measure`; for several runs, the mean.
+        NDCG of each query, or its value of `measure`; for several runs, the mean.
     not_compared : ndarray
-        Ids of queries that do not count: of weight 0, or without a value in some system.
+        Ids of the queries left out: those with weight 0, and those without a value in some system.
     n_resamples : int
-        The most exchanges that a test looks at.
+        The largest number of exchanges of a test.
     margin : float or None
         The largest difference that does not matter.
     baseline : str or None
-        The system against which the others are compared; None if all pairs are.
+        The system with which all others are compared; None if all pairs are compared.
     seed : int or None
         Random seed; None if draws are not reproducible.
     n_runs : tuple of int
@@ -114,16 +114,15 @@ class Comparison:
     judged : tuple of float, or None
         Mean judged@k of each system; None if documents have no ids.
     n_unanswered : tuple of int
-        Number of queries for which each system returns no documents. The caption has it if there are any. For several
-        runs, the largest number.
+        Number of queries for which each system returns no documents; for several runs, the largest number.
     slices : ComparedSlices or None
         The comparison within slices of queries; None without `by`.
     accepts_unjudged : bool
-        Whether the notes leave out that judged@k differs.
+        Whether ``unjudged="accept"`` was passed: no note says that judged@k differs.
     further_notes : tuple of str
         Further notes for the reader.
     difference, interval, standard_error, p_value, p_adjusted, verdict, effect_size, wins, ties, losses
-        Values of the only ``Difference``, if two systems are compared; with more systems, ask one of `pairs`.
+        Attributes of the only ``Difference``. If more than two systems are compared, use those of one of `pairs`.
     """
 
     flavor: Flavor | None
@@ -146,7 +145,7 @@ class Comparison:
     accepts_unjudged: bool = field(default=False, repr=False)
     further_notes: tuple[str, ...] = field(default=(), repr=False)
     _missing: MissingLabels | None = field(default=None, repr=False)
-    """The systems with their documents, to ask what missing labels leave open."""
+    """The systems with their documents, for ``range`` and ``judge_next``."""
 
     difference: ClassVar[_OfOnlyPair[float]] = _OfOnlyPair(lambda pair: pair.difference)
     interval: ClassVar[_OfOnlyPair[Interval]] = _OfOnlyPair(lambda pair: pair.interval)
@@ -170,22 +169,22 @@ class Comparison:
         return self.measure if self.flavor is None else self.flavor.short_text
 
     def queries_needed(self, difference: float, power: float = 0.8) -> int:
-        """Number of queries that show a difference of a given size in every pair; see ``Difference``."""
+        """Number of queries needed to detect a difference of this size in every pair; see ``Difference``."""
         return max(pair.queries_needed(difference, power) for pair in self.pairs)
 
     def smallest_detectable(self, power: float = 0.8) -> float:
-        """The smallest true difference that these queries show in any pair with this chance; see ``Difference``."""
+        """The smallest difference that is detected in every pair with this power; see ``Difference``."""
         return max(pair.smallest_detectable(power) for pair in self.pairs)
 
     def _only_pair(self) -> Difference:
         if len(self.pairs) > 1:
             raise AttributeError(
-                f"a comparison of {len(self.names)} systems has {len(self.pairs)} differences. Ask one of .pairs."
+                f"a comparison of {len(self.names)} systems has {len(self.pairs)} differences. Choose one of .pairs."
             )
         return self.pairs[0]
 
     def caption(self) -> str:
-        """Describe the comparison in one line: the definition, the queries, the intervals, the test and the seed."""
+        """Describe the comparison in one line: definition, queries, intervals, test and seed."""
         first, n_pairs = self.pairs[0], len(self.pairs)
         queries = f"{self.n_queries} queries"
         if self.not_compared.size:
@@ -195,7 +194,7 @@ class Comparison:
             queries += f" (no documents returned: {', '.join(counts)})"
         if self.n_clusters is not None:
             fewest = min(pair.effective_queries or 0.0 for pair in self.pairs)
-            queries += f" in {self.n_clusters} clusters (as good as {fewest:.0f} independent ones)"
+            queries += f" in {self.n_clusters} clusters (equivalent to {fewest:.0f} independent queries)"
         if max(self.n_runs, default=1) > 1:
             queries += f"; runs of each system: {', '.join(map(str, self.n_runs))}"
         parts = [self.measure if self.flavor is None else str(self.flavor), queries]
@@ -246,8 +245,8 @@ class Comparison:
     def range(self, max_grade: float | None = None, *, a: str | None = None, b: str | None = None) -> Range:
         """Return the exact smallest and largest difference over all ways to grade the unjudged documents.
 
-        A document that both systems list gets one grade, and enters both ideals. If 0 is outside of the range, no label
-        can change which system is better: see ``settled``.
+        A document that both systems retrieve gets one grade, and is part of both ideals. If 0 is outside the range, no
+        label can change which system is better: see ``settled``.
 
         Parameters
         ----------
@@ -264,9 +263,8 @@ class Comparison:
         Raises
         ------
         RangeError
-            A ValueError that says why the range is not known: as for ``Evaluation.range``; documents without ids that
-            are not the same rows; ideals that differ between the systems; several runs of a system; numbers of a
-            measure.
+            The range is not known, for the reasons of ``Evaluation.range``, or because documents have no ids and their
+            rows differ, the ideals of the systems differ, a system has several runs, or the values are precomputed.
         TypeError, ValueError
             `a` and `b` are not the names of two systems.
 
@@ -285,13 +283,13 @@ class Comparison:
 
     @property
     def settled(self) -> bool:
-        """Whether no way to grade the unjudged documents turns the sign of the difference; raises as ``range``."""
+        """Whether the difference keeps its sign however unjudged documents are graded. Errors as for ``range``."""
         return self.range().settled
 
     def judge_next(
         self, n: int = 20, max_grade: float | None = None, *, a: str | None = None, b: str | None = None
     ) -> ToJudge:
-        """Return the unjudged documents whose labels can change the difference most; none if its sign is certain.
+        """Return the unjudged documents whose labels can change the difference most; none if its sign cannot change.
 
         Parameters
         ----------
@@ -303,9 +301,9 @@ class Comparison:
         Returns
         -------
         ToJudge
-            Pairs of query and document, with ``.change``: how far that label alone can move the difference, while the
-            other unjudged documents have the lowest grade. ``.to_frame()``; ``.to_jsonl(path)`` writes a file to fill
-            in, which ``ndcg-ml judge-next --filled`` reads back; ``.settled``.
+            Pairs of query and document. ``.change`` is the largest change of the difference by that label alone, while
+            the other unjudged documents have the lowest grade. ``.to_jsonl(path)`` writes a file to fill in, which
+            ``ndcg-ml judge-next --filled`` reads. Also ``.to_frame()`` and ``.settled``.
 
         Raises
         ------
@@ -314,9 +312,9 @@ class Comparison:
 
         Notes
         -----
-        Labels that one system alone has at the top move the difference most. After some of them are known, ask again:
-        the order depends on what is judged. The idea is that of minimal test collections: B. Carterette, J. Allan and
-        R. Sitaraman, SIGIR 2006.
+        Documents that only one system ranks near the top change the difference most. Call it again after some are
+        judged, because the order depends on the judgements. The idea is that of minimal test collections: B.
+        Carterette, J. Allan and R. Sitaraman, SIGIR 2006.
         """
         one, other, difference = self._positions_of(a, b)
         return self._labels().judge_next(one, other, difference, n, max_grade)
@@ -334,7 +332,7 @@ class Comparison:
     def _labels(self) -> MissingLabels:
         if self._missing is None:
             raise RangeError(
-                "the range needs one evaluation per system, with its documents; got numbers of a measure, or several "
+                "the range needs one evaluation per system, with its documents; got precomputed values, or several "
                 "runs of a system. Compare one run of each."
             )
         return self._missing
@@ -360,7 +358,7 @@ class Comparison:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the table of queries, as plain values that JSON can hold; None stands for infinity and nan."""
+        """Return everything except the table of queries, as plain values for JSON; infinity and nan become None."""
         document = {
             "measure": self.measure,
             "flavor": None if self.flavor is None else str(self.flavor),
@@ -380,7 +378,7 @@ class Comparison:
         return {name: plain(value) for name, value in document.items()}
 
     def to_frame(self) -> pd.DataFrame:
-        """The differences as a pandas DataFrame, one row per pair.
+        """Return the differences as a pandas DataFrame, one row per pair.
 
         Returns
         -------
@@ -398,7 +396,7 @@ class Comparison:
         return pairs_record(self, 4).frame("Comparison")
 
     def to_markdown(self, digits: int = 4) -> str:
-        """The differences as a table in Markdown, with the caption below.
+        """Return the differences as a table in Markdown, with the caption below.
 
         Parameters
         ----------
@@ -419,25 +417,24 @@ class Comparison:
         command: str | None = None,
         top: int = 20,
     ) -> str | Path:
-        """A report as one HTML page, without scripts, that loads nothing: to keep, to send, to print.
+        """Write a report as one HTML page, without scripts or external files.
 
-        It has the values, the differences with intervals and tests, the drawing of ``plot``, the queries that moved
-        most, the definition in words, and the versions of Python and of the libraries.
+        It shows the values, the differences with intervals and tests, the drawing of ``plot``, the queries that
+        changed most, the definition in words, and the versions of Python and the libraries.
 
         Parameters
         ----------
         title : str, default None
-            The heading. None: the names of two systems, or the number of more.
+            The heading. None: the names of two systems, or the number of systems.
         top : int, default 20
-            Number of queries to list for each pair of systems: those whose values differ most. The first six pairs are
-            listed.
+            Number of queries to list for each of the first six pairs: those whose values differ most.
         path, command
             As for ``Evaluation.to_html``.
 
         Returns
         -------
         str or pathlib.Path
-            The page; with `path`, which file was written.
+            The page; with `path`, the path of the file.
 
         Raises
         ------
@@ -456,7 +453,7 @@ class Comparison:
         return report.write_comparison(self, path, title, command, top)
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
-        """Draw the differences with Matplotlib: per query for two systems, one interval per pair for more.
+        """Draw the differences with Matplotlib: of each query for two systems, one interval per pair for more.
 
         Parameters
         ----------
@@ -474,9 +471,9 @@ class Comparison:
 
         Notes
         -----
-        For two systems: the difference in every query, the largest loss first; dashed, the difference of the two values
-        (which under weights or a micro average is not the plain mean of the queries'), with its interval as a band. For
-        more: filled, the pairs with a verdict; if there are more than 30, those with the smallest p.
+        Two systems: the difference of each query, the largest loss first. The dashed line is the difference of the two
+        values (under weights or a micro average, not the plain mean over queries), the band its interval. More systems:
+        pairs with a verdict are filled; of more than 30 pairs, those with the smallest p are drawn.
 
         Examples
         --------
@@ -525,44 +522,44 @@ def compare(
     missing: Literal["raise", "drop"] = "raise",
     k: int | None | EllipsisType = ...,
 ) -> Comparison:
-    """Compare systems query by query: their difference, its interval and p-value, and a verdict.
+    """Compare systems query by query: difference, interval, p-value and verdict.
 
     Parameters
     ----------
     *systems : Evaluation or CorrectedEvaluation, or one mapping of them by name
-        Two or more systems: evaluations of the same queries (of ``evaluate``, ``evaluate_run``, ...) under one flavor,
-        matched by the id of the query. A mapping ``{"old": [e1, e2], "new": [f1, f2]}`` names the systems, and may
-        hold several runs (seeds) of each: the difference is then tested over queries and runs. Evaluations made
-        without `qid` have positions as ids (0, 1, ...): two unrelated sets of queries are then refused only if their
-        ideals or sizes differ.
+        Two or more evaluations of the same queries under one flavor, matched by query id. A mapping
+        ``{"old": [e1, e2], "new": [f1, f2]}`` names the systems and may hold several runs (seeds) of each; the
+        difference is then tested over queries and runs. Evaluations without `qid` have the ids 0, 1, ..., so two
+        unrelated sets of queries are refused only if their ideals or sizes differ.
     names : sequence of str, optional
         Names of the systems. Default: ``a``, ``b``, ...
     baseline : str, optional
-        Compare each system with the one of this name (Dunnett), and not all pairs (Tukey). Fewer pairs, narrower
-        intervals.
+        Compare each system with the one of this name (as Dunnett) instead of all pairs (as Tukey). With fewer pairs,
+        intervals are narrower.
     margin : float, optional
         The largest difference that does not matter, above 0. With it, a verdict may be ``equivalent`` or ``not worse``.
     cluster : array-like, mapping or pandas object, optional
-        Groups of related queries (user, topic, session): one label per query, as for `by`. The test then permutes
-        clusters. Default: the clusters of the evaluations, if they have any.
+        Groups of related queries (user, topic, session): one label per query, in the forms of `by`. The test then
+        permutes clusters. Default: the clusters of the evaluations, if they have any.
     by : array-like, mapping of array-like by column, or data frame, optional
-        Slices of queries, within each of which the systems are compared too, corrected for their number: ``.slices``.
-        Each column has one label per query of the first system, in its order, or is a mapping or Series by query id.
+        Labels of queries, such as their country. The systems are also compared within each slice, corrected for the
+        number of slices: see ``.slices``. A column has one label per query of the first system, in its order, or is a
+        mapping or Series by query id.
     unjudged : {"warn", "refuse", "accept"}, default "warn"
-        What to do if the judged@k of systems differ by more than 0.05. Under "refuse" a pair is
-        also undecided if labels of unjudged documents could turn the sign of its difference (``settled``).
+        Action if the judged@k of systems differ by more than 0.05: a warning, an error or none. Under "refuse" a pair
+        is also undecided if labels of unjudged documents could change the sign of its difference (``settled``).
     confidence : float, default 0.95
-        Confidence of the intervals of all pairs together. 1 - confidence is the level of the test.
+        Simultaneous confidence of the intervals of all pairs. The level of the test is 1 - confidence.
     n_resamples : int, default 9999
-        Draws of a test: more if a p-value could otherwise not reach the level. The test enumerates every exchange if
-        there are no more, and otherwise draws as many.
+        Number of exchanges that a test draws, unless it can enumerate all of them with no more. It is raised if no
+        p-value could reach the level otherwise.
     seed : int, numpy.random.Generator or None, default 0
-        Random seed; None draws differently in each call.
+        Random seed. With None, each call draws differently.
     missing : {"raise", "drop"}, default "raise"
-        What to do with queries without a value in some of the systems: not in the evaluation, empty in it alone, or of
-        value nan. "drop" compares the others, and ``.not_compared`` has the ids.
+        Action if a query has no value in some system: it was not evaluated, is empty only there, or has the value nan.
+        "drop" compares the other queries and stores the ids in ``.not_compared``.
     k : int or None, optional
-        Which cut-off is compared, if the evaluations have several.
+        The cut-off to compare, if the evaluations have several.
 
     Returns
     -------
@@ -575,40 +572,42 @@ def compare(
     Raises
     ------
     TypeError
-        Systems that are not all evaluations; an argument of the wrong type.
+        A system is not an evaluation, or an argument has the wrong type.
     ValueError
-        Evaluations under different flavors, of other queries, with other weights or against other judgements; several
-        cut-offs and no `k`; fewer than two queries to compare, or than six clusters; a cluster with most of the weight;
-        one run of a system where another has several; a margin that is not above 0; names that repeat or differ in
-        number; differing judged@k under ``unjudged="refuse"``; or a confidence not between 0 and 1.
+        The evaluations differ in flavor, queries, weights or judgements, or have several cut-offs and no `k` is given;
+        there are fewer than two queries or six clusters, or one cluster has most of the weight; one system has several
+        runs and another only one; `names` repeat or differ in number from the systems; `margin` or `confidence` is out
+        of range; or judged@k differs under ``unjudged="refuse"``.
 
     Warns
     -----
     UserWarning
-        Runs have shares of judged documents that differ by more than 0.05, under ``unjudged="warn"``.
+        Under ``unjudged="warn"``: the judged@k of systems differ by more than 0.05.
 
     See Also
     --------
-    compare_values : numbers of another measure.
-    explain_difference : one system under two flavors.
+    compare_values : Compare precomputed values of another measure.
+    explain_difference : Compare two flavors on one system.
 
     Notes
     -----
-    The test exchanges the two systems' values of a query at random, which changes nothing if they are exchangeable; its
-    p-value is the share of exchanges (the observed one among them) with a difference as large, either way. It is exact
-    for exchangeable systems. If only the means are equal, differences are skewed and queries are few, its type I error
-    exceeds the level; ``.notes`` then says so. Differences are those of the flavor's own mean: weighted, and under
-    ``aggregate="micro"`` of two ratios; where the ideals of these differ, they are replaced by their linear parts.
-    Queries that are empty in all systems count as the flavor says. The interval of one pair has the differences that
-    the test does not reject. Several pairs share one critical value, of the largest |t| when systems are permuted
-    within queries (max-T), so that their intervals are simultaneous; against a baseline each query has one random sign
-    for all differences; with several runs each, Bonferroni's.
+    The randomisation test exchanges the two systems' values of each query at random. Its p-value is the share of
+    exchanges, including the observed one, whose difference is at least as large in absolute value. The test is exact if
+    the systems are exchangeable. If only their means are equal, differences are skewed and queries are few, its type I
+    error exceeds the level; ``.notes`` then says so. The differences are those of the flavor's mean: weighted means, or
+    ratios of sums under ``aggregate="micro"``, which are linearised if the ideals differ. Queries that are empty in all
+    systems count as the flavor says.
 
-    Where m of n queries changed, the upper limit p_U of the share that changes is above m / n, and what the change does
-    to the others was not seen. They are charged with the largest loss and gain of those that changed, or from 20 on
-    with their mean: low <= difference - (p_U - m / n) loss, and high likewise; p-values agree. Clusters are counted in
-    place of queries, and shares of weight in place of numbers. If all queries changed, no limit moves; if none of those
-    that changed loses, the low limit stays.
+    The interval of a single pair contains the differences that the test does not reject. Several pairs share one
+    critical value, that of the largest |t| when systems are permuted within queries (max-T), so their intervals are
+    simultaneous. Against a baseline, each query has one random sign for all pairs. Several runs per system are
+    corrected by Bonferroni's method.
+
+    If only m of n queries changed, up to a share p_U of all queries may change (the upper confidence limit of m / n).
+    The loss and gain of those that did not change here are unknown. They are taken as the largest ones observed, or
+    from 20 changed queries on as their mean: low <= difference - (p_U - m / n) loss, and high likewise; p-values agree.
+    With clusters, these counts are of clusters, and with weights they are shares of weight. If all queries changed, the
+    limits are not widened; if no query lost, the lower limit is not.
 
     References
     ----------
@@ -639,9 +638,11 @@ def compare(
     runs = [run for of_one in named.values() for run in of_one]
     if any(isinstance(run, CorrectedEvaluation) for run in runs):
         if len(runs) > len(named) or not all(isinstance(run, CorrectedEvaluation) for run in runs):
-            raise TypeError("all systems must be of correct_labels, one each; or evaluations, all of them.")
+            raise TypeError("the systems must all be results of correct_labels, one each, or all be evaluations.")
         if not (cluster is None and by is None and k is ... and missing == "raise"):
-            raise ValueError("cluster, by, k and missing must be left out where labels of a model are corrected.")
+            raise ValueError(
+                "cluster, by, k and missing must be left out if the systems are results of correct_labels."
+            )
         people = compare(
             {name: run.human for name, [run] in named.items()},
             baseline=baseline,
@@ -655,11 +656,11 @@ def compare(
     for run in runs:
         if not isinstance(run, Evaluation):
             raise TypeError(
-                "the systems must be evaluations, compare(evaluate(y, a, qid=q), evaluate(y, b, qid=q)), or numbers "
-                f"per query, compare_values; got {type(run).__name__}."
+                f"systems must be evaluations; got {type(run).__name__}. Use compare(evaluate(y, a, qid=q), "
+                "evaluate(y, b, qid=q)), or compare_values for precomputed values."
             )
     evaluations: list[Evaluation[Any]] = runs
-    # All must have one cut-off and one flavor, or the difference would be one of definitions.
+    # With different cut-offs or flavors, the difference would be one of definitions.
     of_runs = [name for name, of_one in named.items() for _ in of_one]
     cut_off = one_cutoff(evaluations, k)
     refuse_other_flavors(evaluations, of_runs)
@@ -697,13 +698,13 @@ def compare_values(
     seed: Seed = 0,
     missing: Literal["raise", "drop"] = "raise",
 ) -> Comparison:
-    """Compare systems by another measure, of which each query has one number.
+    """Compare systems by another measure, given its value for each query.
 
     Parameters
     ----------
     values : mapping of array-like by name
-        The numbers of each system in the order of `qid`, or a Series by query id; nan if a query has none. A list of
-        several such arrays holds the runs of a system.
+        The values of each system in the order of `qid`, or a Series by query id; nan if a query has none. A list of
+        such arrays holds several runs of a system.
     qid : array-like
         The id of each query.
     measure : str
@@ -720,7 +721,7 @@ def compare_values(
     Raises
     ------
     TypeError, ValueError
-        Ids are missing or repeat, or numbers are not one per query; or as for ``compare``.
+        Ids are missing or repeat, a system does not have one value per query, or as for ``compare``.
 
     Examples
     --------
@@ -730,7 +731,7 @@ def compare_values(
     """
     settings = _settings(confidence, margin, n_resamples)
     if not isinstance(values, Mapping):
-        raise TypeError(f"values must be a mapping of numbers per query by system; got {type(values).__name__}.")
+        raise TypeError(f"values must be a mapping from system names to values per query; got {type(values).__name__}.")
     named = named_systems([values], None)
     sources = values_of_queries(named, qid, query_weight, measure)
     clusters = None if cluster is None else column_by_id(cluster, "cluster", sources[0].qid)
@@ -769,7 +770,7 @@ def _compared(
     missing: Literal["raise", "drop"],
     seed: Seed,
 ) -> Comparison:
-    """The comparison of systems, each with one source per run."""
+    """Compare systems that have one source per run."""
     one_of(missing, "missing", ("raise", "drop"))
     rng = generator(seed)
     if baseline is not None and baseline not in named:
@@ -777,11 +778,10 @@ def _compared(
             f"baseline must be the name of a system, {', '.join(map(repr, named))}; got {brief(baseline)}."
         )
     columns = None if by is None else labels_by_id(by, sources[0].qid)
-    # One column per run: the same queries in the same order, against the same judgements.
     table = matched(sources, missing)
     pairs, of_system = _pairs(named, baseline), _columns(named)
     every = Means.from_weights(table.values, table.share).linear()
-    # Several runs of a system are one column, their mean. Runs enter the test by their values over all queries.
+    # The runs of a system are averaged into one column. The test also uses the mean of each run over all queries.
     runs = [(every.values[:, at], every.weight[:, at]) for at in of_system]
     several_runs = max(len(at) for at in of_system) > 1
     means = (
@@ -799,7 +799,7 @@ def _compared(
     if of_names is not None:
         check_unjudged(tuple(named), of_names, values, unjudged, stacklevel=4)
 
-    # The tests. Under unjudged="refuse", missing labels that could turn a difference make it undecided.
+    # Under unjudged="refuse", a pair is undecided if missing labels could change the sign of its difference.
     codes = None if clusters is None else numbered(_at(clusters, table))
     decided = differences(
         tuple(named),
@@ -816,7 +816,6 @@ def _compared(
             replace(pair, verdict="undecided") if missing_of_systems.may_turn(i, j, pair.difference) else pair
             for (i, j), pair in zip(pairs, decided, strict=True)
         ]
-    # Slices are tested apart from the whole, with a correction of their own for their number.
     slices = None
     if columns is not None:
         labels = {column: _at(of_query, table) for column, of_query in columns.items()}
@@ -851,7 +850,7 @@ def _compared(
 
 
 def _own_clusters(evaluations: Sequence[Evaluation[Any]], names: Sequence[str]) -> list[Any] | None:
-    """The clusters that the evaluations have, which must be the same."""
+    """Return the clusters of the evaluations, which must be the same in all of them."""
     mine, *others = (
         {} if one.cluster is None else dict(zip(one.per_query.qid.tolist(), one.cluster.tolist(), strict=True))
         for one in evaluations
@@ -860,13 +859,13 @@ def _own_clusters(evaluations: Sequence[Evaluation[Any]], names: Sequence[str]) 
         if bool(mine) != bool(theirs) or any(mine.get(query, label) != label for query, label in theirs.items()):
             raise ValueError(
                 f"all systems must have the same clusters of queries; those of {names[0]} and {name} differ. Pass "
-                "cluster= to compare, or one cluster= to all evaluations."
+                "cluster= to compare, or the same cluster= to all evaluations."
             )
     return list(mine.values()) or None
 
 
 def _at(labels: Sequence[Any], table: Matched) -> list[Any]:
-    """The labels of the queries that are compared, from those of all queries of the first system."""
+    """Return the labels of the compared queries, from those of all queries of the first system."""
     return [labels[row] for row in table.rows[:, 0].tolist()]
 
 
@@ -878,7 +877,7 @@ def _pairs(named: Mapping[str, list[Any]], baseline: str | None) -> list[tuple[i
 
 
 def _columns(named: Mapping[str, list[Any]]) -> list[list[int]]:
-    """Which columns are the runs of each system."""
+    """Return the columns of the runs of each system."""
     at, columns = 0, []
     for runs in named.values():
         columns.append(list(range(at, at + len(runs))))
@@ -887,7 +886,7 @@ def _columns(named: Mapping[str, list[Any]]) -> list[list[int]]:
 
 
 def _unanswered(sources: Sequence[Source], of_system: Sequence[list[int]]) -> tuple[int, ...]:
-    """Count the queries for which each system returns no documents; unknown for precomputed measures."""
+    """Count the queries for which each system returns no documents; empty for precomputed measures."""
     counts = [int(one.evaluation._unanswered().sum()) for one in sources if one.evaluation is not None]
     return tuple(max(counts[at] for at in columns) for columns in of_system) if counts else ()
 
@@ -905,15 +904,15 @@ def _skewed(pairs: Sequence[Difference]) -> str | None:
 
 
 def _few_changed(pairs: Sequence[Difference]) -> Iterator[str]:
-    """A note on unchanged pairs and one on widened intervals; each shows the pair in which most queries may change."""
+    """Yield a note on unchanged pairs and one on widened intervals, each with the pair that may change most."""
     for which, more in (
         ([pair for pair in pairs if pair.verdict == "unchanged"], ""),
-        ([pair for pair in pairs if pair.widened], "; the interval is wider by what the change may do to these"),
+        ([pair for pair in pairs if pair.widened], "; the interval is widened by their possible differences"),
     ):
         if which:
             pair = max(which, key=lambda pair: pair.changed_at_most or 0.0)
             n_changed = pair.n_changed or "none"
-            others = f" (and in {len(which) - 1} more pairs few or none)" if len(which) > 1 else ""
+            others = f" (and few or none in {len(which) - 1} more pairs)" if len(which) > 1 else ""
             n = pair.interval.n_queries
             yield (
                 f"{n_changed} of {n} queries changed between {pair.a} and {pair.b}{others}; up to "
@@ -922,12 +921,12 @@ def _few_changed(pairs: Sequence[Difference]) -> Iterator[str]:
 
 
 def _few(comparison: Comparison) -> str | None:
-    """Whether weights make many queries worth few."""
+    """Return a note if the weights leave few effective queries."""
     worth = min(pair.effective_queries or math.inf for pair in comparison.pairs)
     by_weights = comparison.n_clusters is None and comparison.pairs[0].interval.method != "corrected"
     if not by_weights or worth >= FEW_QUERIES:
         return None
     return (
-        f"the weights make {comparison.n_queries} queries worth {worth:.0f} of equal weight, which are few: a heavy "
-        "query that was not drawn may change the verdict"
+        f"with these weights, {comparison.n_queries} queries count as {worth:.0f} of equal weight, which is few: one "
+        "more query with a large weight may change the verdict"
     )

@@ -1,4 +1,4 @@
-"""A comparison within slices of queries (by country, by length, ...), corrected for their number."""
+"""Comparisons within slices of queries, corrected for the number of slices."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from ndcg_ml._text.record import Column, Record
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ComparedSlice(OfLabel):
-    """The comparison within the queries of one label.
+    """The comparison within the queries that have one label.
 
     Attributes
     ----------
     column : str
-        The column of labels.
+        Name of the column of labels.
     label : object
     n_queries : int
     values : tuple of float
         The value of each system over these queries.
     pairs : tuple of Difference
-        Corrected for the number of slices as well. Empty if there are fewer than two queries, or than six
-        clusters: nothing can be said.
+        The differences, also corrected for the number of slices. Empty if there are fewer than two queries or six
+        clusters.
     """
 
     n_queries: int
@@ -43,7 +43,7 @@ class ComparedSlice(OfLabel):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ComparedSlices(BySlice[ComparedSlice]):
-    """The comparison within the slices of all columns, in the order of their labels.
+    """The comparisons within the slices of all columns, in the order of their labels.
 
     Attributes
     ----------
@@ -51,12 +51,12 @@ class ComparedSlices(BySlice[ComparedSlice]):
     """
 
     def caption(self) -> str:
-        """How the p-values and intervals were corrected."""
+        """Describe how the p-values and intervals were corrected."""
         n = sum(bool(part.pairs) for part in self)
         return f"p and intervals are corrected for {n} slices (Bonferroni), and within each for its pairs"
 
     def _record(self) -> Record:
-        """Return one row per slice and pair; for a slice that is too small, one without a test."""
+        """Return one row per slice and pair, or one row without a test for a slice that is too small."""
         rows: list[dict[str, Any]] = []
         for part in self:
             head = {"column": part.column, "label": part.label, "n_queries": part.n_queries}
@@ -77,7 +77,7 @@ def compared_by(
     clusters: NDArray[np.int64] | None = None,
     runs: Sequence[tuple[FloatArray, FloatArray]] | None = None,
 ) -> ComparedSlices:
-    """The differences within each slice, at a level that is shared among all of them (Bonferroni).
+    """Return the differences within each slice, corrected for the number of slices (Bonferroni).
 
     Parameters
     ----------
@@ -86,9 +86,8 @@ def compared_by(
     names, means, pairs, settings, rng, clusters
         As for ``differences``.
     runs : sequence of (ndarray, ndarray), optional
-        The values of its runs, shape (n_queries, n_runs), and the weights of queries, for each system.
+        For each system, the values of its runs, shape (n_queries, n_runs), and the weights of queries.
     """
-    # The labels of all columns, each with its queries.
     parts = []
     for column, labels in columns.items():
         codes = numbered(labels)
@@ -99,9 +98,8 @@ def compared_by(
     def testable(rows: NDArray[np.intp]) -> bool:
         return rows.size > 1 and (clusters is None or np.unique(clusters[rows]).size >= FEWEST_QUERIES)
 
-    # Slices too small for a test take no share of the level.
+    # Slices that are too small for a test do not count in the correction.
     shared = replace(settings, n_families=max(1, sum(testable(rows) for *_, rows in parts)))
-    # Each slice is tested as the whole is, on its own queries; one too small for a test is listed with its means.
     slices = []
     for column, label, rows in parts:
         inside = Means.from_weights(means.values[rows], means.weight[rows])
@@ -126,6 +124,6 @@ def compared_by(
 
 
 def _order(label: Any) -> tuple[str, Any]:
-    """Numbers by size, all else as text."""
+    """Sort numbers by size, and all other labels as text after them."""
     is_number = isinstance(label, int | float) and not isinstance(label, bool)
     return ("", label) if is_number else ("text", str(label))

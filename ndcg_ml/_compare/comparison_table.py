@@ -1,4 +1,4 @@
-"""The tables of a comparison: the systems with their values, and the pairs with their differences."""
+"""The tables of a comparison: systems with their values, and pairs with their differences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ndcg_ml._text.record import Column, Record
 if TYPE_CHECKING:
     from ndcg_ml._compare.comparison import Comparison
 
-# Columns of a difference, over the values of ``Difference._row``.
+# Columns of a difference, from the values of ``Difference._row``.
 SYSTEMS = (Column("a", "{a}", "l"), Column("b", "{b}", "l"))
 DIFFERENCE = Column("b - a", "{difference:+.{digits}f}")
 INTERVAL = Column("interval", "{low:+.{digits}f} to {high:+.{digits}f}")
@@ -21,12 +21,12 @@ VERDICT = Column("verdict on b", "{verdict}", "l")
 
 
 def closing_lines(comparison: Comparison) -> list[str]:
-    """Return the caption and the notes, a sentence each."""
+    """Return the caption and the notes, one line each."""
     return [visible(line) for line in (comparison.caption(), *(f"Note: {note}." for note in comparison.notes))]
 
 
 def systems_record(comparison: Comparison) -> Record:
-    """Return the value of each system, and what is known of its documents."""
+    """Return the value of each system, its judged@k and its unanswered queries."""
     rows = [
         {
             "name": name,

@@ -1,4 +1,4 @@
-"""The share of judged documents above the cut-off in each system, and which system a difference favours."""
+"""Compare the shares of judged documents above the cut-off (judged@k) of systems."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ndcg_ml._one_line import visible
 Unjudged: TypeAlias = Literal["warn", "refuse", "accept"]
 
 UNEVEN = 0.05
-"""A larger difference between the judged@k of two systems is reported."""
+"""A larger difference of judged@k between two systems is reported."""
 
 
 def judged_fractions(sources: Sequence[Source], rows: NDArray[np.int64]) -> FloatArray | None:
-    """Return the mean judged@k of each source; None if one is not known."""
+    """Return the mean judged@k of each source; None if it is unknown for one of them."""
     fractions = []
     for at, source in enumerate(sources):
         judged = getattr(source.evaluation and source.evaluation.per_query, "judged", None)
@@ -29,16 +29,16 @@ def judged_fractions(sources: Sequence[Source], rows: NDArray[np.int64]) -> Floa
         if judged.ndim == 2:
             judged = judged[:, source.evaluation._totals.ks.index(source.k)]
         of_query = judged[rows[:, at]]
-        known = ~np.isnan(of_query)  # a query in which nothing was retrieved has no share
+        known = ~np.isnan(of_query)  # nan if nothing was retrieved
         fractions.append(float(of_query[known].mean()) if known.any() else float("nan"))
     return np.array(fractions)
 
 
 def favoured(names: Sequence[str], judged: Sequence[float], values: Sequence[float]) -> str | None:
-    """Say which system is favoured and by about how much; None if judged@k hardly differs.
+    """Describe which system is favoured and by about how much; None if judged@k hardly differs.
 
-    An unjudged document has gain 0. If those of a system were as good as its judged ones, its value would be about
-    value / judged.
+    An unjudged document has gain 0. If the unjudged documents of a system were as good as its judged ones, its value
+    would be about value / judged.
     """
     known = [i for i, share in enumerate(judged) if share > 0]
     if len(known) < 2:
@@ -52,27 +52,27 @@ def favoured(names: Sequence[str], judged: Sequence[float], values: Sequence[flo
     return (
         f"judged@k differs: {100 * judged[most]:.0f} % of the documents of {best} above the cut-off are judged, "
         f"and {100 * judged[least]:.0f} % of those of {visible(names[least])}. Unjudged documents have gain 0, "
-        f"which favours {best}{about}, if unjudged documents are as good as judged ones"
+        f"which favours {best}{about} if unjudged documents are as good as judged ones"
     )
 
 
 def check_unjudged(
     names: Sequence[str], judged: Sequence[float], values: Sequence[float], unjudged: Unjudged, stacklevel: int
 ) -> None:
-    """Warn if judged@k differs, refuse, or accept it.
+    """Warn about a differing judged@k, refuse it, or accept it.
 
     Raises
     ------
     ValueError
-        They are uneven, under "refuse".
+        The judged@k differ, under "refuse".
     """
     words = favoured(names, judged, values)
     if words is None:
         return
     if unjudged == "refuse":
         raise ValueError(
-            f"unjudged='refuse' needs shares of judged documents that differ by at most {UNEVEN:g}, but {words}. Judge "
-            "more of its documents, evaluate under a flavor with unjudged='condense', or pass unjudged='warn'."
+            f"unjudged='refuse' requires judged@k that differ by at most {UNEVEN:g}, but {words}. Judge more "
+            "documents, evaluate under a flavor with unjudged='condense', or pass unjudged='warn'."
         )
     if unjudged == "warn":
-        warnings.warn(f"{words}. Pass unjudged='accept' if this is known.", UserWarning, stacklevel)
+        warnings.warn(f"{words}. Pass unjudged='accept' to accept this.", UserWarning, stacklevel)

@@ -1,4 +1,4 @@
-"""The input of ``compare``: named systems, their values on the same queries, and what must agree between them."""
+"""Match the systems of a comparison by query, and refuse those that cannot be compared."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from ndcg_ml.result import Evaluation
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """The values of one system by query, or of one run of it.
+    """The values of a system, or of one of its runs, by query.
 
     Attributes
     ----------
     name : str
     qid : ndarray
     values : ndarray of float64, shape (n_queries,)
-        Nan if there is none.
+        Nan if a query has none.
     share : ndarray of float64, shape (n_queries,)
-        Share of the mean; 0 if the query does not count.
+        Share of each query in the mean; 0 if it does not count.
     weight : ndarray of float64, shape (n_queries,)
-        The weight of a query, as passed.
+        Weight of each query, as passed.
     evaluation : Evaluation or None
-        None for precomputed numbers.
+        None for precomputed values.
     k : int or None
         The cut-off.
     """
@@ -49,24 +49,24 @@ class Source:
 
     @classmethod
     def from_evaluation(cls, name: str, evaluation: Evaluation[Any], k: int | None) -> Source:
-        """The table of an evaluation, at one of its cut-offs."""
+        """Return the values of an evaluation at one of its cut-offs."""
         ndcg, share, _ = evaluation._totals.shares(evaluation.flavor, k)
         return cls(name, evaluation.per_query.qid, ndcg, share, evaluation.per_query.weight, evaluation, k)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matched:
-    """The queries that are compared.
+    """The compared queries and their values.
 
     Attributes
     ----------
     qid : ndarray
-        In the order of the first system.
+        Ids, in the order of the first system.
     values, share : ndarray of float64, shape (n_queries, n_sources)
     rows : ndarray of int, shape (n_queries, n_sources)
-        Position of the query in each source.
+        Position of each query in each source.
     left_out : ndarray
-        Ids of queries that do not count.
+        Ids of the queries left out.
     """
 
     qid: NDArray[Any]
@@ -80,17 +80,16 @@ class Matched:
 
 
 def named_systems(systems: Sequence[Any], names: Sequence[str] | None) -> dict[str, list[Any]]:
-    """The runs of each system by name: one, or several where a mapping gives a list of them.
+    """Return the runs of each system by name: one, or several if a mapping has a list of them.
 
     Raises
     ------
     TypeError, ValueError
-        Fewer than two systems; names that are not strings, repeat, or differ in number from the systems; a mapping
-        among others.
+        There are fewer than two systems, or `names` are not strings, repeat, or differ in number from the systems.
     """
     if len(systems) == 1 and isinstance(systems[0], Mapping):
         if names is not None:
-            raise TypeError("names must be left out where the systems are a mapping, whose keys are the names.")
+            raise TypeError("names must be left out if the systems are a mapping, because its keys are the names.")
         named = systems[0]
         if not all(isinstance(name, str) for name in named):
             other = next(name for name in named if not isinstance(name, str))
@@ -104,14 +103,14 @@ def named_systems(systems: Sequence[Any], names: Sequence[str] | None) -> dict[s
     if max(several.values()) > 1 and min(several.values()) < 2:
         single = next(name for name, n in several.items() if n < 2)
         raise ValueError(
-            f"each system must have two or more runs where one has several, because one run cannot say how much "
+            f"each system must have two or more runs if one has several, because one run does not show how much "
             f"training varies; {single!r} has {several[single]}. Train it again with another seed."
         )
     return runs
 
 
 def _runs(value: Any) -> list[Any]:
-    """The runs of a system: a list or tuple of evaluations or of numbers per query, or one of them."""
+    """Return the runs of a system, given as one run or as a list or tuple of runs."""
     if not isinstance(value, list | tuple) or not value:
         return [value]
     several = all(isinstance(run, Evaluation) or np.ndim(run) == 1 for run in value)
@@ -130,12 +129,12 @@ def _names(systems: Sequence[Any], names: Sequence[str] | None) -> tuple[str, ..
 
 
 def one_cutoff(evaluations: Sequence[Evaluation[Any]], k: int | None | EllipsisType) -> int | None:
-    """The cut-off that is compared."""
+    """Return the cut-off to compare."""
     known = [evaluation._totals.ks for evaluation in evaluations]
     if isinstance(k, EllipsisType):
         if any(len(ks) > 1 for ks in known):
             raise ValueError(
-                f"k must say which cut-off is compared, because the evaluations have several: {brief(known[0])}."
+                f"k must be the cut-off to compare, because the evaluations have several: {brief(known[0])}."
             )
         k = known[0][0]
     for ks in known:
@@ -147,31 +146,31 @@ def one_cutoff(evaluations: Sequence[Evaluation[Any]], k: int | None | EllipsisT
 
 
 def refuse_other_flavors(evaluations: Sequence[Evaluation[Any]], names: Sequence[str]) -> None:
-    """Refuse evaluations under different flavors, whatever their cut-offs."""
+    """Refuse evaluations under different flavors; their cut-offs may differ."""
     first, *others = (evaluation.flavor.replace(k=None) for evaluation in evaluations)
     for name, other in zip(names[1:], others, strict=True):
         if other != first:
             raise ValueError(
                 f"the systems must be evaluated under one flavor; {names[0]} is {first}, {name} is {other}. Evaluate "
-                "both under the same; explain_difference says what the flavors make of one system."
+                "both under one flavor, or use explain_difference to compare flavors on one system."
             )
 
 
 def values_of_queries(named: Mapping[str, list[Any]], qid: Any, query_weight: Any, measure: object) -> list[Source]:
-    """Return the sources of a precomputed measure: one number per query.
+    """Return the sources of a precomputed measure, which has one value per query.
 
     Raises
     ------
     TypeError, ValueError
-        The measure has no name, ids are missing or repeat, or numbers and ids differ in length.
+        The measure has no name, ids are missing or repeat, or values and ids differ in length.
     """
     if not isinstance(measure, str) or not measure.strip():
-        raise TypeError(f"measure must be the name of what the numbers are, such as 'recall@10'; got {brief(measure)}.")
+        raise TypeError(f"measure must be a string that names the measure, such as 'recall@10'; got {brief(measure)}.")
     ids = ids_as_array(qid, "qid")
     if len(set(keys_of(ids))) != ids.size:
         raise ValueError(
-            f"qid must name each query once with measure, which takes one number per query; got {ids.size} ids, of "
-            f"which {len(set(keys_of(ids)))} differ. Average the rows of a query first."
+            f"qid must have each query once; got {ids.size} ids, of which {len(set(keys_of(ids)))} differ. Average the "
+            "rows of a query first."
         )
     weight = np.ones(ids.size)
     if query_weight is not None:
@@ -197,13 +196,13 @@ def values_of_queries(named: Mapping[str, list[Any]], qid: Any, query_weight: An
 
 
 def matched(sources: Sequence[Source], missing: Literal["raise", "drop"]) -> Matched:
-    """The queries that count in every system, by id, in the order of the first.
+    """Return the queries that count in every system, matched by id, in the order of the first.
 
     Raises
     ------
     ValueError
-        Queries without a value in some system, under ``missing="raise"``; systems that differ in weights or judgements;
-        fewer than two queries are left.
+        A query has no value in some system, under ``missing="raise"``; the systems differ in weights or judgements;
+        or fewer than two queries are left.
     """
     names = [source.name for source in sources]
     ids, rows = _rows_of(sources)
@@ -222,24 +221,24 @@ def matched(sources: Sequence[Source], missing: Literal["raise", "drop"]) -> Mat
     differs: BoolArray = known & ~equal.all(axis=1)
     if differs.any():
         raise ValueError(
-            f"a query must weigh the same in all systems; {int(differs.sum())} do not, the first is query "
-            f"{brief(ids[differs][:1].tolist()[0])}. Pass one query_weight to all evaluations."
+            f"a query must have the same weight in all systems; {int(differs.sum())} do not, the first is query "
+            f"{brief(ids[differs][:1].tolist()[0])}. Pass the same query_weight to all evaluations."
         )
     counts = known & counts_here[:, 0]
     refuse_other_judgements(sources, ids[counts], rows[counts])
     if counts.sum() < 2:
         raise ValueError(
-            f"at least two queries must have a value in every system, because the spread of one is not known; got "
-            f"{int(counts.sum())} of {counts.size}. There is nothing to compare."
+            f"at least two queries must have a value in every system; got {int(counts.sum())} of {counts.size}. "
+            "Evaluate more queries."
         )
     return Matched(ids[counts], values[counts], share[counts], rows[counts], ids[~counts])
 
 
 def refuse_other_judgements(sources: Sequence[Source], ids: NDArray[Any], rows: NDArray[np.int64]) -> None:
-    """Refuse systems that were evaluated against different judgements, where their tables of queries show it.
+    """Refuse systems that were evaluated against different judgements, as far as their results show it.
 
-    A ``global`` ideal cannot depend on the ranking, and no ideal of the judged documents can where each system ranked
-    all of them: an ideal DCG, or a number of documents, that differs is then one of other labels.
+    A ``global`` ideal does not depend on the ranking. Nor does any ideal of the judged documents if each system ranked
+    all of them. So if an ideal DCG or a number of documents differs, the labels differ.
 
     Raises
     ------
@@ -251,10 +250,10 @@ def refuse_other_judgements(sources: Sequence[Source], ids: NDArray[Any], rows: 
             if differs.any():
                 raise ValueError(
                     f"all systems must be evaluated against the same judgements; {sources[0].name} and {source.name} "
-                    f"have another {what} in {int(differs.sum())} of {ids.size} queries, such as "
-                    f"{brief(ids[differs][:1].tolist()[0])}, which a ranking cannot change. Evaluate both against the "
-                    "same labels: evaluate_run(qrels, run), or y_true of the same documents."
-                    + " Their ids are positions (0, 1, ...): pass qid= if they are other queries."
+                    f"differ in the {what} of {int(differs.sum())} of {ids.size} queries, such as "
+                    f"{brief(ids[differs][:1].tolist()[0])}, which does not depend on the ranking. Evaluate both with "
+                    "the same labels: one qrels of evaluate_run, or y_true of the same documents."
+                    + " Their ids are positions (0, 1, ...): pass qid= if the queries are not the same."
                     * _is_counted(ids)
                 )
 
@@ -262,15 +261,15 @@ def refuse_other_judgements(sources: Sequence[Source], ids: NDArray[Any], rows: 
 def _differing_judgements(
     first: Source, source: Source, mine: NDArray[np.int64], theirs: NDArray[np.int64]
 ) -> Iterator[tuple[str, BoolArray]]:
-    """Return what cannot differ under the same judgements, and the queries in which it does."""
+    """Yield each property that judgements determine, with the queries in which it differs."""
     if first.evaluation is None or source.evaluation is None:
         return
     one, other, flavor = first.evaluation.per_query, source.evaluation.per_query, first.evaluation.flavor
-    # Runs know a digest of each query's judgements, which tells every change of a grade.
+    # A run keeps a digest of each query's judgements, which differs if any grade does.
     digests = [getattr(side.evaluation, "_judgements", None) for side in (first, source)]
     if digests[0] is not None and digests[1] is not None:
         yield "set of judged documents and grades", digests[0][mine] != digests[1][theirs]
-    if flavor.ideal_depth == "retrieved" or flavor.duplicates == "count":  # the run has a part in the ideal
+    if flavor.ideal_depth == "retrieved" or flavor.duplicates == "count":  # the ideal depends on the run
         return
     whole = ((one.n_docs == one.n_judged)[mine] & (other.n_docs == other.n_judged)[theirs]).all()
     if flavor.ideal == "global" or (flavor.ideal in ("recall", "max") and whole):
@@ -291,7 +290,7 @@ def _is_counted(ids: NDArray[Any]) -> bool:
 
 
 def _rows_of(sources: Sequence[Source]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Every id, those of the first system first; and its row in each system, or -1."""
+    """Return all ids, those of the first system first, and the row of each id in each system, or -1."""
     first = sources[0].qid
     if all(source.qid.dtype == first.dtype and np.array_equal(source.qid, first) for source in sources):
         return first, np.tile(np.arange(first.size)[:, None], (1, len(sources)))
@@ -301,8 +300,8 @@ def _rows_of(sources: Sequence[Source]) -> tuple[NDArray[Any], NDArray[np.int64]
 
 
 def keys_of(ids: NDArray[Any]) -> list[Any]:
-    """The ids as keys of a dict."""
-    return list(ids) if ids.dtype.kind in "mM" else ids.tolist()  # tolist() would make numbers of nanoseconds
+    """Return the ids as keys of a dict."""
+    return list(ids) if ids.dtype.kind in "mM" else ids.tolist()  # tolist() would return nanoseconds as integers
 
 
 def _missing(ids: NDArray[Any], absent: BoolArray, unknown: BoolArray, names: Sequence[str]) -> str:
@@ -319,7 +318,7 @@ def _missing(ids: NDArray[Any], absent: BoolArray, unknown: BoolArray, names: Se
     cause = (
         "Evaluate the same queries"
         if absent.any()
-        else "It is empty there, and the flavor skips it or scores it nan: choose empty=0, ideal='global'"
+        else "It is empty there and the flavor skips it or scores it nan: choose empty=0, ideal='global'"
     )
     return (
         f"every query must have a value in every system; of {len(ids)} queries {'; '.join(parts)}. {cause}, or pass "

@@ -13,25 +13,25 @@ from ndcg_ml._unjudged.documents import RangeError, UnsearchedRangeError
 from ndcg_ml._unjudged.judge_next import ToJudge, next_to_judge
 from ndcg_ml._unjudged.range import Pair, Range, documents_at_hand, pair_of
 
-# A range takes time: for more pairs than this it is worked out only when the caller asks.
+# Ranges are slow to compute: notes have them for at most so many pairs.
 _MOST_PAIRS = 45
 
 
 class MissingLabels:
-    """The systems of a comparison with their documents, which are asked about when needed.
+    """The documents of the compared systems, from which ranges are computed when needed.
 
     Parameters
     ----------
     sources : sequence of Source
-        One for each system, in their order.
+        One per system.
     table : Matched
-        The queries that are compared.
+        The compared queries.
     """
 
     def __init__(self, sources: Sequence[Source], table: Matched) -> None:
         self._sources = sources
         places = [{qid: at for at, qid in enumerate(keys_of(source.qid))} for source in sources]
-        # An empty query that the flavor skips, or in a micro average, does not count now, but some labels bring it in.
+        # Empty queries that are skipped, or in a micro average, do not count now but would with other labels.
         skipped = [
             qid
             for qid in keys_of(table.left_out)
@@ -45,10 +45,10 @@ class MissingLabels:
         self._ranges: dict[tuple[int, int, float | None], Range] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _left_out, ()  # the documents are left out, because a pickled evaluation has none
+        return _left_out, ()  # a pickled evaluation has no documents
 
     def range(self, a: int, b: int, difference: float, max_grade: float | None = None) -> Range:
-        """Return the smallest and largest difference of system b minus a over all ways to grade the unjudged documents.
+        """Return the smallest and largest difference b - a over all ways to grade the unjudged documents.
 
         Raises
         ------
@@ -60,7 +60,7 @@ class MissingLabels:
         return self._ranges[key]
 
     def judge_next(self, a: int, b: int, difference: float, n: int, max_grade: float | None = None) -> ToJudge:
-        """The documents whose labels can change the difference most.
+        """Return the documents whose labels can change the difference most.
 
         Raises
         ------
@@ -72,7 +72,7 @@ class MissingLabels:
         return next_to_judge(self._pair(a, b), difference, ids, n, max_grade, library=source.evaluation.frame_library)
 
     def may_turn(self, a: int, b: int, difference: float) -> bool:
-        """Whether some labels turn the sign of the difference, or may turn it and the range is not searched."""
+        """Return whether labels can change the sign of the difference, or may do so if the range is not searched."""
         if not self._have_unjudged():
             return False
         try:
@@ -83,7 +83,7 @@ class MissingLabels:
             return False
 
     def notes(self, pairs: Sequence[tuple[int, int, float]]) -> list[str]:
-        """Notes on the ranges; none if nothing is unjudged, or a range is not known."""
+        """Return notes on the ranges; none if all documents are judged, or a range is unknown."""
         if len(pairs) > _MOST_PAIRS or not self._have_unjudged():
             return []
         known = []
@@ -99,15 +99,15 @@ class MissingLabels:
         if len(pairs) > 1:
             n_open = sum(not limits.settled for limits in known)
             if not n_open:
-                return ["settled: no labels of unjudged documents turn the sign of any difference"]
-            words = f"labels of unjudged documents could turn the sign of {n_open} of {len(pairs)} differences"
-            return [f"{words}: judge_next names the documents"]
+                return ["settled: no labels of unjudged documents can change the sign of any difference"]
+            words = f"labels of unjudged documents could change the sign of {n_open} of {len(pairs)} differences"
+            return [f"{words}: see judge_next for the documents"]
         [limits] = known
         words = (
-            f"over all grades of {limits.n_unjudged} unjudged documents the difference is between {limits.low:+.4f} "
+            f"over all grades of {limits.n_unjudged} unjudged documents, the difference is between {limits.low:+.4f} "
         )
         words += f"and {limits.high:+.4f}"
-        return [f"settled: {words}" if limits.settled else f"labels could turn it: {words}; judge_next names them"]
+        return [f"settled: {words}" if limits.settled else f"labels could change its sign: {words}; see judge_next"]
 
     def _have_unjudged(self) -> bool:
         kept = [None if source.evaluation is None else source.evaluation._scored for source in self._sources]
@@ -136,7 +136,7 @@ class MissingLabels:
 
 
 def _left_out() -> None:
-    """Stand for the documents in an unpickled comparison."""
+    """Stand in for the documents of an unpickled comparison."""
 
 
 def missing_labels(n_systems: int, sources: Sequence[Source], table: Matched) -> MissingLabels | None:

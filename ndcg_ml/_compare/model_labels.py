@@ -1,4 +1,4 @@
-"""NDCG under the labels of a model, corrected by the labels that people gave a random sample of the queries."""
+"""NDCG under the labels of a model, corrected by human labels of a random sample of the queries."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ _FEWEST = 20
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class CorrectedEvaluation:
-    """One system under a model's labels, corrected by those of people; ``print`` shows it.
+    """The value of a system under a model's labels, corrected by human labels; ``print`` shows it.
 
     Attributes
     ----------
     value : float
         The corrected mean NDCG of all queries.
     standard_error : float
-        Standard error. Its t interval has n - 2 degrees of freedom for n queries labelled by people.
+        Standard error. The t interval has n - 2 degrees of freedom for n queries with human labels.
     weight : float
-        Weight of the model's labels, from 0 (the value is the mean under people's labels alone) to 1.
+        Weight of the model's labels, from 0 (only human labels are used) to 1.
     bias : float
-        The mean under the model's labels minus that under people's, on the queries that both labelled.
+        The mean under the model's labels minus that under human labels, on the queries that have both.
     effective_queries : float
-        Number of queries labelled by people alone that would give the same standard error.
+        Number of queries with human labels only that would give the same standard error.
     flavor : Flavor
-        With the cut-off.
+        The flavor, with the cut-off.
     model, human : Evaluation
     """
 
@@ -59,10 +59,10 @@ class CorrectedEvaluation:
     model: Evaluation[float] = field(repr=False)
     human: Evaluation[float] = field(repr=False)
     _labelled: IntArray = field(repr=False)
-    """The rows of the queries in `model` that people labelled, in the order of `human`."""
+    """The rows of `model` that have human labels, in the order of `human`."""
 
     def interval(self, confidence: float = 0.95) -> Interval:
-        """The t interval of the corrected value.
+        """Return the t interval of the corrected value.
 
         Parameters
         ----------
@@ -97,7 +97,7 @@ class CorrectedEvaluation:
         return {name: self.value, f"{name}_low": interval.low, f"{name}_high": interval.high}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON.
+        """Return plain values for JSON.
 
         Returns
         -------
@@ -116,23 +116,23 @@ class CorrectedEvaluation:
     def __str__(self) -> str:
         return (
             f"ndcg{at_cutoff(self.flavor.k)} {self.interval()}\n"
-            f"{self.flavor}; {self.model.n_queries} queries labelled by a model, {self.human.n_queries} by people too\n"
+            f"{self.flavor}; {self.model.n_queries} queries labelled by a model, {self.human.n_queries} by people\n"
             f"Not corrected: {self.model.value:.6f} under the model's labels, whose bias is {self.bias:+.6f}; "
-            f"{self.human.value:.6f} on the queries that people labelled.\n"
+            f"{self.human.value:.6f} on the queries with human labels.\n"
             f"Note: {_note(self.human.n_queries)}."
         )
 
 
 def correct_labels(model: Evaluation[float], human: Evaluation[float]) -> CorrectedEvaluation:
-    """Correct the value under a model's labels by the labels that people gave a random sample of the queries.
+    """Correct the value under a model's labels by human labels of a random sample of the queries.
 
     Parameters
     ----------
     model : Evaluation
         One system on all N queries, under the labels of a model.
     human : Evaluation
-        The same system on n of these queries, 20 or more, under the labels of people: a random sample, of which each
-        query was labelled whole.
+        The same system on a random sample of n of these queries, 20 or more, under human labels. In each of them, the
+        same documents are judged as by the model.
 
     Returns
     -------
@@ -142,28 +142,29 @@ def correct_labels(model: Evaluation[float], human: Evaluation[float]) -> Correc
     Raises
     ------
     TypeError
-        One of the two is not an evaluation of one cut-off.
+        `model` or `human` is not an evaluation at one cut-off.
     ValueError
         The flavors differ; a query of `human` is not among those of `model`, or differs in its number of documents or
-        of judged ones; fewer than 20 queries, or all of them, have labels of people; queries are left out of the mean,
-        have the value nan, or differ in weight; there are clusters; or the mean is a micro average.
+        of judged ones; fewer than 20 queries, or all of them, have human labels; queries are left out of the mean, have
+        the value nan, or differ in weight; there are clusters; or the mean is a micro average.
 
     Warns
     -----
     UserWarning
-        The sample is the first n queries, or the model's values there differ from the others beyond chance (p < .001).
+        The sample is the first n queries, or its values under the model's labels differ from those of the others (p <
+        .001).
 
     Notes
     -----
-    With f the NDCG of a query under the model's labels and d that under people's:
+    With f the NDCG of a query under the model's labels and d that under human labels:
 
         value = w mean(f, other queries) + mean(d - w f, sample)
         variance = w^2 var(f) / (N - n) + var(d - w f) / n
         w = cov(d, f) / ((1 + n / (N - n)) var f), from 0 to 1
 
-    with w of each half of the sample from the other half, so that the value has no bias whatever the model does: A.
-    Angelopoulos and others, Prediction-powered inference, Science 382, 2023; A. Angelopoulos, J. Duchi and T. Zrnic,
-    PPI++, 2023.
+    where w of each half of the sample is estimated from the other half, so that the value is unbiased for any model: A.
+    Angelopoulos et al., Prediction-powered inference, Science 382, 2023; A. Angelopoulos, J. Duchi and T. Zrnic, PPI++,
+    2023.
 
     Examples
     --------
@@ -183,11 +184,13 @@ def correct_labels(model: Evaluation[float], human: Evaluation[float]) -> Correc
     ids = {qid: row for row, qid in enumerate(model.per_query.qid.tolist())}
     unknown = [qid for qid in human.per_query.qid.tolist() if qid not in ids]
     if unknown:
-        raise ValueError(f"every query of human must be among those of model; got {_first_ids(unknown)} there alone.")
+        raise ValueError(
+            f"every query of human must be among those of model; got {_first_ids(unknown)}, which are not."
+        )
     if not _FEWEST <= human.n_queries < model.n_queries:
         raise ValueError(
             f"human must have at least {_FEWEST} of the {model.n_queries} queries, and not all of them; got "
-            f"{human.n_queries}. Label more queries by hand, or evaluate under people's labels alone."
+            f"{human.n_queries}. Label more queries by hand, or evaluate under human labels only."
         )
     labelled = np.array([ids[qid] for qid in human.per_query.qid.tolist()], dtype=np.int64)
     partly = np.zeros(human.n_queries, dtype=bool)
@@ -195,9 +198,9 @@ def correct_labels(model: Evaluation[float], human: Evaluation[float]) -> Correc
         partly |= model.per_query[name][labelled] != human.per_query[name]
     if partly.any():
         raise ValueError(
-            "people must have judged as many documents of a query as the model; the numbers differ in "
-            f"{_first_ids(human.per_query.qid[partly].tolist())}. Judge these queries whole, or leave them out of "
-            "human."
+            "each query must have the same number of documents and of judged documents in model and human; the numbers "
+            f"differ in {_first_ids(human.per_query.qid[partly].tolist())}. Judge all documents of these queries, or "
+            "leave the queries out of human."
         )
     f, d = model.per_query.ndcg, human.per_query.ndcg
     _warn_unless_random(f, labelled)
@@ -217,7 +220,7 @@ def correct_labels(model: Evaluation[float], human: Evaluation[float]) -> Correc
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Estimate:
-    """A corrected mean; of the parts that queries have in it, the sum of squares is its variance."""
+    """A corrected mean, and the contributions of queries, whose sum of squares is its variance."""
 
     value: float
     weight: float
@@ -228,13 +231,13 @@ class _Estimate:
         return float(np.sqrt(np.square(self.parts).sum()))
 
     def worth(self, d: FloatArray) -> float:
-        """Number of values under people's labels alone that would give this standard error."""
+        """Return the number of queries with human labels only that would give this standard error."""
         return float(d.var(ddof=1)) / self.standard_error**2 if self.standard_error else float(d.size)
 
     @classmethod
     def from_values(cls, f: FloatArray, d: FloatArray, chosen: IntArray) -> _Estimate:
-        """From the values of all queries under the model's labels, and of the chosen ones under people's."""
-        # The halves are every second query in the order of the model's.
+        """Estimate from f, all queries under the model's labels, and d, the chosen ones under human labels."""
+        # The two halves are the even and the odd queries, in the order of the model's evaluation.
         order = np.argsort(chosen)
         d, chosen = d[order], chosen[order]
         n, rest, g = d.size, np.delete(f, chosen), f[chosen]
@@ -261,11 +264,13 @@ class _Estimate:
 def corrected(
     people: Comparison, systems: Sequence[CorrectedEvaluation], settings: Settings, rng: np.random.Generator
 ) -> Comparison:
-    """The comparison under people's labels alone, with the differences corrected; see ``compare``."""
+    """Return the comparison under human labels, with corrected differences; see ``compare``."""
     first = systems[0]
     ids = [np.append(system.model.per_query.qid, system.human.per_query.qid) for system in systems]
     if not all(np.array_equal(each, ids[0]) for each in ids):
-        raise ValueError("all systems must have the same queries in one order, under the model's labels and people's.")
+        raise ValueError(
+            "all systems must have the same queries in the same order, under the model's labels and human labels."
+        )
     f, d = (
         {name: getattr(system, side).per_query.ndcg for name, system in zip(people.names, systems, strict=True)}
         for side in ("model", "human")
@@ -331,20 +336,20 @@ def _one_flavor(model: Evaluation[float], human: Evaluation[float]) -> Flavor:
 
 
 def _warn_unless_random(f: FloatArray, chosen: IntArray) -> None:
-    """Warn where the sample does not look random."""
+    """Warn if the sample does not look random."""
     one, other = f[chosen], np.delete(f, chosen)
     error = math.sqrt(one.var(ddof=1) / one.size + other.var() / other.size)
-    why = f"under the model's labels they have {one.mean():.4f} and the others {other.mean():.4f}"
+    why = f"under the model's labels their mean is {one.mean():.4f}, and that of the others {other.mean():.4f}"
     if (np.sort(chosen) == np.arange(chosen.size)).all():
         why = "these are the first ones (pass qid= to both evaluations if the ids are positions)"
     elif error == 0 or t_tail(abs(one.mean() - other.mean()) / error, one.size - 1) >= 0.001:
         return
-    message = f"the queries that people labelled must be a random sample; {why}. Draw them, as by rng.choice of NumPy."
+    message = f"the queries with human labels must be a random sample; {why}. Draw them, for example by rng.choice."
     warnings.warn(message, UserWarning, stacklevel=3)
 
 
 def _note(n: int) -> str:
-    return f"the correction holds if the {n} queries that people labelled are a random sample of all"
+    return f"the correction is valid if the {n} queries with human labels are a random sample of all"
 
 
 def _first_ids(ids: Sequence[Any]) -> str:

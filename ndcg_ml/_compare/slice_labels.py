@@ -1,4 +1,4 @@
-"""Labels of ``by=`` and ``cluster=``: one for every query, in one column or several."""
+"""Read the labels of ``by=`` and ``cluster=``: one per query in each column."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ndcg_ml._one_line import brief
 
 
 def query_labels(by: Any, queries: Queries) -> dict[str, list[Any]]:
-    """The label of every query, by column.
+    """Return the label of every query, by column.
 
     Parameters
     ----------
     by : array-like, mapping of array-like by column, or data frame
-        Each column has one label per row of `y_true`, or is a mapping from the id of the query. The index of a pandas
-        object is that of the rows.
+        Each column has one label per row of `y_true`, or is a mapping from query ids. The index of a pandas object is
+        that of the rows.
     queries : Queries
 
     Raises
@@ -33,12 +33,12 @@ def query_labels(by: Any, queries: Queries) -> dict[str, list[Any]]:
 
 
 def labels_by_id(by: Any, ids: NDArray[Any]) -> dict[str, list[Any]]:
-    """The label of every query, by column, for queries that are known by their ids alone; see ``column_by_id``."""
+    """Return the label of every query, by column, if only the ids of queries are known; see ``column_by_id``."""
     return {name: column_by_id(values, f"by[{name!r}]", ids) for name, values in _columns(by).items()}
 
 
 def column_by_id(values: Any, name: str, ids: NDArray[Any]) -> list[Any]:
-    """The label of every query, from a mapping or Series by id, or in the order of the ids.
+    """Return the label of every query, from a mapping or Series by id, or from labels in the order of the ids.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def column_by_id(values: Any, name: str, ids: NDArray[Any]) -> list[Any]:
         A query has no label, or the number of labels is wrong.
     """
     if not hasattr(values, "__len__") or isinstance(values, str):
-        raise TypeError(f"{name} must hold a label per query, or be a mapping from query ids; got {brief(values)}.")
+        raise TypeError(f"{name} must have one label per query, or be a mapping from query ids; got {brief(values)}.")
     entries = align_by_id(values, name, ids)
     labels = as_objects(entries) if isinstance(entries, list) else ids_as_array(entries, name, "query")
     if labels.size != ids.size:
@@ -67,12 +67,12 @@ def _columns(by: Any) -> dict[str, Any]:
         name = getattr(by, "name", None)
         columns = {name if isinstance(name, str) else "by": by}
     if not columns:
-        raise ValueError("by must have at least one column; got none. Leave it out to take all queries together.")
+        raise ValueError("by must have at least one column; got none. Leave it out to evaluate all queries together.")
     return {str(name): values for name, values in columns.items()}
 
 
 def query_clusters(cluster: Any, queries: Queries) -> NDArray[Any]:
-    """The cluster of every query, as objects, from one column in the forms of ``by``.
+    """Return the cluster of every query, as objects, from one column in the forms of ``by``.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def query_clusters(cluster: Any, queries: Queries) -> NDArray[Any]:
 
 
 def as_objects(labels: Sequence[Any]) -> NDArray[Any]:
-    """The labels as an array of objects; np.array() would take tuples apart."""
+    """Return the labels as a one-dimensional array of objects; np.array() would split tuples."""
     objects = np.empty(len(labels), dtype=object)
     objects[:] = labels
     return objects
@@ -95,17 +95,17 @@ def _labels_of_rows(values: Any, name: str, queries: Queries) -> list[Any]:
     if isinstance(values, Mapping):
         if ids is None:
             raise TypeError(
-                f"{name} is a mapping from query ids, and the queries have none. Pass qid= instead of group."
+                f"{name} must not be a mapping from query ids if queries have no ids. Pass qid= instead of group."
             )
         return column_by_id(values, name, ids)
     if not hasattr(values, "__len__") or isinstance(values, str):
-        raise TypeError(f"{name} must hold one label per row, or be a mapping from query ids; got {brief(values)}.")
+        raise TypeError(f"{name} must have one label per row, or be a mapping from query ids; got {brief(values)}.")
     if len(values) != n_rows:
         raise ValueError(
             f"{name} must have one label per row of y_true, {n_rows}; got {len(values)}. Pass labels of queries as a "
             "mapping from query ids: a dict, or to_dict() of a Series."
         )
-    # An index is used to align the labels or refused: labels in another order would make wrong slices in silence.
+    # Labels in another order would silently give wrong slices, so an index that cannot be aligned is refused.
     if queries.axes is None:
         refuse_index(values, name, "Pass y_true with this index, or a mapping from query ids")
     else:
@@ -115,10 +115,10 @@ def _labels_of_rows(values: Any, name: str, queries: Queries) -> list[Any]:
 
 
 def _constant(labels: NDArray[Any], name: str, queries: Queries) -> list[Any]:
-    """The label that all rows of a query have."""
+    """Return the label of each query, which must be the same in all its rows."""
     groups = queries.groups
     if not groups.sizes.all():
-        raise ValueError(f"{name} must have a label for each query, and some queries have no row. Leave them out.")
+        raise ValueError(f"{name} must have a label for each query, but some queries have no rows. Leave them out.")
     listed = groups.arrange(labels)
     first = listed[groups.starts]
     known = _without_missing(first, name, queries.ids)
@@ -126,7 +126,7 @@ def _constant(labels: NDArray[Any], name: str, queries: Queries) -> list[Any]:
     if differs.size:
         query = int(groups.codes()[differs[0]])
         raise ValueError(
-            f"{name} must be the same in all rows of a query, because a query is in one slice; query "
+            f"{name} must be the same in all rows of a query, because each query is in one slice; query "
             f"{brief(queries.ids[query : query + 1].tolist()[0])} has {brief(known[query])} and "
             f"{brief(listed[differs[:1]].tolist()[0])}. Choose a label of the query."
         )

@@ -1,4 +1,4 @@
-"""NDCG by slice of queries: the same table of queries, cut by a label."""
+"""NDCG of slices of queries, which are given by labels."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CONFIDENCE = 0.95
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class OfLabel:
-    """A part of the queries: those of one label."""
+    """The column and the label of a slice."""
 
     column: str
     label: Any
@@ -42,26 +42,26 @@ class OfLabel:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Slice(OfLabel):
-    """The queries of one label.
+    """The queries that have one label.
 
     With several cut-offs, `share`, `interval` and `difference` are dicts by cut-off, as ``evaluation.value`` is.
 
     Attributes
     ----------
     column : str
-        The column of labels.
+        Name of the column of labels.
     label : object
     evaluation : Evaluation
-        Evaluation of these queries alone, with the value, the counts and the table of queries. The value is nan if
-        no query of the slice counts: all are empty and skipped, or weigh nothing.
+        Evaluation of these queries only. The value is nan if none of them counts: each is empty and skipped, or has
+        weight 0.
     share : float
-        Share of the whole mean. Over the slices of a column shares sum to 1, and share times value to the whole value;
-        a slice in which no query counts has the share 0.
+        Share of the slice in the overall mean. Over the slices of a column, shares sum to 1, and share times value to
+        the overall value. A slice in which no query counts has share 0.
     interval : Interval or None
-        The 95 % t interval of the value, over the clusters of the evaluation if it has any; None if fewer than two
-        queries count, the value is nan, fewer than six clusters count, or one has most of the weight.
+        The 95 % t interval of the value, clustered if the evaluation is. None if fewer than two queries or six clusters
+        count, one cluster has most of the weight, or the value is nan.
     difference : float or None
-        The value minus that of all other queries; None if one of them is undefined.
+        The value minus that of all other queries; None if either is nan.
     """
 
     evaluation: Evaluation[Any]
@@ -90,7 +90,7 @@ Entry = TypeVar("Entry", bound=OfLabel)
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BySlice(Sequence[Entry]):
-    """Results by slice: ``slices["country", "de"]`` is that of a column and a label; ``print`` shows a table."""
+    """Results by slice. ``slices["country", "de"]`` has that column and label; ``print`` shows a table."""
 
     entries: tuple[Entry, ...]
 
@@ -111,7 +111,7 @@ class BySlice(Sequence[Entry]):
         raise KeyError(f"unknown slice {brief(which)}; pass a column and a label, such as {brief(some)}.")
 
     def to_frame(self) -> pd.DataFrame:
-        """The rows of the table as a pandas DataFrame, under the names of ``to_dict``.
+        """Return the rows of the table as a pandas DataFrame, with the keys of ``to_dict`` as columns.
 
         Returns
         -------
@@ -125,7 +125,7 @@ class BySlice(Sequence[Entry]):
         return self._record().frame(type(self).__name__)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON: the rows of the table under ``slices``, None in place of nan.
+        """Return plain values for JSON: the rows of the table under ``slices``, with None for nan.
 
         Returns
         -------
@@ -135,7 +135,7 @@ class BySlice(Sequence[Entry]):
 
     @abstractmethod
     def _record(self) -> Record:
-        """The rows, and the table that ``print`` shows."""
+        """Return the table that ``print`` shows."""
 
     def _repr_html_(self) -> str:
         return block(self._record().html())
@@ -146,11 +146,11 @@ class BySlice(Sequence[Entry]):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Slices(BySlice[Slice]):
-    """The slices of all columns, those first that differ most from the other queries; ``print`` shows a table.
+    """The slices of all columns, ordered by their difference from the other queries; ``print`` shows a table.
 
-    ``slices[0]`` is the first, ``slices["country", "de"]`` that of a column and a label. The order is that of the
-    difference over its standard error (at the first cut-off), so that a slice of few queries does not lead by chance.
-    Slices without an interval come last.
+    They are ordered by the absolute difference over its standard error, at the first cut-off, so that small slices do
+    not come first by chance. Slices without an interval come last. ``slices["country", "de"]`` has that column and
+    label.
 
     Attributes
     ----------
@@ -187,7 +187,7 @@ class Slices(BySlice[Slice]):
         return Record(columns, rows)
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
-        """Draw the interval of each slice, at the first cut-off, with matplotlib; at most 30 slices, the first ones.
+        """Draw the intervals of the first 30 slices, at the first cut-off, with Matplotlib.
 
         Parameters
         ----------
@@ -217,7 +217,7 @@ def _rows(entry: Slice) -> list[tuple[Any, ...]]:
 
 
 def sliced(evaluation: Evaluation[Any], columns: Mapping[str, list[Any]]) -> Slices:
-    """The slices of an evaluation, from the label of every query in each column."""
+    """Return the slices of an evaluation, from the label of every query in each column."""
     totals = evaluation._totals
     shares = {k: totals.shares(evaluation.flavor, k)[1] for k in totals.ks}
     clusters = None if evaluation.cluster is None else numbered(evaluation.cluster.tolist())
@@ -239,9 +239,8 @@ def _slice(
     inside: NDArray[np.bool_],
     clusters: IntArray | None,
 ) -> tuple[float, Slice]:
-    """A slice, and how many standard errors it is from the other queries: -1 if this is not known."""
-    # The totals of these queries are averaged as those of any other set are, so that a slice has the value that
-    # ``evaluate`` has for its rows.
+    """Return a slice and its distance from the other queries in standard errors, -1 if unknown."""
+    # The totals are averaged as in ``evaluate``, so a slice has the same value as an evaluation of its rows.
     rows, flavor = np.flatnonzero(inside), evaluation.flavor
     values, others = (
         _means(evaluation._totals.at(some), flavor, None if clusters is None else clusters[some])
@@ -253,7 +252,6 @@ def _slice(
     def shaped(by_k: dict[int | None, Any]) -> Any:
         return by_k if isinstance(evaluation.k, tuple) else by_k[evaluation.k]
 
-    # The slice is an evaluation of its own, of these rows of the table.
     table = evaluation.per_query
     first = totals.ks[0]
     return _distance(differences[first], values[first].error, others[first].error), Slice(
@@ -277,7 +275,7 @@ def _slice(
 
 
 class _Mean(NamedTuple):
-    """The mean of some queries; with its interval and standard error, if these are known."""
+    """The mean of some queries, with its interval and standard error if they are known."""
 
     value: float
     interval: Interval | None = None
@@ -285,7 +283,7 @@ class _Mean(NamedTuple):
 
 
 def _means(totals: Totals, flavor: Flavor, clusters: IntArray | None) -> dict[int | None, _Mean]:
-    """The mean of some queries at each cut-off."""
+    """Return the mean of some queries at each cut-off."""
     values = totals.ratios(flavor).tolist()
     return {k: _mean(totals.at_cutoff(k), flavor, v, clusters) for k, v in zip(totals.ks, values, strict=True)}
 
@@ -296,7 +294,7 @@ def _mean(totals: Totals, flavor: Flavor, value: float, clusters: IntArray | Non
         grouped = (
             None if clusters is None else aggregate_clusters(means, clusters[counted(totals, flavor, totals.ks[0])])
         )
-    except ValueError:  # too few queries or clusters count, one cluster has most of the weight, or the value is nan
+    except ValueError:  # too few queries or clusters, one cluster with most of the weight, or the value nan
         return _Mean(value)
     [spread] = spread_of(means)
     interval = spread.interval(_CONFIDENCE, "t", value)
@@ -306,7 +304,7 @@ def _mean(totals: Totals, flavor: Flavor, value: float, clusters: IntArray | Non
 
 
 def _distance(difference: float, one: float | None, other: float | None) -> float:
-    """Distance of two sets of queries in standard errors, -1 if unknown; it only orders slices."""
+    """Return the distance of two sets of queries in standard errors, -1 if unknown. It only orders slices."""
     if one is None or other is None:
         return -1.0
     error = math.hypot(one, other)

@@ -1,7 +1,6 @@
-"""The drawings of evaluations, slices and comparisons. Matplotlib is imported when one is made.
+"""Draw evaluations, slices and comparisons. Matplotlib is imported when needed.
 
-Nothing global is changed: colours and layout are given to the artists, and pyplot makes a figure only if you
-pass no axes.
+No global setting of Matplotlib is changed, and pyplot creates a figure only if no axes are passed.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ if TYPE_CHECKING:
 
 Drawing: TypeAlias = "tuple[Figure, Axes]"
 
-# Colours that colour-blind readers tell apart: M. Okabe and K. Ito, Color universal design, 2008.
+# Colours that colour-blind readers can distinguish: M. Okabe and K. Ito, Color universal design, 2008.
 _BLUE, _VERMILLION, _GREEN, _GREY = "#0072B2", "#D55E00", "#009E73", "#7f7f7f"
 
 _WIDTH = 8.0  # inches: 800 pixels at 100 per inch
-_POINTS = 2000  # more points of a sorted curve cannot be told apart on a screen
+_POINTS = 2000  # more points of a sorted curve cannot be distinguished on a screen
 _ROWS = 30
 _NAME = 24
 
@@ -62,7 +61,7 @@ def values(evaluation: Evaluation[Any], ax: object) -> Drawing:
         raise ValueError("there must be a finite value to draw; got nan or infinity at every cut-off.")
     try:
         intervals = evaluation._as_dict(evaluation.interval(method="t"))
-    except ValueError:  # one query alone, or an average without a spread, has no interval
+    except ValueError:  # no interval, for example with a single query
         intervals = {}
     rows = [_value_row(f"NDCG{at_cutoff(k)}: {value:.4f}", value, intervals.get(k)) for k, value in by_k.items()]
     flavor = evaluation.flavor.replace(k=None) if len(by_k) > 1 else evaluation.flavor
@@ -107,7 +106,7 @@ def _value_row(name: str, value: float, interval: Interval | None) -> _Row:
 
 
 def _possible(ndcg: FloatArray) -> tuple[float, float]:
-    """Where NDCG can be, with some room: the interval of few queries may reach far beyond."""
+    """Return the limits of the axis: the range of NDCG with a margin. Intervals may extend far beyond it."""
     finite = ndcg[np.isfinite(ndcg)]
     bottom, top = float(finite.min(initial=0.0)), float(finite.max(initial=1.0))
     return bottom - 0.02 * (top - bottom), top + 0.02 * (top - bottom)
@@ -133,7 +132,7 @@ def _queries(comparison: Comparison, ax: object) -> Drawing:
     ordered = np.sort(comparison.ndcg[:, 1] - comparison.ndcg[:, 0])
     n = ordered.size
     at = np.arange(n) if n <= _POINTS else np.linspace(0, n - 1, _POINTS).astype(int)
-    # The scale is the same on both sides of 0, so that gains and losses can be compared by eye.
+    # The axis is symmetric about 0, so that gains and losses are comparable.
     reach = float(np.abs(ordered).max()) or 1.0
     a, b = _short(pair.a), _short(pair.b)
     interval = pair.interval
@@ -142,7 +141,7 @@ def _queries(comparison: Comparison, ax: object) -> Drawing:
     axes.axhline(0, color=_GREY, linewidth=1)
     label = f"difference of the values {pair.difference:+.4f}"
     axes.axhline(pair.difference, color=_GREEN, linestyle="--", linewidth=1.8, label=label)
-    # Shapes as well as colours tell wins from losses, for colour-blind readers and for print.
+    # Wins and losses differ in shape and colour, for colour-blind readers and for print.
     drawn = ordered[at]
     kinds = (
         (drawn < -SAME, "v", _VERMILLION, f"{pair.losses} queries: {b} worse"),
@@ -180,7 +179,7 @@ def _pairs(comparison: Comparison, ax: object) -> Drawing:
         for pair in pairs
     ]
     figure, axes = _axes(ax, "Comparison.plot", len(rows))
-    most = max(1.0, float(np.ptp(comparison.ndcg)))  # an interval may reach beyond what a difference can be
+    most = max(1.0, float(np.ptp(comparison.ndcg)))  # intervals may extend beyond possible differences
     axes.axvline(0, color=_GREY, linewidth=1.2)
     _forest(axes, rows, (-most, most), ("decided", "undecided"))
     axes.set_xlabel(f"difference of {comparison.measure}, {pairs[0].interval.how_text()}")
@@ -204,7 +203,7 @@ def _axes(ax: object, method: str, n_rows: int) -> Drawing:
     ImportError
         Matplotlib is not installed.
     TypeError
-        `ax` is something else.
+        `ax` is not an Axes.
     """
     try:
         from matplotlib.axes import Axes
@@ -227,9 +226,9 @@ def _axes(ax: object, method: str, n_rows: int) -> Drawing:
 
 
 def _forest(axes: Axes, rows: Sequence[_Row], most: tuple[float, float], words: Sequence[str]) -> None:
-    """Draw values with their limits, one below the other, the name of each above it, on an axis that ends at `most`.
+    """Draw values with their limits, one below the other, with their names above, on an axis clipped to `most`.
 
-    `words` say what a filled and a hollow point mean.
+    `words` are the legends of filled and hollow points.
     """
     rows = rows[:_ROWS]
     for filled, colour, label in ((True, _BLUE, words[0]), (False, _GREY, words[1])):
@@ -242,7 +241,7 @@ def _forest(axes: Axes, rows: Sequence[_Row], most: tuple[float, float], words: 
     above: dict[str, Any] = {"xytext": (4, 5), "textcoords": "offset points", "va": "bottom", "parse_math": False}
     for i, row in enumerate(rows):
         name = axes.annotate(row.name, (0, i), xycoords=axes.get_yaxis_transform(), fontsize="small", **above)
-        name.set_in_layout(False)  # the axes keep their width, however long a name is
+        name.set_in_layout(False)  # long names do not shrink the axes
     axes.set_yticks([])
     axes.set_ylim(len(rows) + 0.4, -0.8)  # room for the legend below the last row
     low, high = axes.get_xlim()
@@ -256,7 +255,7 @@ def _legend(axes: Axes, place: str) -> None:
 
 
 def _titled(axes: Axes, *lines: str) -> None:
-    """Set the lines as the title, broken if they are longer than the axes are wide."""
+    """Set the lines as the title, wrapped to the width of the axes."""
     inches = axes.get_position().width * axes.figure.bbox.width / axes.figure.dpi
     width = max(20, int(inches * 72 / 5))  # a letter is about 5 points wide
     wrapped = [part for line in lines for part in textwrap.wrap(line, width, break_on_hyphens=False)]
@@ -268,6 +267,6 @@ def _first_of(n_rows: int, what: str) -> str:
 
 
 def _short(text: str, width: int = _NAME) -> str:
-    """Return a name on one line; ``...`` stands for the middle of a long one."""
+    """Return a name on one line, with ``...`` in place of the middle of a long one."""
     text = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     return text if len(text) <= width else f"{text[: width - 13]}...{text[-10:]}"

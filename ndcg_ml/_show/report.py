@@ -1,8 +1,7 @@
-"""Evaluations and comparisons as one HTML page: tables, a drawing, the queries that decide, the definition, versions.
+"""Write evaluations and comparisons as one HTML page.
 
-The page is self-contained: styles and the drawing are in it, there is no script, and a policy in its head tells the
-browser to load nothing. Text is escaped by Jinja2 in the template, and by ``_text.escaping`` in tables. The same result
-gives the same page.
+The page contains its styles and the drawing. It has no scripts, and its content security policy forbids loading
+anything. Text is escaped by Jinja2 in the template, and by ``_text.escaping`` in tables. Pages are reproducible.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ _INCHES = 7.6
 
 
 def require() -> None:
-    """Refuse to begin without the libraries that a report needs.
+    """Check that the libraries for a report are installed.
 
     Raises
     ------
     ImportError
-        One is not installed.
+        One of them is not installed.
     """
     try:
         import jinja2
@@ -64,7 +63,7 @@ def require() -> None:
 def write_evaluation(
     evaluation: Evaluation[Any], path: AnyPath | None, title: str | None, command: str | None, top: int
 ) -> str | Path:
-    """Return and save what ``Evaluation.to_html`` says.
+    """Write the report of ``Evaluation.to_html``.
 
     Raises
     ------
@@ -88,7 +87,7 @@ def write_evaluation(
 def write_comparison(
     comparison: Comparison, path: AnyPath | None, title: str | None, command: str | None, top: int
 ) -> str | Path:
-    """Return and save what ``Comparison.to_html`` says.
+    """Write the report of ``Comparison.to_html``.
 
     Raises
     ------
@@ -108,7 +107,7 @@ def write_comparison(
         queries.append(paragraph(f"These are the first {_MOST_PAIRS} of {n_pairs} pairs."))
     names = comparison.names
     default = f"Comparison of {' and '.join(names) if len(names) == 2 else f'{len(names)} systems'}"
-    sections = [("Values and verdicts", values), ("Queries that moved most", queries)]
+    sections = [("Values and verdicts", values), ("Queries that changed most", queries)]
     return _page(path, brief_text(default) if title is None else title, command, sections, comparison.flavor)
 
 
@@ -158,7 +157,7 @@ def _losses(evaluation: Evaluation[Any], top: int) -> list[str]:
 
 
 def _moves(comparison: Comparison, at: int, top: int) -> str:
-    """List the queries of a pair whose values are furthest apart."""
+    """List the queries of a pair whose values differ most."""
     pair = comparison.pairs[at]
     a, b = (comparison.ndcg[:, comparison.names.index(name)] for name in (pair.a, pair.b))
     order = np.argsort(-np.abs(b - a), kind="stable")[:top]
@@ -177,7 +176,7 @@ def _moves(comparison: Comparison, at: int, top: int) -> str:
 
 
 def _drawing(plot: Callable[[Axes], object], n_rows: int) -> str:
-    """The drawing as the element ``<svg>``, whatever style the caller has set, or in words why there is none."""
+    """Return the drawing as an ``<svg>`` element in Matplotlib's default style, or the reason why there is none."""
     from matplotlib import style
     from matplotlib.figure import Figure
 
@@ -199,7 +198,7 @@ def _page(
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-    # Precomputed numbers have no definition that is known here.
+    # Precomputed values have no flavor.
     definition = [] if flavor is None else [("Definition", [flavor._repr_html_()])]
     rows = [{"name": name, "version": value} for name, value in versions().items() if value != "not installed"]
     columns = [Column("library", "{name}", "l"), Column("version", "{version}", "l")]

@@ -1,4 +1,4 @@
-"""Versions of what is installed and used, for a bug report and below an evaluation."""
+"""Versions of Python and of installed libraries, for bug reports and HTML reports."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LIBRARIES = (
 
 
 def show_versions() -> None:
-    """Print the versions that matter for a bug report, and which kernel and how many threads are in use.
+    """Print the versions that are useful in a bug report, the kernel and the number of threads.
 
-    No library is imported for it.
+    No library is imported.
 
     Raises
     ------
@@ -27,7 +27,7 @@ def show_versions() -> None:
 
     See Also
     --------
-    prepare : its `kernel` and `threads`.
+    prepare : Its parameters `kernel` and `threads`.
 
     Examples
     --------
@@ -39,14 +39,14 @@ def show_versions() -> None:
     """
     in_use = {
         "kernel": kernel_in_use(),
-        "threads": f"{thread_count(None, 1 << 62)} at most, of the compiled kernel",
+        "threads": f"at most {thread_count(None, 1 << 62)}, in the compiled kernel",
     }
     for name, value in {**versions(), **in_use}.items():
         print(f"{name}: {value}")
 
 
 def versions() -> dict[str, str]:
-    """The versions of Python, of this package and of the libraries that it works with."""
+    """Return the versions of Python, this package and the supported libraries."""
     return {
         "ndcg_ml": __version__,
         "Python": f"{platform.python_version()} ({platform.system()} {platform.machine()})",

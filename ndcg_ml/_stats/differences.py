@@ -60,7 +60,7 @@ class Difference:
     verdict : {"better", "worse", "not worse", "equivalent", "unchanged", "undecided"}
         The verdict on b against a: better, if all of the interval is above 0; worse, all of it below 0. With a margin
         also equivalent, all of it within the margin on both sides (be it above or below 0), and not worse, all of it
-        above -margin. Unchanged: no query has another value.
+        above -margin. Unchanged: no query has a different value.
     exact : bool
         Whether the test enumerated every exchange, rather than drew some.
     wins, ties, losses : int

@@ -1,1 +1,1 @@
-"""How results are written: tables, escaping and values for JSON. It imports no result."""
+"""Write tables, escape text and convert values for JSON. These modules import no results."""

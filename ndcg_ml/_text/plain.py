@@ -1,4 +1,4 @@
-"""Numbers and ids as JSON has them: what ``to_dict`` of every result holds."""
+"""Convert values and ids to the types of JSON, for ``to_dict`` of every result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON has it, also within dicts and lists: None for nan and infinity, others as ``plain_id``."""
+    """Convert a value, also inside dicts and lists: nan and infinity to None, others by ``plain_id``."""
     if isinstance(value, Mapping):
         return {name: plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
@@ -25,10 +25,10 @@ def plain(value: Any) -> Any:
 
 
 def plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
-    """The ids, as text where JSON has no value for them; different ids stay different."""
+    """Convert ids; those that JSON has no type for become text. Different ids stay different."""
     if ids.dtype.kind in "biu":
         return ids
-    if ids.dtype.kind == "M":  # tolist() makes integers of nanoseconds
+    if ids.dtype.kind == "M":  # tolist() would return nanoseconds as integers
         return np.datetime_as_string(ids).astype(object)
     plain = np.empty(ids.shape, dtype=object)
     plain[:] = [plain_id(one_id) for one_id in ids.tolist()]
@@ -36,7 +36,7 @@ def plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
 
 
 def plain_id(value: object) -> bool | int | float | str:
-    """An id as a number or text: bytes in hexadecimal, dates and times in ISO 8601, all others as ``str`` has them."""
+    """Convert an id to a number or text: bytes to hexadecimal, dates and times to ISO 8601, others by ``str``."""
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
         value = value.item()
     if isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value)):

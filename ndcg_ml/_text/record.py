@@ -1,4 +1,4 @@
-"""The rows of a result, printed as text, HTML or Markdown, and as plain values for JSON and data frames."""
+"""The rows of a result, printed as text, HTML or Markdown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ndcg_ml._text.escaping import escape_markdown, escaped, markdown_paragraph
 if TYPE_CHECKING:
     import pandas as pd
 
-# Colours are relative to the page's own, so that tables are readable in light and dark themes.
+# Colours are translucent, so that tables are readable in light and dark themes.
 _LINE = "1px solid rgba(128,128,128,.4)"
 _CELL = f"padding:.2em .8em;border:none;border-bottom:{_LINE};color:inherit;vertical-align:top"
 _MARK = "background:rgba(230,159,0,.25);font-weight:600"
@@ -31,11 +31,11 @@ class Column(NamedTuple):
     ----------
     heading : str
     cell : str
-        Format string over the values of a row, such as ``"{low:+.{digits}f} to {high:+.{digits}f}"``. The format
-        ``p`` is for probabilities, ``@`` for cut-offs. A cell is "-" if the row lacks one of its values, or if a number
-        is None or nan.
+        Format string for the values of a row, such as ``"{low:+.{digits}f} to {high:+.{digits}f}"``. The format ``p``
+        is for probabilities, ``@`` for cut-offs. A cell is "-" if the row lacks one of its values, or if a number is
+        None or nan.
     align : str, default "r"
-        ``l`` for words, flush left; ``r`` for numbers, flush right.
+        ``l`` for text, flush left; ``r`` for numbers, flush right.
     """
 
     heading: str
@@ -45,7 +45,7 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Rows of values, and the columns that show them. Any cell is printed on one line.
+    """Rows of values, and the columns that are printed. Each cell is one line.
 
     Attributes
     ----------
@@ -53,11 +53,11 @@ class Record:
     rows : sequence of mapping
         The values of each row by name.
     marked : collection of int, default ()
-        Rows, from 0, that have another background in HTML. Explain it in the caption, too.
+        Rows, from 0, that are highlighted in HTML.
     caption : str, default ""
         Description of the table; "" for none.
     digits : int, default 4
-        Decimals of numbers whose format names ``digits``.
+        Decimals of numbers whose format contains ``{digits}``.
     """
 
     columns: Sequence[Column]
@@ -68,11 +68,11 @@ class Record:
 
     def cells(self) -> list[list[str]]:
         """Return the cells as text, with the headings as the first row."""
-        shown = [[_cell(column.cell, {**row, "digits": self.digits}) for column in self.columns] for row in self.rows]
-        return [[column.heading for column in self.columns], *shown]
+        body = [[_cell(column.cell, {**row, "digits": self.digits}) for column in self.columns] for row in self.rows]
+        return [[column.heading for column in self.columns], *body]
 
     def frame(self, result: str) -> pd.DataFrame:
-        """Return the rows as a DataFrame; `result` is the class whose ``to_frame`` is called.
+        """Return the rows as a DataFrame. `result` is the class to name in an error message.
 
         Raises
         ------
@@ -86,9 +86,9 @@ class Record:
         return pd.DataFrame(self.rows)
 
     def text(self) -> str:
-        """Return columns of equal width, two blanks apart, with the caption below.
+        """Return aligned columns, two blanks apart, with the caption below.
 
-        Line ends, control characters and those that change the writing direction are escaped.
+        Line ends and control characters, including those for writing direction, are escaped.
         """
         lines = [[visible(cell) for cell in row] for row in self.cells()]
         widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
@@ -104,7 +104,7 @@ class Record:
         return "\n".join([*padded, *[visible(self.caption)] * bool(self.caption)])
 
     def html(self) -> str:
-        """Return an element ``<table>`` with its styles, readable on light and dark pages."""
+        """Return a ``<table>`` element with its styles, for light and dark pages."""
         sides = {"l": "left", "r": "right;white-space:nowrap"}
 
         def line(tag: str, cells: Sequence[str], style: str = "") -> str:
@@ -122,7 +122,7 @@ class Record:
         return f'<table style="{_TABLE}">\n{above}<thead>{head}</thead>\n<tbody>\n{body}\n</tbody>\n</table>'
 
     def markdown(self) -> str:
-        """Return a table in GitHub's Markdown, with the caption below. Cells are escaped."""
+        """Return a table in GitHub's Markdown, with the caption below. Text is escaped."""
         rule = ["---" if column.align == "l" else "--:" for column in self.columns]
         lines = [list(map(escape_markdown, row)) for row in self.cells()]
         table = [f"| {' | '.join(line)} |" for line in (lines[0], rule, *lines[1:])]
@@ -131,7 +131,7 @@ class Record:
 
 
 class _UnknownError(Exception):
-    """A value of a cell is not known."""
+    """A value of a cell is missing."""
 
 
 class _Cells(Formatter):
@@ -149,7 +149,7 @@ class _Cells(Formatter):
             raise _UnknownError
         if not format_spec.endswith("p"):
             return format(value, format_spec)
-        text = format(value, f"{format_spec[:-1]}f")  # a probability is never 0
+        text = format(value, f"{format_spec[:-1]}f")  # a p-value is never 0
         return text if float(text) else f"<{10.0 ** -int(format_spec[1:-1]):g}"
 
 

@@ -1,7 +1,7 @@
 """The ``ndcg-ml`` command.
 
-Importing this package imports no other package: click is looked for when the command
-starts, and the frameworks when a command that uses them runs.
+This module imports nothing but the standard library. Click is imported when the command starts, and
+frameworks when a command needs them.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from ndcg_ml._one_line import visible
 
 __all__ = ["main"]
 
-_INTERRUPTED = 130  # 128 and the number of the signal, as of a shell's own commands
+_INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
 
 def main() -> None:
-    """Run ``ndcg-ml`` with the arguments of the process, or say how to install what it lacks."""
+    """Run ``ndcg-ml`` with the arguments of the process."""
     try:
         code = _run()
-        if sys.stdout is not None:  # the caller closed the stream
+        if sys.stdout is not None:  # None if the caller closed the stream
             sys.stdout.flush()
     except KeyboardInterrupt:
         code = _ended("interrupted", _INTERRUPTED)
     except OSError as error:
-        reader_left = error.errno == errno.EPIPE  # no error: "| head" has read enough
+        reader_left = error.errno == errno.EPIPE  # as in "| head": not an error
         what = error.filename or "the output cannot be written"
         code = _ended("" if reader_left else f"{what}: {error.strerror or error}", 1)
     raise SystemExit(code)
@@ -49,19 +49,19 @@ def _run() -> int:
     try:
         return int(ndcg_ml.main(prog_name="ndcg-ml", standalone_mode=False) or 0)
     except click.ClickException as error:
-        error.message = visible(error.message)  # type: ignore[misc]  # it quotes ids and file names
+        error.message = visible(error.message)  # type: ignore[misc]  # it may quote ids and file names
         error.show()
         return error.exit_code
-    except click.Abort:  # click's own form of Ctrl-C
+    except click.Abort:  # how Click reports Ctrl-C
         raise KeyboardInterrupt from None
 
 
 def _ended(why: str, code: int) -> int:
-    """Say why on standard error, and see to it that Python does not try to write the rest of the output."""
+    """Print the reason on standard error, and discard output that Python would still write."""
     try:
         if why:
             print(f"Error: {visible(why)}.", file=sys.stderr)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, AttributeError):  # the stream is closed, or nothing is to be written
+    except (OSError, AttributeError):  # the stream is closed or has no file descriptor
         pass
     return code

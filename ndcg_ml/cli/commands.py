@@ -1,4 +1,4 @@
-"""The command group ``ndcg-ml``, which imports a command when it is called."""
+"""The command group ``ndcg-ml``. A command is imported when it is called."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _COMMANDS = {
     "explain": ("ndcg_ml.cli.explain", "explain", "Explain why two flavors disagree."),
     "flavors": ("ndcg_ml.cli.flavors", "flavors", "List what every library calls NDCG."),
     "gate": ("ndcg_ml.cli.gate", "gate", "Check that a new run is not worse than a baseline."),
-    "identify": ("ndcg_ml.cli.identify", "identify", "Find the flavors that give a number."),
-    "judge-next": ("ndcg_ml.cli.judge_next", "judge_next", "Name the documents to judge next."),
+    "identify": ("ndcg_ml.cli.identify", "identify", "Find the flavors that give a value."),
+    "judge-next": ("ndcg_ml.cli.judge_next", "judge_next", "List the documents to judge next."),
 }
 
 
 class _Group(click.Group):
-    """Keeps the arguments as they were typed, which a report shows, and imports commands when they are used."""
+    """Import commands when they are called, and store the arguments, which reports show."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_COMMANDS)
@@ -45,10 +45,9 @@ class _Group(click.Group):
 @click.group(
     cls=_Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 fine, 1 nothing found (identify) or output that cannot be written, 2 wrong arguments or data "
-    "that cannot be used, 130 interrupted. Of gate: 0 not worse, 3 worse, 4 cannot tell, 1 data that cannot be used or "
-    "compared, 2 wrong arguments.",
+    epilog="Exit codes: 0 success, 1 nothing found (identify) or output that cannot be written, 2 invalid arguments or "
+    "data, 130 interrupted. Of gate: 0 not worse, 3 worse, 4 undecided, 1 invalid data, 2 invalid arguments.",
 )
 @click.version_option(__version__, prog_name="ndcg-ml")
 def ndcg_ml() -> None:
-    """NDCG defined once, and the same number from it everywhere."""
+    """Define NDCG once, and get the same number everywhere."""

@@ -1,4 +1,4 @@
-"""``ndcg-ml compare``: systems on the same queries, and whether their differences may be chance."""
+"""``ndcg-ml compare``: compare systems on the same queries, and test their differences."""
 
 from __future__ import annotations
 
@@ -43,41 +43,44 @@ Examples:
 @click.argument("run_a")
 @click.argument("run_b")
 @click.argument("more", metavar="[RUN_C]...", nargs=-1)
-@click.option("--qrels", type=FILE, help="Judgements; the runs are runs. Both in any form that eval takes.")
-@click.option("--labels", type=FILE, help="LETOR/SVMlight labels; the runs hold one score for each line.")
+@click.option("--qrels", type=FILE, help="Judgements; the arguments are runs. Both in any format that eval takes.")
+@click.option(
+    "--labels", type=FILE, help="LETOR/SVMlight labels; the arguments are files with one score for each line."
+)
 @click.option(
     "--table",
     type=FILE,
-    help="CSV, TSV, JSONL or parquet with columns qid, label, and docno where ties go by id, or as they are named "
-    "here; the runs are names of columns of scores.",
+    help="CSV, TSV, JSONL or parquet with the columns qid and label, and docno if ties are broken by id; the arguments "
+    "are names of columns of scores.",
 )
 @QUERY
 @LABEL
 @DOCUMENT
-@click.option("--queries", type=QUERIES, help="Which topics count, as for eval.  [default: qrels]")
-@click.option("--exclude", metavar="identical|FILE", help="Documents to take out of the runs, as for eval.")
-@flavor_option("trec_eval with --qrels, else sklearn")
+@click.option("--queries", type=QUERIES, help="The topics that count, as for eval.  [default: qrels]")
+@click.option("--exclude", metavar="identical|FILE", help="Documents to remove from the runs, as for eval.")
+@flavor_option("trec_eval with --qrels, otherwise sklearn")
 @click.option("-k", "at", metavar="K", type=cut_off, help="The cut-off, or 'none'.  [default: the flavor's own]")
-@click.option("--baseline", metavar="RUN", help="Compare each run with this one alone, and not all pairs.")
+@click.option("--baseline", metavar="RUN", help="Compare each run only with this one, instead of all pairs.")
 @click.option(
     "--margin",
     type=click.FloatRange(0, min_open=True),
-    help="The largest difference that does not matter; a verdict may then be 'equivalent' or 'not worse'.",
+    help="The largest difference that does not matter. Verdicts may then be 'equivalent' or 'not worse'.",
 )
 @click.option(
     "--unjudged",
     type=click.Choice(["warn", "refuse", "accept"]),
     default="warn",
     show_default=True,
-    help="What happens where the runs' shares of judged documents differ by more than 0.05.",
+    help="Action if the runs' shares of judged documents differ by more than 0.05.",
 )
 @click.option(
     "--by",
     metavar="FILE|COLUMN",
-    help="Slices to compare within: a file with a line per query, its id and its label, or a column of --table.",
+    help="Also compare within slices: a file with the id and the label of a query on each line, or a column of "
+    "--table.",
 )
 @click.option(
-    "--cluster", metavar="FILE|COLUMN", help="Queries that belong together, of one user say, in the forms of --by."
+    "--cluster", metavar="FILE|COLUMN", help="Groups of related queries, such as those of a user, in the forms of --by."
 )
 @click.option(
     "--confidence",
@@ -91,7 +94,7 @@ Examples:
     type=click.IntRange(100, 10_000_000),
     default=9999,
     show_default=True,
-    help="Exchanges that the test draws.",
+    help="Number of exchanges that the test draws.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed.")
 @HUMAN
@@ -125,23 +128,20 @@ def compare(
 ) -> None:
     """Compare two or more runs, query by query.
 
-    Differences are those of RUN_B minus RUN_A, over the queries that have a value in all runs. The test is the
-    two-sided randomisation test, which exchanges the two values of a query at random. It enumerates all exchanges if
-    there are at most --resamples, and otherwise draws that many. The interval holds the differences that the test does
-    not reject. For more than two runs, p-values and intervals are corrected for the number of pairs (max-T).
+    Differences are RUN_B minus RUN_A, over the queries that have a value in all runs. The two-sided randomisation test
+    exchanges the two values of each query at random. It enumerates all exchanges if there are at most --resamples, and
+    otherwise draws that many. The interval contains the differences that the test does not reject. For more than two
+    runs, p-values and intervals are corrected for the number of pairs (max-T).
     """
-    # The runs are columns of one table, or files with one source of judgements.
     runs = (run_a, run_b, *more)
     if sum(source is not None for source in (qrels, labels, table)) != 1:
-        raise click.UsageError(
-            "the judgements must be given as --qrels, --labels or --table, and as one of them alone."
-        )
+        raise click.UsageError("the judgements must be given by exactly one of --qrels, --labels and --table.")
     columns = {"query": query, "label": label, "document": document}
     shared: dict[str, Any] = {"queries": queries, "exclude": exclude, **columns}
     if table is not None:
         sides = [Inputs(table=table, **shared)]
     else:
-        # Click has not read them as files, because with --table they are names of columns.
+        # They are checked here and not by Click, because with --table they are names of columns.
         files = [FILE.convert(run, None, click.get_current_context()) for run in runs]
         sides = [
             Inputs(qrels=qrels, run=file, **shared) if qrels else Inputs(labels=labels, scores=file, **shared)
@@ -150,12 +150,11 @@ def compare(
     refuse_overwriting()
     if baseline is not None and baseline not in runs:
         raise click.UsageError(f"--baseline must be one of the runs, {', '.join(runs)}; got {baseline}.")
-    # Each run is evaluated once; the comparison pairs the queries of these results.
     chosen = sides[0].flavor if flavor is None else flavor
     k = chosen.k if at is None else at[0]
     names = _names(runs)
     if human is not None and (by or cluster):
-        raise click.UsageError("--human takes no --by and no --cluster.")
+        raise click.UsageError("--human cannot be combined with --by or --cluster.")
     results: list[Any]
     with refusals():
         if human is not None:
@@ -188,7 +187,7 @@ def compare(
 
 
 def _names(runs: Sequence[str]) -> list[str]:
-    """The names of files without their folders if all differ, otherwise the runs as typed, otherwise letters."""
+    """Return the file names without folders if they differ, or the runs as typed if those do, or letters."""
     for names in ([os.path.basename(run) for run in runs], list(runs)):
         if len(set(names)) == len(names):
             return names

@@ -1,4 +1,4 @@
-"""``ndcg-ml eval``: NDCG of a run, or of scores with labels."""
+"""``ndcg-ml eval``: evaluate a run, or scores with labels."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Examples:
     "--by",
     multiple=True,
     metavar="FILE|COLUMN",
-    help="Evaluate slices too: a file with the id of a query and its label on each line, or a column of --table. May "
+    help="Also evaluate slices: a file with the id and the label of a query on each line, or a column of --table. May "
     "be repeated.",
 )
 @click.option(
@@ -74,14 +74,14 @@ def evaluate(
 ) -> None:
     """Evaluate a run, or scores with labels.
 
-    The data are --qrels with --run, --labels with --scores, or --table. A file may be gzipped; - is standard input.
+    Give the data as --qrels with --run, --labels with --scores, or --table. Files may be gzipped; - is standard input.
     """
     refuse_overwriting()
     chosen = data.flavor if flavor is None else flavor
     cut_offs = tuple(dict.fromkeys(k for (k,) in ks)) or (chosen.k,)
     if human is not None:
         if len(cut_offs) > 1 or per_query or by or save or html:
-            raise click.UsageError("--human takes one -k, and no --per-query, --by, --save or --html.")
+            raise click.UsageError("--human requires a single -k, without --per-query, --by, --save and --html.")
         with refusals():
             corrected = data.corrected(human, chosen, cut_offs[0])
         if as_json:
@@ -108,7 +108,7 @@ def evaluate(
 
 
 def _queries(result: Evaluation[ByK]) -> Record:
-    """A row per query."""
+    """Return a table with a row per query."""
     names = {"n_docs": "documents", "n_judged": "judged", "n_relevant": "relevant", "tied": "tied"}
     rows = [
         {**query, **{f"ndcg{at_cutoff(v['k'])}": v["ndcg"] for v in query["values"]}} for query in result._queries()

@@ -1,4 +1,4 @@
-"""``ndcg-ml explain``: why two flavors disagree."""
+"""``ndcg-ml explain``: explain why two flavors disagree."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Example:
     "at",
     metavar="K",
     type=cut_off,
-    help="One cut-off for both, or 'none'.  [default: each flavor's own, as one more switch]",
+    help="One cut-off for both flavors, or 'none'.  [default: each flavor's own, as a further switch]",
 )
 @json_option
 def explain(data: Inputs, a: Flavor, b: Flavor, at: tuple[int | None] | None, as_json: bool) -> None:
     """Explain why two flavors disagree.
 
-    The parts sum exactly to the difference: each is the effect of its switch, averaged over the orders in which the
-    switches can be changed. The data are --qrels with --run, --labels with --scores, or --table, as for eval.
+    Each part is the effect of one switch, averaged over all orders of changing the switches. The parts sum exactly to
+    the difference. The data are given as for eval.
     """
     with refusals():
         result = explain_difference(a, b, **data.arguments(), k=... if at is None else at[0])

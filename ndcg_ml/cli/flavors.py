@@ -1,4 +1,4 @@
-"""``ndcg-ml flavors``: what every library calls NDCG."""
+"""``ndcg-ml flavors``: list what every library calls NDCG."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SWITCHES = ("gain", "discount", "ideal", "ties", "empty")
 
 
 def _parse_name(value: str) -> tuple[Flavor, Mirror | None]:
-    """A flavor with the mirror that the user named, if several presets are equal."""
+    """Parse a flavor. Of several equal presets, return the mirror of the one that was named."""
     flavor = flavor_text(value)
     start = value.partition("@")[0]
     same = start in PRESETS and PRESETS[start].replace(k=None) == flavor.replace(k=None)
@@ -33,8 +33,8 @@ def _parse_name(value: str) -> tuple[Flavor, Mirror | None]:
 def flavors(named: tuple[Flavor, Mirror | None] | None, as_json: bool) -> None:
     """List what every library calls NDCG.
 
-    NAME is a preset or any flavor's text, such as 'lightgbm@10[ties=average]'. The default Flavor, with the text
-    'ndcg', is not a preset.
+    NAME is a preset or a flavor's text, such as 'lightgbm@10[ties=average]'. The default flavor, 'ndcg', is not a
+    preset.
     """
     if named is not None:
         _one_flavor(*named, as_json=as_json)
@@ -54,7 +54,7 @@ def _one_flavor(flavor: Flavor, mirror: Mirror | None, *, as_json: bool) -> None
         print_json({**_flavor_document(flavor, mirror), "same_as": same_as, "words": flavor.describe()})
         return
     words = flavor.describe()
-    if mirror is not None and mirror.name != flavor.preset_name:  # of equal presets, describe() has another first
+    if mirror is not None and mirror.name != flavor.preset_name:  # describe() starts with another of the equal presets
         words = f"{mirror.name}: {mirror.library}. {mirror.unusual}\n{words}"
     show(words)
 

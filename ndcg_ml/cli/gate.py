@@ -1,4 +1,4 @@
-"""``ndcg-ml gate``: whether a new run is worse than a saved evaluation by more than a margin, as an exit code."""
+"""``ndcg-ml gate``: check that a new run is not worse than a saved evaluation by more than a margin."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ Examples:
   ndcg-ml gate baseline.json --run new.jsonl --margin 0.01 --markdown summary.md
 
 \b
-Exit codes: 0 not worse than the margin or unchanged, 3 worse, 4 cannot tell with so few queries, 2 wrong arguments,
-1 data that cannot be used, or that cannot be compared with the baseline.
+Exit codes: 0 not worse by more than the margin, or unchanged; 3 worse; 4 undecided, too few queries;
+1 data that are invalid or cannot be compared with the baseline; 2 invalid arguments.
 """
 
 
@@ -52,32 +52,32 @@ Exit codes: 0 not worse than the margin or unchanged, 3 worse, 4 cannot tell wit
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
-    help="Of all intervals together.",
+    help="Simultaneous confidence of all intervals.",
 )
 @click.option(
     "--by",
     multiple=True,
     metavar="FILE|COLUMN",
-    help="A file with the id of a query and its segment on each line, or a column of --table; each segment is checked "
-    "too. May be repeated.",
+    help="Also check segments: a file with the id and the segment of a query on each line, or a column of --table. May "
+    "be repeated.",
 )
 @click.option(
     "--on-change",
     type=click.Choice(["refuse", "drop"]),
     default="refuse",
     show_default=True,
-    help="What happens where queries, labels or exclusions are not those of the baseline: an error, or the others are "
-    "compared.",
+    help="Action if queries, labels or exclusions differ from those of the baseline: an error, or these queries are "
+    "left out.",
 )
 @click.option(
     "--drop-at-most",
     type=click.FloatRange(0, 1),
     default=0.1,
     show_default=True,
-    help="The largest share of the queries of the baseline that --on-change drop may leave out.",
+    help="The largest share of the baseline's queries that --on-change drop may leave out.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed.")
-@click.option("--markdown", type=OUTPUT, help="Write the result to this file as well.")
+@click.option("--markdown", type=OUTPUT, help="Also write the result to this file.")
 @html_option
 @json_option
 @click.pass_context
@@ -96,21 +96,19 @@ def gate(
     as_json: bool,
     **files: Any,
 ) -> None:
-    """Check that a new run is not worse than BASELINE, by more than a margin.
+    """Check that a new run is not worse than BASELINE by more than a margin.
 
-    BASELINE is a file that 'ndcg-ml eval --save' wrote. The new run is given as for eval and evaluated under the flavor
-    and the cut-offs of the baseline; --qrels may be left out if the file of judgements has not moved. The run
-    passes if the interval of the difference is above minus the margin, at every cut-off and in every segment.
+    BASELINE is a file written by 'ndcg-ml eval --save'. The new run is given as for eval, and evaluated under the
+    flavor and cut-offs of the baseline. --qrels can be left out if the file of judgements has not moved. The run passes
+    if the interval of the difference is above minus the margin, at every cut-off and in every segment.
     """
-    # Errors in file names and in the baseline are found before the run is read.
     refuse_overwriting()
-    with refusals(click.ClickException):  # whose exit code is 1; 2 is that of wrong arguments
+    with refusals(click.ClickException):  # exit code 1, because 2 is for invalid arguments
         base, place, saved = read(baseline)
         given = [files[name] is not None for name in ("run", "qrels", "labels", "table")]
         is_named = given == [True, False, False, False]
         if is_named:
             files["qrels"] = _judgements(baseline, place)
-        # The new run is evaluated as the baseline was: its flavor, cut-offs and choice of topics.
         data = Inputs(**{field.name: files[field.name] for field in fields(Inputs)})
         refuse_overwriting(data.qrels)
         queries = getattr(base, "queries", None)
@@ -119,14 +117,13 @@ def gate(
         try:
             new = data.evaluate(base.flavor, base._totals.ks)
         except ValueError as error:
-            # A baseline may come from a stranger, who must not learn what the file holds that it names.
+            # A baseline from an untrusted source must not reveal contents of the file that it names.
             if not is_named or str(error).startswith(str(data.run)):
                 raise
             raise GateError(
-                f"{data.qrels}: cannot be used as the judgements of this run, which the baseline says it is. Give "
-                "the file as --qrels to see why."
+                f"{data.qrels}: the baseline names this file as its judgements, but they cannot be used with this run. "
+                "Pass the file as --qrels to see why."
             ) from None
-        # Segments are columns of labels, by query id.
         ids = base.per_query.qid
         labels = {label_name(name): dict(zip(ids.tolist(), data.query_labels(name, ids), strict=True)) for name in by}
         result = compared(
@@ -140,7 +137,7 @@ def gate(
             seed=seed,
         )
         result = replace(result, saved=saved)
-        # The files are written here too, so that a failure to write ends with the exit code 1 and not as an outcome.
+        # Files are written inside `refusals`, so that a failure to write has exit code 1.
         code = _CODES[result.outcome]
         if markdown is not None:
             _atomic.write(markdown, result.markdown())
@@ -156,20 +153,20 @@ def gate(
 
 
 def _judgements(baseline: str, place: str | None) -> str:
-    """The file of the judgements of a baseline."""
+    """Return the file of the judgements of a baseline."""
     if place is None:
         raise click.UsageError(
-            "--run needs --qrels as well, because the baseline names no judgements in its folder or below."
+            "--run requires --qrels, because the baseline names no judgements in its folder or below."
         )
     folder = os.path.dirname(baseline)
     path = os.path.normpath(os.path.join(folder, place))
     if os.path.commonpath([os.path.realpath(folder), os.path.realpath(path)]) != os.path.realpath(folder):
         raise click.UsageError(
-            f"--run needs --qrels as well, because the judgements of the baseline, {brief(path)}, are not in its "
+            f"--run requires --qrels, because the judgements of the baseline, {brief(path)}, are not in its "
             "folder or below."
         )
     if not os.path.isfile(path):
         raise click.UsageError(
-            f"--run needs --qrels as well, because the judgements of the baseline, {brief(path)}, are gone."
+            f"--run requires --qrels, because the judgements of the baseline, {brief(path)}, do not exist."
         )
     return path

@@ -1,4 +1,4 @@
-"""``ndcg-ml identify``: the flavors that give a number."""
+"""``ndcg-ml identify``: find the flavors that give a value."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Example:
     type=cut_off,
     metavar="K",
     multiple=True,
-    help="The cut-off, or 'none', if it is known; may be repeated.  [default: each preset's own, none, 1, 3, 5, "
-    "10, 15, 20, 30, 50, 100, 200, 500, 1000; if no list is longer than 20, all up to the longest]",
+    help="The cut-off if it is known, or 'none'; may be repeated.  [default: each preset's own, none, 1, 3, 5, "
+    "10, 15, 20, 30, 50, 100, 200, 500, 1000; all up to the longest list if that has at most 20 documents]",
 )
 @click.option(
     "--decimals",
     type=click.IntRange(0, 15),
-    help="How many decimals VALUE was rounded to.  [default: as many as it has; with more than 9 it is exact, to 1e-9]",
+    help="Number of decimals of VALUE.  [default: as given; with more than 9, a tolerance of 1e-9]",
 )
 @json_option
 def identify(
@@ -44,8 +44,8 @@ def identify(
 ) -> None:
     """Find the flavors that give VALUE.
 
-    First the presets, then the presets with one switch changed. The exit code is 1 if no flavor gives VALUE. The
-    data are --qrels with --run, --labels with --scores, or --table, as for eval.
+    All presets are tried, then all presets with one switch changed. The exit code is 1 if no flavor gives VALUE. The
+    data are given as for eval.
     """
     cut_offs = tuple(dict.fromkeys(k for (k,) in ks)) or ...
     with refusals():

@@ -1,4 +1,4 @@
-"""Options that commands share, and the data files that they read."""
+"""Options shared by the commands, and the data files that they read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _STDIN = "standard input"
 
 
 class _Input(click.Path):
-    """A file to read. Standard input (-) is copied to a file, because some forms are read from their end."""
+    """A file to read. Standard input (-) is copied to a file, because some formats are read from the end."""
 
     def __init__(self) -> None:
         super().__init__(exists=True, dir_okay=False, readable=True, allow_dash=True)
@@ -68,34 +68,34 @@ _OPTIONS = (
     click.option(
         "--run",
         type=FILE,
-        help="A run: TREC (topic, Q0, document, rank, score, tag) or any of these forms.  With --qrels.",
+        help="A run: TREC (topic, Q0, document, rank, score, tag) or any of these formats.  With --qrels.",
     ),
     click.option(
         "--queries",
         type=QUERIES,
-        help="Which topics count: all of the qrels (one that the run lacks counts as an empty ranking), of the run, "
-        "or those in both.  [default: qrels]",
+        help="The topics that count: all in the qrels (those not in the run as empty rankings), all in the run, or "
+        "those in both.  [default: qrels]",
     ),
     click.option(
         "--exclude",
         metavar="identical|FILE",
-        help="Documents to take out of the run before it is ranked: those with the id of their topic, or those in "
-        "FILE, one line 'topic document' each.",
+        help="Documents to remove from the run before ranking: those whose id is that of their topic, or those in "
+        "FILE, which has lines of a topic and a document.",
     ),
     click.option("--labels", type=FILE, help="LETOR/SVMlight lines: grade qid:ID ...  With --scores."),
     click.option("--scores", type=FILE, help="One score for each line of --labels."),
     click.option(
         "--table",
         type=FILE,
-        help="CSV, TSV, JSONL or parquet with columns qid, label, score, and docno where ties go by id; or as they are "
-        "named here:",
+        help="CSV, TSV, JSONL or parquet with the columns qid, label and score, and docno if ties are broken by id. "
+        "Other names are given by:",
     ),
 )
 _USUAL = {"query": "qid", "label": "label", "score": "score", "document": "docno"}
 
 
 def _column_option(name: str, what: str) -> Callable[[_Command], _Command]:
-    """An option that names a column of ``--table``."""
+    """Return an option that names a column of ``--table``."""
     words = f"The column of --table with the {what}.  [default: {_USUAL[name]}]"
     return click.option(f"--{name}", metavar="COLUMN", help=words)
 
@@ -103,8 +103,8 @@ def _column_option(name: str, what: str) -> Callable[[_Command], _Command]:
 HUMAN = click.option(
     "--human",
     type=FILE,
-    help="Judgements by people of some of the topics, drawn at random. Those of --qrels are then taken for a model's, "
-    "and corrected.",
+    help="Human judgements of a random sample of the topics. The judgements of --qrels are then those of a model, "
+    "which are corrected.",
 )
 QUERY = _column_option("query", "query ids")
 LABEL = _column_option("label", "grades")
@@ -112,19 +112,19 @@ DOCUMENT = _column_option("document", "document ids, if there are any")
 
 
 class BadInput(click.ClickException):
-    """The data cannot be used: one line on standard error, exit code 2."""
+    """Data that cannot be used: one line on standard error, and exit code 2."""
 
     exit_code = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """The files of one evaluation, in one of three forms; any may be gzipped.
+    """The files of one evaluation, in one of three formats; any may be gzipped.
 
     Attributes
     ----------
     qrels, run : str or None
-        Judgements and ranking.
+        Judgements and run.
     labels, scores : str or None
         LETOR/SVMlight labels with one score per line.
     table : str or None
@@ -132,9 +132,9 @@ class Inputs:
     query, label, score, document : str or None
         Names of columns of the table.
     queries : {"qrels", "run", "both"} or None
-        Which topics count, of qrels and a run.
+        The topics of qrels and run that count.
     exclude : str or None
-        Documents to take out of a run: "identical", or the path of a file of topics and documents.
+        Documents to remove from the run: "identical", or the path of a file of topics and documents.
     """
 
     qrels: str | None = None
@@ -161,22 +161,22 @@ class Inputs:
         missing = [name for name in started[0] if getattr(self, name[2:]) is None]
         if missing:
             present = next(name for name in started[0] if name not in missing)
-            raise click.UsageError(f"{present} needs {missing[0]} as well.")
+            raise click.UsageError(f"{present} requires {missing[0]}.")
         if self.queries is not None and self.qrels is None:
-            raise click.UsageError("--queries is for --qrels and --run; leave it out.")
+            raise click.UsageError("--queries requires --qrels and --run.")
         if self.exclude is not None and self.qrels is None:
-            raise click.UsageError("--exclude is for --qrels and --run; leave it out.")
+            raise click.UsageError("--exclude requires --qrels and --run.")
         columns = [name for name in _USUAL if getattr(self, name) is not None]
         if columns and self.table is None:
-            raise click.UsageError(f"--{columns[0]} names a column of --table; leave it out.")
+            raise click.UsageError(f"--{columns[0]} requires --table.")
 
     @property
     def flavor(self) -> Flavor:
-        """The flavor of these data if none is named, which is that of the library's functions."""
+        """The default flavor for these data: trec_eval for a run, otherwise sklearn."""
         return as_flavor("sklearn" if self.qrels is None else "trec_eval")
 
     def evaluate(self, flavor: Flavor, ks: Sequence[int | None]) -> Evaluation[ByK]:
-        """NDCG at several cut-offs; a ``RunEvaluation`` of qrels and a run."""
+        """Return NDCG at several cut-offs; for qrels and a run, as a ``RunEvaluation``."""
         if self.qrels is not None and self.run is not None:
             return evaluate_run(
                 self.qrels,
@@ -189,11 +189,13 @@ class Inputs:
         return evaluate(**self.arguments(), flavor=flavor, k=tuple(ks))
 
     def corrected(self, human: str, flavor: Flavor, k: int | None) -> CorrectedEvaluation:
-        """NDCG of a run under a model's labels, corrected by those of people."""
+        """Return NDCG of a run under a model's labels, corrected by human labels."""
         from ndcg_ml._compare.model_labels import correct_labels
 
         if self.qrels is None or self.run is None or self.queries not in (None, "qrels"):
-            raise click.UsageError("--human needs --qrels, the labels of a model, with all topics of them.")
+            raise click.UsageError(
+                "--human requires --qrels with the labels of a model, --run, and all topics of the qrels."
+            )
         exclude = self._excluded()
         model, people = (
             evaluate_run(labels, self.run, flavor=flavor, k=k, exclude=exclude) for labels in (self.qrels, human)
@@ -201,7 +203,7 @@ class Inputs:
         return correct_labels(model, people)
 
     def arguments(self) -> dict[str, Any]:
-        """The data as arguments for every function that takes labels and scores."""
+        """Return the data as arguments of functions that take labels and scores."""
         if self.qrels is not None and self.run is not None:
             return align(self.qrels, self.run, queries=self.queries or "qrels", exclude=self._excluded()).arguments()
         if self.labels is not None and self.scores is not None:
@@ -209,7 +211,7 @@ class Inputs:
         return self.columns([self.score or _USUAL["score"]])[0]
 
     def columns(self, scores: Sequence[str]) -> list[dict[str, Any]]:
-        """The rows of each of these columns of scores of the table."""
+        """Return the rows of the table with each of these columns of scores."""
         assert self.table is not None
         own = {name: getattr(self, name) for name in _USUAL}
         named = {name: usual if own[name] is None else own[name] for name, usual in _USUAL.items()}
@@ -219,11 +221,11 @@ class Inputs:
             unnamed = [f"--{name}" for name in named if own[name] is None and named[name] in error.names]
             if not unnamed:
                 raise
-            raise ValueError(f"{error} Name your own with {', '.join(unnamed)}.") from error
+            raise ValueError(f"{error} Give the names of yours by {', '.join(unnamed)}.") from error
         return [{**rows.arguments(), "qid": plain_ids(rows.qid)} for rows in each]
 
     def _excluded(self) -> Exclude | None:
-        """The value of ``--exclude``, as ``evaluate_run`` takes it."""
+        """Return the value of ``--exclude`` in the form of ``evaluate_run``."""
         if self.exclude is None:
             return None
         if self.exclude == "identical":
@@ -238,10 +240,12 @@ class Inputs:
         return documents
 
     def sliced(self, result: Evaluation[ByK], by: Sequence[str]) -> Evaluation[ByK]:
-        """The result with its slices by columns of ``--table``, or by files with a line per query."""
+        """Return the result with slices by columns of ``--table``, or by files with a line per query."""
         labels = {label_name(name): self.query_labels(name, result.per_query.qid) for name in by}
         if len(labels) < len(by):
-            raise click.UsageError("--by must name each column or file once, and no two files of one name.")
+            raise click.UsageError(
+                "--by must name each column or file once; files in different folders must differ in name."
+            )
         if isinstance(result, RunEvaluation):
             return run_with_slices(result, labels)
         from ndcg_ml._compare.slices import sliced
@@ -249,7 +253,7 @@ class Inputs:
         return replace(result, slices=sliced(result, labels))
 
     def query_labels(self, by: str, ids: NDArray[Any], option: str = "--by") -> list[Any]:
-        """The label of each query, from a column of ``--table`` or from a file with a line per query."""
+        """Return the label of each query, from a column of ``--table`` or from a file with a line per query."""
         column = self._column_of_labels(by)
         if column is None:
             if not os.path.isfile(by):
@@ -261,8 +265,7 @@ class Inputs:
             return labels_by_query(by, ids)
         if os.path.exists(by):
             raise click.UsageError(
-                f"{option} must name one thing; {brief(by)} is a column of --table and a file. Write ./{by} for the "
-                "file."
+                f"{option} must be a column of --table or a file; {brief(by)} is both. Use ./{by} for the file."
             )
         return [column[str(query)] for query in ids.tolist()]
 
@@ -277,7 +280,7 @@ class Inputs:
             return None
         from ndcg_ml._compare.slice_labels import query_labels
 
-        # Text files give lists of text, parquet gives arrays; the result has the ids in their plain form.
+        # Columns of text files are lists of strings, those of parquet arrays. Ids are compared in their plain form.
         qid = columns["qid"] if lines is None else np.array(columns["qid"], dtype=object)
         rows = Queries.read(np.zeros(len(qid)), qid=plain_ids(qid), whole=False)
         labels = query_labels({name: columns[name]}, rows)[name]
@@ -286,7 +289,7 @@ class Inputs:
 
 @contextmanager
 def refusals(kind: type[click.ClickException] = BadInput) -> Iterator[None]:
-    """Turn the library's errors into one line, and print its warnings, a line each, on standard error."""
+    """Turn errors of the library into one line, and print its warnings on standard error, one line each."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
@@ -301,13 +304,13 @@ def refusals(kind: type[click.ClickException] = BadInput) -> Iterator[None]:
 
 
 def _one_line(message: object) -> str:
-    """The message on one line, without the path of the file that holds standard input."""
+    """Return the message on one line, without the path of the copy of standard input."""
     stdin = click.get_current_context().meta.get(_STDIN)
     return " ".join((str(message).replace(stdin, _STDIN) if stdin else str(message)).split())
 
 
 def given_as_file(path: str | None) -> str | None:
-    """The path, or None for standard input."""
+    """Return the path, or None for standard input."""
     return None if path == click.get_current_context().meta.get(_STDIN) else path
 
 
@@ -317,7 +320,7 @@ def label_name(by: str) -> str:
 
 
 def labels_by_query(file: str, ids: NDArray[Any]) -> list[str]:
-    """The label of each query, from a file with a line per query."""
+    """Return the label of each query, from a file with a line per query."""
     labels: dict[str, str] = {}
     for number, line in numbered(file):
         tokens = line.decode("utf-8", "surrogateescape").strip().split(maxsplit=1)
@@ -338,7 +341,7 @@ def labels_by_query(file: str, ids: NDArray[Any]) -> list[str]:
 
 
 def takes_data(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that name files; it receives them as `data`."""
+    """Add the options of data files to a command, which receives them as `data`."""
 
     @functools.wraps(command)
     def with_inputs(**options: Any) -> None:
@@ -349,7 +352,7 @@ def takes_data(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def data_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that name files, for a command that makes ``Inputs`` of them itself."""
+    """Add the options of data files to a command that creates its ``Inputs`` itself."""
     for option in reversed((*_OPTIONS, QUERY, LABEL, _column_option("score", "scores"), DOCUMENT)):
         command = option(command)
     return command
@@ -359,7 +362,7 @@ def data_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def flavor_text(value: str) -> Flavor:
-    """A flavor, from the name of a preset or a flavor's text."""
+    """Parse the name of a preset or a flavor's text."""
     try:
         return as_flavor(value)
     except ValueError as error:
@@ -367,7 +370,7 @@ def flavor_text(value: str) -> Flavor:
 
 
 def cut_off(value: str) -> tuple[int | None]:
-    """Parse a cut-off; ``none`` is none. Return a sequence of one, because None is an option that was not given."""
+    """Parse a cut-off or ``none``. The result is a tuple, because None means that the option was not given."""
     if value == "none":
         return (None,)
     if not (value.isascii() and value.isdigit() and int(value)):
@@ -376,7 +379,7 @@ def cut_off(value: str) -> tuple[int | None]:
 
 
 def flavor_option(default: str) -> Callable[[_Command], _Command]:
-    """``--flavor``; `default` describes the flavor used without it."""
+    """Return the option ``--flavor``; `default` describes its default."""
     return click.option(
         "--flavor",
         type=flavor_text,
@@ -387,5 +390,5 @@ def flavor_option(default: str) -> Callable[[_Command], _Command]:
 
 
 def json_option(command: _Command) -> _Command:
-    """``--json``."""
+    """Add the option ``--json`` to a command."""
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with every digit.")(command)

@@ -1,4 +1,4 @@
-"""``ndcg-ml judge-next``: which documents to label next, and the labels that were filled in."""
+"""``ndcg-ml judge-next``: list the documents to label next, and read the labels filled in."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Examples:
 
 \b
 Each line of the file is {"qid": ..., "docno": ..., "label": null, "change": ...}. Replace null by a grade;
-lines that keep null are left out.
+lines with null are ignored.
 """
 
 
@@ -34,11 +34,13 @@ lines that keep null are left out.
 @click.argument("run_a", type=FILE)
 @click.argument("run_b", type=FILE)
 @click.option("--qrels", type=FILE, required=True, help="Judgements, as for eval.")
-@click.option("-n", "n", type=click.IntRange(1), default=20, show_default=True, help="How many documents.")
-@click.option("--queries", type=QUERIES, default="qrels", show_default=True, help="Which topics count, as for eval.")
+@click.option("-n", "n", type=click.IntRange(1), default=20, show_default=True, help="Number of documents.")
+@click.option("--queries", type=QUERIES, default="qrels", show_default=True, help="The topics that count, as for eval.")
 @flavor_option("trec_eval")
 @click.option("-k", "at", metavar="K", type=cut_off, help="The cut-off, or 'none'.  [default: the flavor's own]")
-@click.option("--max-grade", type=click.IntRange(1), help="The top of the grade scale.  [default: the grades seen]")
+@click.option(
+    "--max-grade", type=click.IntRange(1), help="The top of the grade scale.  [default: the grades in the judgements]"
+)
 @click.option("--filled", type=FILE, multiple=True, help="A file of --output with labels filled in; may be repeated.")
 @click.option(
     "--output",
@@ -63,28 +65,27 @@ def judge_next(
     output: str | None,
     write_qrels: str | None,
 ) -> None:
-    """Name the unjudged documents whose labels could still change which of two runs is better.
+    """List the unjudged documents whose labels could change which of two runs is better.
 
-    Those come first whose label alone can move the difference most. None is named once the sign of the difference is
-    settled, whatever labels the others get.
+    Documents are ordered by how far their label alone can change the difference. None are listed if no labels can
+    change its sign.
     """
     chosen = as_flavor("trec_eval") if flavor is None else flavor
     k = chosen.k if at is None else at[0]
     refuse_overwriting()
     if output is not None and os.path.isfile(output) and _is_filled(output):
         raise click.UsageError(
-            f"--output would replace {brief(output)}, which holds more than documents without a label. Give it as "
-            "--filled as well as another --output."
+            f"--output would replace {brief(output)}, which has labels or was not written by this command. Pass it as "
+            "--filled, and another file as --output."
         )
-    # The test of the comparison is not shown, so it need not be precise. And unjudged documents are the subject here,
-    # so no warning is needed of them.
+    # The test is not printed, so few resamples are enough.
     with refusals():
         judgements = with_labels(qrels, filled)
         a, b = (evaluate_run(judgements, run, flavor=chosen, k=k, queries=queries) for run in (run_a, run_b))
         comparison = compare(a, b, n_resamples=100, seed=0, missing="drop", unjudged="accept")
         tasks = comparison.judge_next(n, max_grade)
         text = qrels_text(judgements) if write_qrels is not None else ""
-    # Files are written only when everything has been computed, so that an error leaves none half done.
+    # Files are written last, so that an error leaves none incomplete.
     if write_qrels is not None:
         _atomic.write(write_qrels, text)
     if output == "-":
@@ -96,7 +97,7 @@ def judge_next(
 
 
 def _is_filled(file: str) -> bool:
-    """Whether a file has labels, or is none that this command wrote."""
+    """Return whether a file has labels, or was not written by this command."""
     try:
         return bool(read_filled(file))
     except DataFileError:

@@ -1,4 +1,4 @@
-"""How commands print results: as ``str`` has them, as JSON, and as a report."""
+"""Print results as text or JSON, and write reports."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def show(text: str) -> None:
-    """Print a result, with escapes for letters that standard output cannot show."""
+    """Print a result, with escapes for characters that standard output cannot encode."""
     encoding = sys.stdout.encoding or "utf-8"
     click.echo(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    """One JSON object on standard output."""
+    """Print one JSON object."""
     click.echo(json.dumps(document, indent=2, allow_nan=False))
 
 
@@ -30,12 +30,12 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 
 def html_option(command: _Command) -> _Command:
-    """``--html``: the file of a report, which could be written as far as can be known before any work."""
+    """Add the option ``--html`` to a command."""
     return click.option(
         "--html",
         type=OUTPUT,
         callback=_report_file,
-        help="Write a report to this HTML file as well, replacing any existing file.  Needs pip install "
+        help="Also write a report to this HTML file, replacing any existing file.  Requires pip install "
         "'ndcg_ml[report]'.",
     )(command)
 
@@ -43,7 +43,7 @@ def html_option(command: _Command) -> _Command:
 def _report_file(_: click.Context, __: click.Parameter, file: str | None) -> str | None:
     if file is None:
         return None
-    from ndcg_ml._show.report import require  # only reports need it and its many imports
+    from ndcg_ml._show.report import require  # imported only for reports, because it imports much
 
     try:
         require()
@@ -53,6 +53,6 @@ def _report_file(_: click.Context, __: click.Parameter, file: str | None) -> str
 
 
 def command_line() -> str | None:
-    """The command as it was typed, quoted for a shell."""
+    """Return the command line, quoted for a shell."""
     arguments = click.get_current_context().find_root().obj
     return None if arguments is None else shlex.join(arguments)

@@ -1,4 +1,4 @@
-"""The files that commands write: what may be named as one."""
+"""Check the names of the files that commands write."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ndcg_ml._one_line import brief
 
 
 class _Output(click.Path):
-    """The name of a file that can be written, as far as can be known before any work."""
+    """The name of an output file, in an existing and writable folder."""
 
     def __init__(self, allow_dash: bool = False) -> None:
         super().__init__(dir_okay=False, writable=True, allow_dash=allow_dash)
@@ -37,7 +37,7 @@ OUTPUT_OR_STDOUT = _Output(allow_dash=True)
 def refuse_overwriting(*more: str | None) -> None:
     """Refuse an output of this command that is one of its inputs, or the same file as another output.
 
-    An input is every file that the arguments name, whatever it is for, a file in standard input, and `more`.
+    Inputs are all other files among the arguments, standard input, and `more`.
     """
     context = click.get_current_context()
     outputs, read = {}, ["-", *(file for file in more if file is not None)]
@@ -48,19 +48,19 @@ def refuse_overwriting(*more: str | None) -> None:
             continue
         texts = [text for text in (value if isinstance(value, tuple) else [value]) if isinstance(text, str)]
         read += texts
-        if parameter.name == "labels":  # LETOR files may have the sizes of their queries beside them
+        if parameter.name == "labels":  # LETOR labels may come with a file of query sizes
             read += [f"{text}.query" for text in texts]
     taken = {_identity(file): file for file in read if file == "-" or os.path.isfile(file)}
     for option, file in outputs.items():
         place = None if file in (None, "-") else _identity(file)
         if place is not None and place in taken:
-            used = f"{brief(taken[place])}, which is read" if taken[place] in read else f"what {taken[place]} writes"
+            used = f"{brief(taken[place])}, an input" if taken[place] in read else f"the output of {taken[place]}"
             raise click.UsageError(f"{option} would replace {used}. Name another file.")
         taken[place] = option
 
 
 def _identity(file: str) -> object:
-    """Identify a file under any of its names; None for a pipe or a device."""
+    """Return the same key for all names of a file; None for a pipe or a device."""
     try:
         found = os.stat(0 if file == "-" else file)
     except OSError:

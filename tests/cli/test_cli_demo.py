@@ -74,7 +74,7 @@ def test_the_problem():
         (("--flavor", "trec_eval@10"), "docid"),
         (("--flavor", "ndcg@10[gain=-1|0|1]"), "must be >= 0 in a loss"),
         (("--picture", "nowhere/curves.png"), "does not exist"),
-        (("--picture", "one.png", "--scores", "./one.png"), "--scores would replace what --picture writes"),
+        (("--picture", "one.png", "--scores", "./one.png"), "--scores would replace the output of --picture"),
     ],
 )
 def test_refused(arguments, words):

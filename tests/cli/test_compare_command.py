@@ -116,7 +116,7 @@ def test_columns_of_other_names(command):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("", "user', 'Rating', 's_old', 's_new'. Name your own with --query, --label, --score."),
+        ("", "user', 'Rating', 's_old', 's_new'. Give the names of yours by --query, --label, --score."),
         ("--query user --label RATING --score s_new", "RATING is missing, .*'s_new'. Did you mean 'Rating'?"),
         ("--query user --label s_new --score s_new", "label and score must be columns of their own; got 's_new'"),
     ],
@@ -174,7 +174,7 @@ def test_compare_says_how_even_the_judgements_are():
     assert "favours better" in text("compare run better --qrels qrels")
     refused = invoke("compare run better --qrels qrels --unjudged refuse")
     assert refused.exit_code == 2
-    assert "unjudged='refuse' needs shares" in refused.stderr
+    assert "unjudged='refuse' requires judged@k" in refused.stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")

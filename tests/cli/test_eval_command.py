@@ -197,7 +197,7 @@ def test_slices_of_a_run(files):
         ("--table wide.csv --by size --by folder/size", "--by must name each column or file once"),
         ("--table wide.csv --by few", "few: must have a label for each query; got none for 7 (2 queries)"),
         ("--table wide.csv --by kind --html size", "--html would replace"),
-        ("--table both.csv --by size", "'size' is a column of --table and a file. Write ./size for the file."),
+        ("--table both.csv --by size", "'size' is both. Use ./size for the file."),
     ],
 )
 def test_labels_that_are_refused(labelled, files, command, message):

@@ -69,7 +69,7 @@ def test_the_outcome_is_that_of_compare(run, margin):
     code, words = {
         "worse": (3, "worse: ndcg@10"),
         "undecided": (4, "cannot tell whether it is worse"),
-        "unchanged": (0, "unchanged: no query has another value"),
+        "unchanged": (0, "unchanged: no query has a different value"),
     }.get(both.verdict, (0, f"not worse than the margin of {margin}"))
     assert result.exit_code == code, result.output
     assert result.stdout.startswith(words)
@@ -260,7 +260,7 @@ def test_judgements_are_found_beside_the_baseline(files):
     Path("qrels.json").rename("moved.json")
     result = invoke("gate base.json --run old.json --margin .01")
     assert result.exit_code == 2
-    assert "the judgements of the baseline, 'qrels.json', are gone" in result.stderr
+    assert "the judgements of the baseline, 'qrels.json', do not exist" in result.stderr
 
 
 @pytest.mark.parametrize("place", ["../secret", "/etc/hostname", "link", "data/../../secret", "near"])

@@ -54,10 +54,10 @@ def test_the_commands_print_what_python_does():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("eval --qrels model.txt --human people.txt --run new.run -k 5 -k 10", "--human takes one -k"),
-        ("eval --qrels model.txt --human people.txt --run new.run -k 5 --per-query", "--human takes one -k"),
-        ("compare old.run new.run --qrels model.txt --human people.txt --by people.txt", "takes no --by"),
-        ("eval --qrels model.txt --human people.txt --run new.run --queries both", "--human needs --qrels"),
+        ("eval --qrels model.txt --human people.txt --run new.run -k 5 -k 10", "--human requires a single -k"),
+        ("eval --qrels model.txt --human people.txt --run new.run -k 5 --per-query", "--human requires a single -k"),
+        ("compare old.run new.run --qrels model.txt --human people.txt --by people.txt", "combined with --by"),
+        ("eval --qrels model.txt --human people.txt --run new.run --queries both", "--human requires --qrels"),
         ("eval --qrels people.txt --human model.txt --run new.run", "every query of human must be among"),
     ],
 )

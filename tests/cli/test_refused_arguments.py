@@ -15,15 +15,15 @@ pytestmark = pytest.mark.usefixtures("files")
 
 USAGE = {
     "eval": "the data must be given as --qrels with --run",
-    "eval --qrels qrels": "--qrels needs --run as well",
+    "eval --qrels qrels": "--qrels requires --run",
     f"eval {LETOR} --table table.csv": "got --labels --scores --table",
     "eval --qrels - --run -": "only one file can be read from standard input",
     "compare - - --qrels qrels": "only one file can be read from standard input",
-    f"eval {TREC} --label rating": "--label names a column of --table; leave it out",
+    f"eval {TREC} --label rating": "--label requires --table",
     "eval --table nowhere.csv": "'nowhere.csv' does not exist",
     f"eval {TREC} --flavor lightgmb": "Did you mean 'lightgbm'?",
     f"eval {TREC} -k 0": "must be a positive integer, or 'none'",
-    "compare run better": "as --qrels, --labels or --table",
+    "compare run better": "one of --qrels, --labels and --table",
     "flavors lightgmb": "got 'lightgmb' in 'lightgmb'. Did you mean 'lightgbm'? List the presets with",
 }
 

@@ -91,7 +91,7 @@ def test_no_input_is_overwritten(command, files):
     if len(outputs) > 1:
         result = invoke(f"{command} {outputs[0]} new {outputs[1]} ../{files.name}/new")
         assert result.exit_code == 2
-        assert f"would replace what {outputs[0]} writes" in result.stderr
+        assert f"would replace the output of {outputs[0]}" in result.stderr
     assert {path.name: path.read_bytes() for path in files.iterdir()} == before
 
 
@@ -103,5 +103,5 @@ def test_labels_that_were_filled_in_are_not_replaced(label):
     Path("todo.jsonl").write_text(f'{{"qid": "q3", "docno": "d9", "label": {label}}}\n')
     result = invoke(command)
     assert result.exit_code == 2
-    assert "which holds more than documents without a label" in result.stderr
+    assert "which has labels or was not written by this command" in result.stderr
     assert label in Path("todo.jsonl").read_text()

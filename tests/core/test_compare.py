@@ -109,7 +109,7 @@ def test_queries_that_are_empty_for_all_count_as_the_flavor_says():
 
 def test_a_query_that_is_empty_for_one_alone():
     flavor = "ndcg@1[ideal=local,empty=skip]"
-    with pytest.raises(ValueError, match=r"have none in b. It is empty there, and the flavor skips it"):
+    with pytest.raises(ValueError, match=r"have none in b. It is empty there and the flavor skips it"):
         by_scores(A, B, y_true=Y, flavor=flavor)
     dropped = by_scores(A, B, y_true=Y, flavor=flavor, missing="drop")
     assert set(dropped.values) == {1.0}
@@ -119,7 +119,7 @@ def test_a_query_that_is_empty_for_one_alone():
 def test_one_of_several_cutoffs():
     a, b = (evaluate(Y, each, k=(1, 5)) for each in (A, B))
     assert compare(a, b, k=5, seed=0).pairs == by_scores(A, B, y_true=Y, k=5, seed=0).pairs
-    with pytest.raises(ValueError, match=r"k must say which cut-off is compared, .* several: \(1, 5\)"):
+    with pytest.raises(ValueError, match=r"k must be the cut-off to compare, .* several: \(1, 5\)"):
         compare(a, b)
     with pytest.raises(ValueError, match=r"must have the cut-off 10; got one with \(1, 5\)"):
         compare(a, b, k=10)
@@ -132,7 +132,7 @@ def test_several_systems_are_corrected():
     together = all_three.pairs[1].interval
     assert together.low < alone.interval.low < alone.interval.high < together.high
     for name in ("difference", "interval", "p_value", "wins", "ties", "losses", "effect_size", "standard_error"):
-        with pytest.raises(AttributeError, match=r"a comparison of 3 systems has 3 differences. Ask one of .pairs"):
+        with pytest.raises(AttributeError, match=r"a comparison of 3 systems has 3 differences. Choose one of .pairs"):
             getattr(all_three, name)
     assert all_three.queries_needed(0.01) == max(pair.queries_needed(0.01) for pair in all_three.pairs)
     assert all_three.smallest_detectable() == max(pair.smallest_detectable() for pair in all_three.pairs)
@@ -154,8 +154,8 @@ def test_equal_systems_and_constant_differences():
 def test_bad_input():
     a, b = evaluated(A), evaluated(B)
     for systems, arguments, kind, message in (
-        ((A, B), {}, TypeError, r"must be evaluations, compare\(evaluate\(y, a, qid=q\), .* got ndarray"),
-        ((a, B), {}, TypeError, "must be evaluations, .* compare_values; got ndarray"),
+        ((A, B), {}, TypeError, r"must be evaluations; got ndarray. Use compare\(evaluate\("),
+        ((a, B), {}, TypeError, "must be evaluations; got ndarray.*compare_values for"),
         ((A, B), {"y_true": Y}, TypeError, "unexpected keyword argument 'y_true'"),
         ((a, evaluated(B, flavor="lightgbm")), {}, ValueError, "under one flavor; a is ndcg.*, b is ndcg.*exponential"),
         ((a, b), {"names": ["x"]}, ValueError, "names must be 2 different names"),
@@ -170,7 +170,7 @@ def test_bad_input():
             (a, evaluated(B, query_weight=np.arange(1, 61))),
             {},
             ValueError,
-            "must weigh the same in all systems; 59 do not",
+            "must have the same weight in all systems; 59 do not",
         ),
     ):
         with pytest.raises(kind, match=message):

@@ -346,7 +346,7 @@ def test_show_versions(variable, rank, failure, kernel, not_loaded, monkeypatch,
     monkeypatch.setattr(choice._State, "failure", failure)
     show_versions()
     rows = dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines())
-    assert (rows["numpy"], rows["threads"]) == (np.__version__, "3 at most, of the compiled kernel")
+    assert (rows["numpy"], rows["threads"]) == (np.__version__, "at most 3, in the compiled kernel")
     assert rows["kernel"] == kernel
 
 

@@ -213,7 +213,7 @@ def test_copies_of_queries_are_no_more_queries():
     )
     assert found.pairs[0].effective_queries == pytest.approx(N, rel=0.03)
     assert (found.n_clusters, found.n_queries) == (N, 3 * N)
-    assert "120 queries in 40 clusters (as good as 39 independent ones)" in found.caption()
+    assert "120 queries in 40 clusters (equivalent to 39 independent queries)" in found.caption()
     alone = by_values(twice[:, 0], twice[:, 2], qid=ids, measure="m", seed=0)
     assert alone.standard_error < 0.6 * found.standard_error
     by_id = dict(zip(ids, user.tolist(), strict=True))
@@ -457,7 +457,7 @@ def test_differing_judged_shares_are_named():
     accepted = compare(full, odd, unjudged="accept", seed=0)
     assert not any("judged@k differs" in note for note in accepted.notes)
     assert accepted.judged == warned.judged
-    with pytest.raises(ValueError, match=r"unjudged='refuse' needs shares .* at most 0.05, but judged@k differs"):
+    with pytest.raises(ValueError, match=r"unjudged='refuse' requires judged@k .* at most 0.05, but judged@k differs"):
         compare(full, odd, unjudged="refuse")
     assert not any("judged@k differs" in note for note in compare(full, full, unjudged="refuse", seed=0).notes)
     assert values(0, 1).judged is None
@@ -507,13 +507,13 @@ def test_an_empty_query_of_any_weight_is_open_too(weight, high):
 
 def test_other_judgements_are_refused():
     binary = {q: {d: min(g, 1) for d, g in docs.items()} for q, docs in QRELS.items()}
-    with pytest.raises(ValueError, match=r"same judgements; a and b have another set of judged documents"):
+    with pytest.raises(ValueError, match=r"same judgements; a and b differ in the set of judged documents"):
         compare(evaluate_run(QRELS, GOOD, k=4), evaluate_run(binary, GOOD, k=4))
     labels = np.random.default_rng(0).integers(0, 3, (40, 10))
     scores = np.random.default_rng(1).random(labels.shape)
     flavor = Flavor.preset("lightgbm", k=10)
     e = evaluate(labels, scores, flavor=flavor)
-    with pytest.raises(ValueError, match="another ideal DCG"):
+    with pytest.raises(ValueError, match="differ in the ideal DCG"):
         compare(e, evaluate(np.minimum(labels, 1), scores, flavor=flavor))
     halves = [evaluate(labels[part], scores[part], flavor=flavor) for part in (slice(20), slice(20, None))]
     with pytest.raises(ValueError, match=r"Their ids are positions \(0, 1, ...\): pass qid="):
@@ -545,7 +545,7 @@ def test_numbers_of_any_measure():
     assert weighted.values[0] == pytest.approx(np.average(TABLE[:, 0], weights=np.arange(1.0, 41.0)))
     two, of = (TABLE[:, 0], TABLE[:, 1]), {"measure": "m", "qid": IDS}
     for systems, arguments, kind, message in (
-        (two, {"measure": " ", "qid": IDS}, TypeError, "measure must be the name"),
+        (two, {"measure": " ", "qid": IDS}, TypeError, "measure must be a string that names"),
         ((TABLE[:, 0], TABLE[:9, 1]), of, ValueError, "b must have one number per query, 40"),
         ((TABLE[:2, 0], TABLE[:2, 1]), {"measure": "m", "qid": ["x", "x"]}, ValueError, "each query once"),
         ((TABLE[:2, 0], [0.1, math.inf]), {"measure": "m", "qid": ["x", "y"]}, ValueError, "b must be finite"),
@@ -553,7 +553,7 @@ def test_numbers_of_any_measure():
     ):
         with pytest.raises(kind, match=message):
             by_values(*systems, **arguments)
-    with pytest.raises(TypeError, match="values must be a mapping of numbers per query by system; got list"):
+    with pytest.raises(TypeError, match="values must be a mapping from system names to values per query; got list"):
         compare_values(list(two), **of)
 
 
@@ -749,7 +749,7 @@ def test_heavy_weights_leave_few_queries():
     assert t.high - t.low == pytest.approx(2 * t_quantile(0.95, n - 1) * sides[0].standard_error)
     found = compare(*sides, seed=0)
     assert found.pairs[0].effective_queries == pytest.approx(n)
-    assert any(f"the weights make 200 queries worth {n:.0f} of equal weight" in note for note in found.notes)
+    assert any(f"200 queries count as {n:.0f} of equal weight" in note for note in found.notes)
 
 
 # -- values at a bound ----------------------------------------------------------------------------------------------

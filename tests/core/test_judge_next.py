@@ -107,7 +107,7 @@ def test_labels_in_the_order_of_judge_next_settle_the_sign_and_then_no_more_are_
 def test_a_comparison_says_that_labels_could_turn_it() -> None:
     both = compared()
     [note] = [note for note in both.notes if "judge_next" in note]
-    assert note.startswith("labels could turn it: over all grades of 6 unjudged documents")
+    assert note.startswith("labels could change its sign: over all grades of 6 unjudged documents")
     assert note in str(both)
     assert note in both.to_markdown().replace("\\", "")
     assert note in both.to_dict()["notes"]
@@ -118,11 +118,11 @@ def test_three_systems_say_how_many_signs_could_turn_and_have_ranges_by_name() -
     runs = {"old": OLD, "new": NEW, "same": OLD}
     systems = {name: [evaluate_run(QRELS, run, k=2)] for name, run in runs.items()}
     several = compare(systems, unjudged="accept", seed=0)
-    assert any("could turn the sign of 2 of 3 differences" in note for note in several.notes)
+    assert any("could change the sign of 2 of 3 differences" in note for note in several.notes)
     alone = compared()
     assert several.range(a="old", b="new") == alone.range()
     assert several.range(a="old", b="same").settled
-    with pytest.raises(AttributeError, match="Ask one of"):
+    with pytest.raises(AttributeError, match="Choose one of"):
         several.range()
     with pytest.raises(ValueError, match="b must be"):
         several.range(a="old", b="old")
@@ -175,7 +175,7 @@ def test_documents_that_cannot_be_matched_are_refused() -> None:
     rows = [evaluate(lists, scores, flavor=flavor) for scores in ([[1, 2], [1, 2]], [[2, 1], [1, 2]])]
     assert compare(*rows).range().high > 0
     numbers = by_values([0.1, 0.2, 0.3], [0.3, 0.2, 0.3], qid=[1, 2, 3], measure="recall")
-    with pytest.raises(RangeError, match="numbers of a measure"):
+    with pytest.raises(RangeError, match="precomputed values"):
         numbers.range()
 
 

@@ -217,14 +217,14 @@ def test_refusals():
     ):
         with pytest.raises(kind, match=message):
             evaluate(**ROWS, by=by)
-    with pytest.raises(TypeError, match="is a mapping from query ids, and the queries have none"):
+    with pytest.raises(TypeError, match="must not be a mapping from query ids if queries have no ids"):
         evaluate(Y, SCORES, by={"c": {0: "de"}})
-    with pytest.raises(ValueError, match="must have a label for each query, and some queries have no row"):
+    with pytest.raises(ValueError, match="must have a label for each query, but some queries have no rows"):
         evaluate([1, 0], [1, 0], group=[0, 2], by=["x", "x"])
     objects = np.empty(720, dtype=object)
     objects[:] = [{}] * 720
     for by in (5, "ab"):
-        with pytest.raises(TypeError, match="must hold one label per row, or be a mapping from query ids; got"):
+        with pytest.raises(TypeError, match="must have one label per row, or be a mapping from query ids; got"):
             evaluate(**ROWS, by={"c": by})
     with pytest.raises(TypeError, match="must hold hashable labels"):
         evaluate(**ROWS, by=objects)

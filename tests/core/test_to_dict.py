@@ -100,5 +100,5 @@ def test_metrics_have_names_that_trackers_accept():
         "ndcg_at_10_low": both.interval.low,
         "ndcg_at_10_high": both.interval.high,
     }
-    with pytest.raises(AttributeError, match=r"has 3 differences. Ask one of .pairs"):
+    with pytest.raises(AttributeError, match=r"has 3 differences. Choose one of .pairs"):
         compare(one, other, one, k=10, seed=0).metrics()

@@ -16,7 +16,7 @@ def of_values(values, ids):
     return evaluate(labels, scores, qid=np.repeat(ids, 2), flavor=Flavor(ideal="max", max_grade=1, k=1))
 
 
-@pytest.mark.filterwarnings("ignore:the queries that people labelled")
+@pytest.mark.filterwarnings("ignore:the queries with human labels")
 def test_the_value_is_that_of_ppi_python():
     ppi = pytest.importorskip("ppi_py")
     for seed in range(100):
