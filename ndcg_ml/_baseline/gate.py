@@ -130,11 +130,7 @@ class Gate:
 
     @property
     def outcome(self) -> Outcome:
-<<<<<<< HEAD
-        """"worse" if any check is, "unchanged" if no value changed, "pass" if all checks pass, or "undecided"."""
-=======
-        """Worse if any check is; pass if all are; unchanged if no value of a query differs; otherwise undecided."""
->>>>>>> main
+        """Worse if any check is, unchanged if no query's value differs, pass if all checks pass, otherwise undecided."""
         if any(check.verdict == "worse" for check in self.checks):
             return "worse"
         if all(check.verdict == "unchanged" for check in self.checks if not check.segment):
@@ -372,8 +368,8 @@ def _per_query(evaluation: Evaluation[Any]) -> tuple[NDArray[Any], NDArray[Any],
     labels = label_digests(evaluation)
     if labels is None:
         raise GateError(
-            "both evaluations must hold their labels; one of ranked grades, or one that was pickled, does not. Evaluate "
-            "labels and scores, or judgements and a run."
+            "both evaluations must hold their labels; one of ranked grades, or one that was pickled, does not. "
+            "Evaluate labels and scores, or judgements and a run."
         )
     excluded = evaluation._excluded if isinstance(evaluation, RunEvaluation) else None
     return labels, np.zeros(labels.size) if excluded is None else excluded, evaluation.per_query.weight

@@ -151,7 +151,8 @@ def read(path: AnyPath) -> tuple[Evaluation[Any], str | None, date]:
         return _evaluation(stored), stored["qrels"], date.fromisoformat(stored["saved"])
     except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise DataFileError(
-            f"{path}: must be a file that Evaluation.save wrote; it could not be read: {brief_text(str(error).rstrip('.'))}."
+            f"{path}: must be a file that Evaluation.save wrote; it could not be read: "
+            f"{brief_text(str(error).rstrip('.'))}."
         ) from error
 
 
