@@ -364,7 +364,7 @@ def test_nothing_to_average_is_found_at_the_end() -> None:
         ('{"ndcg_ml": 1, "ndcg_ml": 2}', "it has a key twice"),
         ('{"ndcg_ml": true}', "its format is True"),
         ('{"ndcg_ml": 2}', "its format is 2, and this version reads format 3"),
-        ('{"ndcg_ml": 3}', "by its digest"),
+        ('{"ndcg_ml": 3}', "do not match its digest"),
     ],
     ids=str,
 )
