@@ -130,7 +130,7 @@ class Gate:
 
     @property
     def outcome(self) -> Outcome:
-        """Worse if any check is, unchanged if no query's value differs, pass if all checks pass, otherwise undecided."""
+        """Worse if any check is, unchanged if no value differs, pass if all checks pass, otherwise undecided."""
         if any(check.verdict == "worse" for check in self.checks):
             return "worse"
         if all(check.verdict == "unchanged" for check in self.checks if not check.segment):
