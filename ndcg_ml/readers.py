@@ -20,7 +20,7 @@ from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._files.cells import NUMBERS, kind
 from ndcg_ml._files.formats import table_columns
 from ndcg_ml._files.lines import (
-    GLUED,
+    JOINED,
     ROUNDED,
     AnyPath,
     DataFileError,
@@ -131,7 +131,7 @@ def _letor_rows(path: AnyPath) -> tuple[FloatArray, NDArray[Any]]:
                 raise wrong_line(path, number, "qid: must be followed by the id of the query, without a blank", line)
             rest = tokens[-1]
             if b"qid:" in rest and len(tokens) > 2 and any(token.startswith(b"qid:") for token in rest.split()):
-                raise wrong_line(path, number, f"qid: must appear once in a line. {GLUED}", line)
+                raise wrong_line(path, number, f"qid: must appear once in a line. {JOINED}", line)
         grades.append(grade)
     if not grades:
         raise DataFileError(f"{path}: has no rows.")

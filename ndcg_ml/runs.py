@@ -715,7 +715,7 @@ class _RunNames:
 
     def __call__(self, rows: IntArray) -> list[Any]:
         """Return the ids of these rows."""
-        return [self.ids.kind.decoded(self.documents[row]) for row in self.row_of[rows].tolist()]
+        return [self.ids.kind.decode(self.documents[row]) for row in self.row_of[rows].tolist()]
 
 
 def _topics_with_ties(topic: IntArray, score: FloatArray, n_topics: int) -> NDArray[np.bool_]:
@@ -743,7 +743,7 @@ def _excluded(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.uint64]]:
     """Which rows of the run, and which of the qrels, hold a document that is excluded; and a digest of each topic's."""
     n_judged, n_ranked = judged.topic.size, ranked.topic.size
-    topic, documents = ids.rows_of(exclude)
+    topic, documents = ids.read_exclude(exclude)
     ids.documents.extend(documents)
     before = earlier(np.concatenate([judged.topic, ranked.topic, topic]), ids.documents)
     # Every earlier row with the document, one step at a time: a run may list it twice.

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from ndcg_ml import _atomic
 from ndcg_ml._baseline.labels import label_digests
 from ndcg_ml._checks import cutoffs
-from ndcg_ml._files.lines import AnyPath, DataFileError, opened_with_head, whole_text
+from ndcg_ml._files.lines import AnyPath, DataFileError, open_with_head, whole_text
+from ndcg_ml._files.run_rows import id_array
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._one_line import brief, brief_text
 from ndcg_ml._text.digested import digest, read_digested
@@ -144,7 +145,7 @@ def read(path: AnyPath) -> tuple[Evaluation[Any], str | None, date]:
     OSError
         The file cannot be read.
     """
-    with opened_with_head(path) as (_, file):
+    with open_with_head(path) as (_, file):
         text = whole_text(path, file, max(_MOST_BYTES, os.path.getsize(path)))
     try:
         stored = read_digested(text, "ndcg_ml_evaluation", _FORMAT)
@@ -163,7 +164,7 @@ def _evaluation(stored: dict[str, Any]) -> Evaluation[Any]:
     ids = column["qid"]
     totals = Totals(
         ks,
-        _ids(ids),
+        id_array(ids),
         np.array(column["dcg"], dtype=np.float64),
         np.array(column["idcg"], dtype=np.float64),
         None if column["weight"][0] is None else np.array(column["weight"], dtype=np.float64),
@@ -176,17 +177,11 @@ def _evaluation(stored: dict[str, Any]) -> Evaluation[Any]:
         result = replace(result, cluster=clusters)
     if run is None:
         return replace(result, _labels=labels)
-    topics = _ids(run["qrels_only"]), _ids(run["run_only"])
+    topics = id_array(run["qrels_only"]), id_array(run["run_only"])
     judged = np.array(column["judged"], dtype=np.float64)
     whole = as_run_evaluation(result, np.array(column["n_retrieved"]), judged, run["queries"], *topics)
     excluded = _digests(column["excluded"])
     return replace(whole, n_excluded=run["n_excluded"], _judgements=labels, _excluded=excluded)
-
-
-def _ids(stored: list[Any]) -> NDArray[Any]:
-    # NumPy's own strings would lose a NUL at the end, and integers beyond 64 bits may become floats.
-    lossy = any(query.endswith("\0") if isinstance(query, str) else abs(query) >= 2**63 for query in stored)
-    return np.array(stored, dtype=object if lossy else None if stored else str)
 
 
 def _digests(stored: list[str | None]) -> NDArray[np.uint64] | None:

@@ -1,4 +1,4 @@
-"""From bytes to columns: TREC, JSONL, JSON, CSV, Parquet and the forms of qrels and runs.
+"""Read TREC, JSONL, JSON, CSV and Parquet files, and qrels and runs in any format.
 
 In: paths, streams, dicts and frames. Out: columns of ids, grades and scores, or an error that names the line.
 """

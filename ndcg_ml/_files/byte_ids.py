@@ -1,4 +1,4 @@
-"""Ids as columns of eight bytes each: compared, hashed and put in byte order by NumPy, many at once."""
+"""Ids as columns of 8-byte words, which NumPy compares, hashes and sorts in bulk."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from numpy.typing import NDArray
 
 T = TypeVar("T", bound=np.generic)
 
-_WIDEST = 64  # bytes of an id that are kept in columns; a longer one is kept beside them whole
+_WIDEST = 64  # bytes of an id that are stored in columns; longer ids are also stored in a dict
 PADDING = bytes(_WIDEST)
-"""Padding that must follow a text from which names are cut."""
+"""Bytes that must follow the text passed to ``Names.cut``."""
 
 _WORD = 8
-# The bytes of a word that belong to an id, by how many they are; the first byte is the highest.
+# Masks that keep the first n bytes of a word, by n. The first byte is the most significant.
 _MASKS = np.array([(1 << 64) - (1 << (64 - 8 * n)) for n in range(_WORD + 1)], dtype=np.uint64)
-# Odd numbers whose bits look random: multiplied by them, small differences reach the high bits.
+# Odd multipliers with random-looking bits, which spread small differences to the high bits.
 _FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
 _HALF = np.uint64(32)
 _CHUNK = 1 << 18  # rows per step, so that intermediate arrays stay in the processor's cache
 
 
 class Growing(Generic[T]):
-    """An array to which rows are appended: of a large one, memory beyond the last row is reserved but not used."""
+    """An array to which rows can be appended. Unused capacity at its end is allocated but not written."""
 
     def __init__(self, dtype: type[T]) -> None:
-        self._room: NDArray[T] = np.empty(0, dtype=dtype)
+        self._buffer: NDArray[T] = np.empty(0, dtype=dtype)
         self._size = 0
 
     def __len__(self) -> int:
@@ -35,29 +35,29 @@ class Growing(Generic[T]):
 
     @property
     def array(self) -> NDArray[T]:
-        """The rows so far, as a view."""
-        return self._room[: self._size]
+        """The rows appended so far, as a view."""
+        return self._buffer[: self._size]
 
     def extend(self, rows: NDArray[Any]) -> None:
-        """Append rows; columns that these or the earlier ones lack hold 0."""
+        """Append rows. Columns missing from these or from earlier rows are filled with 0."""
         stop = self._size + rows.shape[0]
-        if stop > self._room.shape[0] or rows.shape[1:] > self._room.shape[1:]:
-            shape = max(2 * self._size, stop), *max(rows.shape[1:], self._room.shape[1:])
-            room = np.empty(shape, dtype=self._room.dtype)
-            _put(room, 0, self.array)
-            self._room = room
-        _put(self._room, self._size, rows)
+        if stop > self._buffer.shape[0] or rows.shape[1:] > self._buffer.shape[1:]:
+            shape = max(2 * self._size, stop), *max(rows.shape[1:], self._buffer.shape[1:])
+            buffer = np.empty(shape, dtype=self._buffer.dtype)
+            _copy_rows(buffer, 0, self.array)
+            self._buffer = buffer
+        _copy_rows(self._buffer, self._size, rows)
         self._size = stop
 
 
-def _put(room: NDArray[Any], at: int, rows: NDArray[Any]) -> None:
-    if rows.ndim < room.ndim:  # no rows are stored yet
+def _copy_rows(buffer: NDArray[Any], at: int, rows: NDArray[Any]) -> None:
+    if rows.ndim < buffer.ndim:  # no rows are stored yet
         return
-    if room.shape[1:] == rows.shape[1:]:
-        room[at : at + rows.shape[0]] = rows
+    if buffer.shape[1:] == rows.shape[1:]:
+        buffer[at : at + rows.shape[0]] = rows
     else:
-        room[at : at + rows.shape[0], : rows.shape[1]] = rows
-        room[at : at + rows.shape[0], rows.shape[1] :] = 0
+        buffer[at : at + rows.shape[0], : rows.shape[1]] = rows
+        buffer[at : at + rows.shape[0], rows.shape[1] :] = 0
 
 
 class Names:
@@ -66,9 +66,9 @@ class Names:
     Attributes
     ----------
     words : ndarray of uint64, shape (n, width)
-        The first bytes of each, as numbers in the order of the bytes; zeros follow the last byte.
+        The first bytes of each id, as integers that sort like the bytes, padded with zeros.
     sizes : ndarray of int32, shape (n,)
-        Number of bytes of each.
+        Number of bytes of each id.
     """
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Names:
         self._long: dict[int, bytes] = {}  # row -> id, for ids longer than the columns
 
     def cut(self, text: NDArray[np.uint8], starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:
-        """Append the names at these places of a text, which ends in ``PADDING``."""
+        """Append the ids at these positions of a text, which must end with ``PADDING``."""
         longest = int(sizes.max(initial=1))
         if longest > _WIDEST:
             for row in np.flatnonzero(sizes > _WIDEST).tolist():
@@ -86,13 +86,13 @@ class Names:
         self._sizes.extend(sizes)
 
     def add(self, other: Names) -> None:
-        """Append the names of another object."""
+        """Append the ids of another object."""
         self._long.update({len(self) + row: name for row, name in other._long.items()})
         self._words.extend(other.words)
         self._sizes.extend(other.sizes)
 
     def extend(self, ids: Sequence[bytes]) -> None:
-        """Append the names of a sequence."""
+        """Append a sequence of ids."""
         text = np.frombuffer(b"".join([*ids, PADDING]), dtype=np.uint8)
         sizes = np.fromiter(map(len, ids), np.int64, len(ids))
         self.cut(text, np.cumsum(sizes) - sizes, sizes)
@@ -118,7 +118,7 @@ class Names:
         return map(self.__getitem__, range(len(self)))
 
     def changes(self) -> NDArray[np.int64]:
-        """The rows whose name is not that of the row before."""
+        """Return the rows whose id differs from that of the previous row."""
         other = (self.words[1:] != self.words[:-1]).any(axis=1) | (self.sizes[1:] != self.sizes[:-1])
         for row, name in self._long.items():
             if row and self._long.get(row - 1) != name:
@@ -126,7 +126,7 @@ class Names:
         return np.flatnonzero(np.append(len(self) > 0, other))
 
     def hashes(self, rows: slice) -> NDArray[np.uint64]:
-        """A number of 64 bits for each, the high bits the best mixed."""
+        """Return a 64-bit hash of each id. Its high bits are mixed best."""
         mixed: NDArray[np.uint64] = self.sizes[rows].astype(np.uint64) * _FACTORS[2]
         for column in range(self.words.shape[1]):
             word = self.words[rows, column] * (_FACTORS[0] + np.uint64(2 * column))
@@ -138,11 +138,11 @@ class Names:
         return mixed
 
     def long_rows(self, rows: slice) -> list[int]:
-        """Those of the rows whose names have more bytes than the columns hold."""
+        """Return the rows whose ids are longer than the columns."""
         return [row for row in self._long if rows.start <= row < rows.stop]
 
     def are_equal(self, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether the names of these pairs of rows are equal."""
+        """Return whether the ids of each pair of rows are equal."""
         same: NDArray[np.bool_] = self.sizes[one] == self.sizes[other]
         for column in self.words.T:
             same &= column[one] == column[other]
@@ -152,11 +152,11 @@ class Names:
         return same
 
     def order_by_bytes(self, topic: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """These rows by their topics, and within a topic in the order of the bytes of their names."""
+        """Sort the rows by topic, and within a topic by the bytes of their ids."""
         words = self.words[rows]
         order = np.lexsort((self.sizes[rows], *words.T[::-1], topic))
         ordered: NDArray[np.int64] = rows[order]
-        if self._long:  # some may differ beyond the columns
+        if self._long:  # ids may differ after the bytes in the columns
             words, topic = words[order], topic[order]
             begins = np.flatnonzero(np.append(True, (words[1:] != words[:-1]).any(axis=1) | (topic[1:] != topic[:-1])))
             for start, stop in zip(begins.tolist(), [*begins[1:].tolist(), ordered.size], strict=True):
@@ -166,14 +166,14 @@ class Names:
 
 
 def digests(names: Names, rows: slice, topic: NDArray[Any], values: NDArray[np.float64], n: int) -> NDArray[np.uint64]:
-    """Return a 64-bit digest of the pairs of name and value of each of n topics, in any order.
+    """Return a 64-bit digest of each topic's pairs of id and value, which does not depend on their order.
 
-    Saved files hold it, so it must not change. It detects accidental changes, not forgery.
+    Saved files hold these digests, so they must not change. They detect accidents, not forgery.
     """
-    from hashlib import blake2b  # few names are so long, and every import would wait for it
+    from hashlib import blake2b  # rarely needed, and slow to import
 
     mixed = names.hashes(rows)
-    for row in names.long_rows(rows):  # their columns hold only the first bytes
+    for row in names.long_rows(rows):  # the columns hold only their first bytes
         mixed[row - rows.start] = int.from_bytes(blake2b(names[row], digest_size=8).digest(), "little")
     mixed ^= (values + 0.0).view(np.uint64) * _FACTORS[1]  # -0.0 is 0.0
     mixed ^= mixed >> _HALF
@@ -186,17 +186,17 @@ def digests(names: Names, rows: slice, topic: NDArray[Any], values: NDArray[np.f
 
 
 def earlier(topic: NDArray[Any], names: Names) -> NDArray[np.signedinteger[Any]]:
-    """For each row the last one before it that has the same name in the same topic, or -1.
+    """For each row, return the last earlier row with the same id in the same topic, or -1.
 
-    Rows are sorted by topic and hash; neighbours whose names differ all the same are told apart one by one.
+    Rows are sorted by topic and hash. If equal hashes belong to different ids, their rows are compared in Python.
     """
     n = len(names)
     row_bits, topic_bits = n.bit_length(), int(topic.max(initial=0)).bit_length()
-    room = 63 - row_bits - topic_bits
+    hash_bits = 63 - row_bits - topic_bits
     key = np.empty(n, dtype=np.int64)
     for chunk in _chunks(n):
-        part = (names.hashes(chunk) >> np.uint64(64 - room)).view(np.int64)
-        part |= topic[chunk].astype(np.int64) << room
+        part = (names.hashes(chunk) >> np.uint64(64 - hash_bits)).view(np.int64)
+        part |= topic[chunk].astype(np.int64) << hash_bits
         part <<= row_bits
         part |= np.arange(chunk.start, chunk.stop)
         key[chunk] = part
@@ -232,6 +232,6 @@ def _words(
 
 
 def cells(text: NDArray[np.uint8], starts: NDArray[np.int64], width: int) -> NDArray[np.uint8]:
-    """Return `width` bytes from each of these places. NumPy copies items of this width in one step."""
+    """Return `width` bytes from each position. NumPy copies items of this width in one step."""
     windows = np.ndarray((text.size - width + 1,), dtype=f"S{width}", buffer=text.data, strides=(1,))
     return windows[starts].view(np.uint8).reshape(starts.size, width)

@@ -1,4 +1,4 @@
-"""Values of a table: an id, a grade, a label that may be missing, or a score."""
+"""Parse the cells of a table: ids, grades, scores, and labels, which may be missing."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._files.lines import EXACT, ROUNDED, AnyPath, DataFileError, as_number, is_rounded, place
+from ndcg_ml._files.lines import EXACT, ROUNDED, AnyPath, DataFileError, as_number, describe_place, is_rounded
 from ndcg_ml._one_line import brief
 
 NUMBERS = ("label", "grade", "score")
-"""Meanings of columns that hold numbers. A label may be missing, which is an unjudged document; a grade may not."""
+"""Meanings of numeric columns. A label may be missing, for an unjudged document; a grade may not."""
 
 
 def kind(meaning: Any) -> Any:
-    """Return the kind of a column. If several have one kind, each has a meaning such as ("score", "bm25")."""
+    """Return the kind of a column. Several columns of one kind have meanings such as ("score", "bm25")."""
     return meaning[0] if isinstance(meaning, tuple) else meaning
 
 
@@ -25,7 +25,7 @@ _MISSING = ("na", "n/a", "none", "null", "<na>", "-")
 
 
 def must(meaning: str) -> str:
-    """Return the range of numbers with this meaning, for a message."""
+    """Return the allowed numbers with this meaning, for an error message."""
     return {
         "label": "finite, or empty for an unjudged document",
         "grade": "a finite number",
@@ -34,21 +34,21 @@ def must(meaning: str) -> str:
 
 
 def is_wrong(meaning: str, value: float) -> bool:
-    """Whether a number cannot have this meaning."""
+    """Return whether a number is invalid for this meaning."""
     if meaning == "grade":
         return not math.isfinite(value)
     return math.isinf(value) if meaning == "label" else math.isnan(value)
 
 
 def are_wrong(meaning: str, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """The same for many numbers."""
+    """Return whether each number is invalid for this meaning."""
     if meaning == "grade":
         return ~np.isfinite(values)
     return np.isinf(values) if meaning == "label" else np.isnan(values)
 
 
 def cell_of_text(path: AnyPath, number: int, name: str, cell: str, meaning: str) -> str | float:
-    """The value of a cell of CSV, which is on this line in the column of this name."""
+    """Parse a cell of the CSV column `name` on line `number`."""
     if meaning not in NUMBERS:
         if not cell or "\0" in cell:
             raise DataFileError(f"{path}, line {number}: {name} must be an id; got {brief(cell)}.")
@@ -68,50 +68,52 @@ def cell_of_text(path: AnyPath, number: int, name: str, cell: str, meaning: str)
 
 def _hint(cell: str, meaning: str) -> str:
     if meaning == "label" and cell.strip().casefold() in _MISSING:
-        return " Leave the cell empty where the document is unjudged."
+        return " Leave the cell empty if the document is unjudged."
     if as_number(cell.replace(",", ".", 1).encode("utf-8", "surrogateescape")) is not None:
         return " Write a decimal point, not a comma."
     return ""
 
 
 def cell_of_json(path: AnyPath, number: int | None, name: str, value: Any, meaning: str) -> Any:
-    """Return the value of a key of a JSON object, on this line if that is known: an id, or a number as a float."""
+    """Parse a value of a JSON object, an id or a number; `number` is its line, if known."""
     if meaning not in NUMBERS:
         return id_of_json(path, number, name, value)
     if meaning == "label" and value is None:
         return math.nan
     if type(value) not in (float, int, bool):
-        raise DataFileError(f"{place(path, number)}: {name} must be a number; got {json_repr(value)}.")
+        raise DataFileError(f"{describe_place(path, number)}: {name} must be a number; got {json_repr(value)}.")
     if type(value) is int and abs(value) > EXACT:
-        raise DataFileError(f"{place(path, number)}: {name}: {ROUNDED}; got {brief(value)}.")
+        raise DataFileError(f"{describe_place(path, number)}: {name}: {ROUNDED}; got {brief(value)}.")
     if is_wrong(meaning, value):
-        raise DataFileError(f"{place(path, number)}: {name} must be {must(meaning)}; got {value}.")
+        raise DataFileError(f"{describe_place(path, number)}: {name} must be {must(meaning)}; got {value}.")
     return float(value)
 
 
 def id_of_json(path: AnyPath, number: int | None, name: str, value: Any) -> str:
-    """Return an id, which JSON has as a string or as an integer."""
+    """Parse an id that is a string or an integer in JSON."""
     if type(value) is int:
         return str(value)
     if not isinstance(value, str) or not value:
         raise DataFileError(
-            f"{place(path, number)}: {name} must be an id, a string or an integer; got {json_repr(value)}."
+            f"{describe_place(path, number)}: {name} must be an id, a string or an integer; got {json_repr(value)}."
         )
     if "\n" in value or "\r" in value:
-        raise DataFileError(f"{place(path, number)}: {name} must be an id without a line end; got {brief(value)}.")
+        raise DataFileError(
+            f"{describe_place(path, number)}: {name} must be an id without a line end; got {brief(value)}."
+        )
     if not value.isascii():
         try:
             value.encode()
         except UnicodeEncodeError as error:
             raise DataFileError(
-                f"{place(path, number)}: {name} must be a string that UTF-8 can encode; got {brief(value)}, which has "
-                "half of a surrogate pair."
+                f"{describe_place(path, number)}: {name} must be a string that UTF-8 can encode; got "
+                f"{brief(value)}, which has an unpaired surrogate."
             ) from error
     return value
 
 
 def json_repr(value: Any) -> str:
-    """A value as a message shows it, in the words of JSON."""
+    """Format a value for an error message, in JSON's terms."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, dict):
@@ -120,10 +122,10 @@ def json_repr(value: Any) -> str:
 
 
 def names_in(path: AnyPath, of: str, columns: Sequence[str]) -> dict[str, str]:
-    """Return the columns of a table that hold topics, documents and values of qrels or of a run.
+    """Return the names of the columns of a table that hold topics, documents and values of qrels or of a run.
 
-    Columns are called ``qid``, ``docno`` and ``score``, or ``label`` or ``grade`` for qrels; or as in BEIR's files
-    ``query-id``, ``corpus-id`` and ``score``, which is the grade in qrels.
+    They are ``qid``, ``docno`` and ``score`` (in qrels, ``label`` or ``grade``); or BEIR's ``query-id``,
+    ``corpus-id`` and ``score``, which is the grade in qrels.
     """
     meaning = "grade" if of == "qrels" else "score"
     if "query-id" in columns or "corpus-id" in columns:

@@ -1,6 +1,6 @@
-"""JSON: an object on each line (JSONL), or one object ``{topic: {document: grade or score}}`` in the whole file.
+"""Parse JSONL, with one object per line, and JSON files with one object ``{topic: {document: grade or score}}``.
 
-Ids are strings; an integer becomes the string of its digits.
+Ids are strings. Integer ids are converted.
 """
 
 from __future__ import annotations
@@ -11,47 +11,49 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from ndcg_ml._files.cells import cell_of_json, id_of_json, json_repr
-from ndcg_ml._files.lines import AnyPath, DataFileError, numbered, place, utf8
+from ndcg_ml._files.lines import AnyPath, DataFileError, decode_utf8, describe_place, numbered
 from ndcg_ml._one_line import brief, brief_text
 
 _JSON = re.compile(rb"\s*(\{\s*[\"}]|\[\s*[\[{\"])")
 
 
 def is_json(head: bytes) -> bool:
-    """Return whether a file begins as JSON does. An id in a TREC file may begin with a brace, but no quote follows."""
+    """Return whether a file begins like JSON. A TREC id may begin with a brace, but a quote does not follow."""
     return _JSON.match(head) is not None
 
 
 def objects(path: AnyPath, file: IO[bytes] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the object of each line that is not blank, with the number of the line.
+    """Yield the number and the object of each line that is not blank.
 
     Raises
     ------
     DataFileError
-        A line is not one JSON object in UTF-8, or has a key twice.
+        A line is not one JSON object in UTF-8, or repeats a key.
     """
     for number, line in numbered(path, file=file):
         if line.strip():
-            value = parsed(path, utf8(path, line, number), number)
+            value = parse(path, decode_utf8(path, line, number), number)
             if not isinstance(value, dict):
                 raise DataFileError(f"{path}, line {number}: a line must be a JSON object; got {json_repr(value)}.")
             yield number, value
 
 
-def parsed(path: AnyPath, text: str, number: int | None = None) -> Any:
-    """Return the value of a line with this number, or of a whole file, in which NaN and infinity are refused."""
+def parse(path: AnyPath, text: str, number: int | None = None) -> Any:
+    """Parse the line with this number, or a whole file, in which NaN and infinity are errors."""
     try:
-        return json.loads(text, object_pairs_hook=_each_once, parse_constant=_refuse if number is None else None)
+        return json.loads(
+            text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant if number is None else None
+        )
     except json.JSONDecodeError as error:
         end = ", where the value should end" if error.msg == "Extra data" else ""
         number = (number or 1) + error.lineno - 1
         why = f"{error.msg} in column {error.colno}{end}"
-    except (ValueError, RecursionError) as error:  # also a number of thousands of digits; thousands of brackets
+    except (ValueError, RecursionError) as error:  # also numbers with thousands of digits, and deep nesting
         why = str(error)
-    raise DataFileError(f"{place(path, number)}: not JSON: {brief_text(why)}.")
+    raise DataFileError(f"{describe_place(path, number)}: not JSON: {brief_text(why)}.")
 
 
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     keys = dict(pairs)
     if len(keys) < len(pairs):
         names = [name for name, _ in pairs]
@@ -59,7 +61,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return keys
 
 
-def _refuse(constant: str) -> None:
+def _refuse_constant(constant: str) -> None:
     raise ValueError(f"numbers must be finite; got {constant}")
 
 
@@ -67,16 +69,16 @@ def _refuse(constant: str) -> None:
 
 
 def json_topics(path: AnyPath, of: str, text: str) -> dict[str, dict[str, Any] | list[str]]:
-    """Return qrels or a run (`of` says which) from the text of a whole file, as ``evaluate_run`` takes dicts.
+    """Parse the text of a file of qrels or of a run (`of` says which) into dicts, as ``evaluate_run`` takes them.
 
     Raises
     ------
     DataFileError
-        The text is not such an object, or holds an id or a number that cannot be one.
+        The text is not such an object, or holds an invalid id or number.
     """
-    topics = parsed(path, text)
+    topics = parse(path, text)
     if not isinstance(topics, dict):
-        raise DataFileError(f"{path}: must be one object of topics; got {json_repr(topics)}.")
+        raise DataFileError(f"{path}: must be an object of topics; got {json_repr(topics)}.")
     meaning = "grade" if of == "qrels" else "score"
     for topic, entries in topics.items():
         id_of_json(path, None, "a topic", topic)
@@ -91,22 +93,22 @@ def json_topics(path: AnyPath, of: str, text: str) -> dict[str, dict[str, Any] |
         elif entries == []:
             topics[topic] = {}
         else:
-            lists = "" if of == "qrels" else " or [document, ...], the best first"
+            lists = "" if of == "qrels" else " or [document, ...], best first"
             raise DataFileError(
-                f"{path}: {brief(topic)} must be {{document: {meaning}}}{lists}; got {json_repr(entries)}. A line of "
-                "JSONL needs the key qid."
+                f"{path}: {brief(topic)} must be {{document: {meaning}}}{lists}; got {json_repr(entries)}. Each "
+                "line of JSONL needs the key qid."
             )
     return topics
 
 
 def json_predictions(path: AnyPath, file: IO[bytes] | None = None) -> dict[str, dict[str, float]]:
-    """Return a run from the predictions that an evaluator of sentence-transformers 5.1 writes, one query per line.
+    """Read a run from the predictions of an evaluator of sentence-transformers 5.1, one query per line.
 
     Raises
     ------
     DataFileError
-        A line has no query or no results, or an id or a score is invalid; or a query or one of its
-        documents appears twice.
+        A line has no query or no results, an id or a score is invalid, or a query or one of its documents is
+        repeated.
     """
     run: dict[str, dict[str, float]] = {}
     for number, line in objects(path, file):
@@ -128,8 +130,8 @@ def json_predictions(path: AnyPath, file: IO[bytes] | None = None) -> dict[str, 
             documents[document] = cell_of_json(path, number, "score", entry["score"], "score")
         if topic in run or len(documents) < len(results):
             raise DataFileError(
-                f"{path}, line {number}: each query must be there once, and each of its documents; {brief(topic)} or "
-                "one of its documents is there twice."
+                f"{path}, line {number}: each query must appear once, and each of its documents once; "
+                f"{brief(topic)} or one of its documents is repeated."
             )
         run[topic] = documents
     return run

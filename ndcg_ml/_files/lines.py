@@ -1,4 +1,4 @@
-"""Text files, plain or compressed by gzip: their lines, the columns that they must have, and one error type."""
+"""Read text files, plain or compressed by gzip: lines, required columns, and the errors of all readers."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from ndcg_ml._one_line import brief, brief_text
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 
 _MARK = b"\xef\xbb\xbf"  # the byte order mark in UTF-8
-_BLOCK = 1 << 20  # bytes of lines that are split at once; their tokens take some ten times as much memory
-_HEAD = 1 << 13  # bytes that are looked at to see which format a file has
-_MOST_BYTES = 1 << 32  # unpacked bytes of one file of lines
+_BLOCK = 1 << 20  # bytes of lines that are split at once; the tokens take about ten times as much memory
+_HEAD = 1 << 13  # bytes that are read to detect the format of a file
+_MOST_BYTES = 1 << 32  # unpacked bytes of a file that is read by lines
 _MOST_WHOLE = 1 << 30  # unpacked bytes of a file that is read whole, such as JSON
-_LONGEST = 1 << 24  # bytes of a line: 2 MB of gzip may unpack to 4 GB without a line end
+_LONGEST = 1 << 24  # bytes of a line; 2 MB of gzip may unpack to a line of 4 GB
 
 EXACT = 2**53
-"""Up to here float64 has every integer."""
+"""float64 represents every integer up to this one."""
 
 ROUNDED = "an integer must be at most 2^53, because float64 rounds larger ones"
 
-GLUED = "Two lines may have become one, where files without a line end at their end were written one after another"
+JOINED = "Two lines may have been joined by concatenating files of which one lacks a final line end"
 
 
 class DataFileError(ValueError):
-    """A data file cannot be used; the message names the file, the line if it is one, and the reason."""
+    """A data file cannot be used. The message names the file, the line (if it is in one) and the reason."""
 
 
 class MissingColumnError(DataFileError):
@@ -41,7 +41,7 @@ class MissingColumnError(DataFileError):
     Attributes
     ----------
     names : tuple of str
-        The columns that are missing.
+        The missing columns.
     """
 
     def __init__(self, message: str, names: Sequence[str]) -> None:
@@ -50,7 +50,7 @@ class MissingColumnError(DataFileError):
 
 
 def unpacked_limit(default: int = _MOST_BYTES) -> int:
-    """Return the most unpacked bytes that one file may have: NDCG_ML_MAX_BYTES, or `default` if it is not set.
+    """Return the largest allowed unpacked size of a file: NDCG_ML_MAX_BYTES, or `default` if it is not set.
 
     Raises
     ------
@@ -71,15 +71,15 @@ def too_large(path: AnyPath, limit: int) -> DataFileError:
     )
 
 
-_OTHER_PACKERS = re.compile(rb"(?P<zstd>\x28\xb5\x2f\xfd)|(?P<bz2>BZh[1-9]1AY&SY)|(?P<xz>\xfd7zXZ)")
+_OTHER_COMPRESSION = re.compile(rb"(?P<zstd>\x28\xb5\x2f\xfd)|(?P<bz2>BZh[1-9]1AY&SY)|(?P<xz>\xfd7zXZ)")
 
 
 @contextmanager
-def _opened(path: AnyPath) -> Iterator[IO[bytes]]:
-    """Give the bytes of a file, unpacked if its first bytes show that gzip compressed it."""
+def _open(path: AnyPath) -> Iterator[IO[bytes]]:
+    """Open a file for reading bytes, and unpack it if its first bytes are those of gzip."""
     with open(path, "rb") as file:
-        head = file.read(10)  # a pipe may deliver one byte at a time, so peek(10) may see one
-        if packed := _OTHER_PACKERS.match(head):
+        head = file.read(10)  # peek(10) may return a single byte of a pipe
+        if packed := _OTHER_COMPRESSION.match(head):
             raise DataFileError(
                 f"{path}: must be plain text or compressed by gzip; got {packed.lastgroup}. Unpack it first."
             )
@@ -93,11 +93,11 @@ def _opened(path: AnyPath) -> Iterator[IO[bytes]]:
             with gzip.GzipFile(fileobj=again) as unpacked:
                 yield io.BufferedReader(unpacked)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise DataFileError(f"{path}: is damaged, gzip cannot unpack it: {brief_text(str(error))}") from error
+            raise DataFileError(f"{path}: is damaged and cannot be unpacked: {brief_text(str(error))}") from error
 
 
 class _Rewound(io.RawIOBase):
-    """A pipe from which the first bytes were read already, with these bytes before the others."""
+    """A pipe whose first bytes were already read, with these bytes put back."""
 
     def __init__(self, head: bytes, pipe: IO[bytes]) -> None:
         self._head, self._pipe = head, pipe
@@ -114,12 +114,12 @@ class _Rewound(io.RawIOBase):
 
 
 @contextmanager
-def opened_with_head(path: AnyPath) -> Iterator[tuple[bytes, IO[bytes]]]:
-    """Give how a file begins, without a byte order mark, and the file at its start.
+def open_with_head(path: AnyPath) -> Iterator[tuple[bytes, IO[bytes]]]:
+    """Open a file and yield its head, without a byte order mark, and the file at its start.
 
     The head has at least the first line, unless that is too long.
     """
-    with _opened(path) as file:
+    with _open(path) as file:
         head = file.read(_HEAD)
         if b"\n" not in head:
             head += file.readline(_LONGEST)
@@ -127,12 +127,12 @@ def opened_with_head(path: AnyPath) -> Iterator[tuple[bytes, IO[bytes]]]:
 
 
 def blocks(path: AnyPath, file: IO[bytes] | None = None) -> Iterator[bytes]:
-    """The file, which may be open already, in blocks of whole lines, without the byte order marks that begin a line.
+    """Yield a file, which may already be open, in blocks of whole lines, without byte order marks at line starts.
 
-    Files that were saved with such a mark and then written one after another have one where each of them begins.
+    A concatenation of files that were saved with such a mark has several.
     """
     if file is None:
-        with _opened(path) as file:
+        with _open(path) as file:
             yield from blocks(path, file)
         return
     rest, before, limit = b"", 0, unpacked_limit()
@@ -140,13 +140,13 @@ def blocks(path: AnyPath, file: IO[bytes] | None = None) -> Iterator[bytes]:
         block = rest + read
         if before + len(block) > limit:
             raise too_large(path, limit)
-        # A carriage return at the end may be the first half of a line end.
+        # A carriage return at the end may be half of a line end.
         stop = max(block.rfind(b"\n"), block.rfind(b"\r", 0, -1)) + 1
         block, rest = block[:stop], block[stop:]
         if len(rest) > _LONGEST:
             raise DataFileError(
-                f"{path}: a line must have at most {_LONGEST >> 20} MiB; got a longer one, which begins after "
-                f"{before + stop} bytes. Check that the file is text, with one line for each row."
+                f"{path}: a line must have at most {_LONGEST >> 20} MiB; got a longer one at byte "
+                f"{before + stop}. Check that the file is text, with one line for each row."
             )
         if block:
             yield _checked_text(path, block)
@@ -158,8 +158,7 @@ def blocks(path: AnyPath, file: IO[bytes] | None = None) -> Iterator[bytes]:
 def _checked_text(path: AnyPath, block: bytes) -> bytes:
     if b"\0" in block:
         raise DataFileError(
-            f"{path}: holds a NUL byte, so it is not text in UTF-8 or another encoding that extends ASCII. "
-            "Save it as UTF-8."
+            f"{path}: must be text in UTF-8 or another extension of ASCII; got a NUL byte. Save it as UTF-8."
         )
     block = block.removeprefix(_MARK)
     if _MARK in block:
@@ -168,18 +167,18 @@ def _checked_text(path: AnyPath, block: bytes) -> bytes:
 
 
 def whole_text(path: AnyPath, file: IO[bytes], most: int = _MOST_WHOLE) -> str:
-    """Return the text of a file that has no lines of its own, such as JSON; `most` as for ``unpacked_limit``."""
+    """Read a file as one text, such as JSON; `most` is the default of ``unpacked_limit``."""
     limit = unpacked_limit(most)
     content = bytearray()
     while read := file.read(_BLOCK):
         content += read
         if len(content) > limit:
             raise too_large(path, limit)
-    return utf8(path, _checked_text(path, bytes(content)))
+    return decode_utf8(path, _checked_text(path, bytes(content)))
 
 
-def utf8(path: AnyPath, content: bytes, number: int = 1) -> str:
-    """The text of bytes that begin on this line of a file."""
+def decode_utf8(path: AnyPath, content: bytes, number: int = 1) -> str:
+    """Decode bytes that begin on this line of a file."""
     try:
         return content.decode()
     except UnicodeDecodeError as error:
@@ -189,12 +188,12 @@ def utf8(path: AnyPath, content: bytes, number: int = 1) -> str:
 
 
 def numbered(path: AnyPath, file: IO[bytes] | None = None) -> Iterator[tuple[int, bytes]]:
-    """Return the lines of a file, which may be open already, with their numbers, from 1."""
+    """Yield the lines of a file, which may already be open, numbered from 1."""
     return enumerate(chain.from_iterable(map(bytes.splitlines, blocks(path, file))), 1)
 
 
 def as_number(token: bytes) -> float | None:
-    """The number that a token is, or None. Python reads 1_000 as one, which no other reader of these files does."""
+    """Convert a token to a number, or return None. Unlike Python, this rejects 1_000, as other readers do."""
     try:
         return None if b"_" in token else float(token)
     except ValueError:
@@ -208,31 +207,31 @@ def is_rounded(token: bytes) -> bool:
 
 
 def as_text(token: bytes) -> str:
-    """The bytes as text; different bytes stay different."""
+    """Decode bytes without loss. Different bytes give different strings."""
     return token.decode("utf-8", "surrogateescape")
 
 
-def place(path: AnyPath, number: int | None) -> str:
-    """Return what to call a line in an error message, or the whole file."""
+def describe_place(path: AnyPath, number: int | None) -> str:
+    """Describe a line, or the whole file, for an error message."""
     return str(path) if number is None else f"{path}, line {number}"
 
 
 def wrong_line(path: AnyPath, number: int, reason: str, got: bytes) -> DataFileError:
-    """The error for a line that has another form."""
+    """Return the error for a malformed line."""
     return DataFileError(f"{path}, line {number}: {reason}; got {brief(got.decode('utf-8', 'backslashreplace'))}.")
 
 
-def chosen_columns(
+def choose_columns(
     path: AnyPath, names: Sequence[str], needed: Sequence[str], optional: Sequence[str] = ()
 ) -> list[str]:
-    """The columns to read: all that are needed, and those of the optional ones that the table has."""
+    """Return the columns to read: all needed ones, and the optional ones that the table has."""
     missing = [name for name in needed if name not in names]
     if missing:
         has = brief_text(", ".join(map(repr, names))) or "none"
         may = f" (and may have {', '.join(optional)})" if optional else ""
         raise MissingColumnError(
             f"{path}: must have the columns {', '.join(needed)}{may}; {', '.join(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} missing, the file has {has}.{_near(missing, names)}",
+            f"{'is' if len(missing) == 1 else 'are'} missing. The file has {has}.{_suggest(missing, names)}",
             missing,
         )
     wanted = list(dict.fromkeys((*needed, *(name for name in optional if name in names))))
@@ -244,9 +243,9 @@ def chosen_columns(
     return wanted
 
 
-def _near(missing: Sequence[str], names: Sequence[str]) -> str:
-    """A sentence that suggests columns of similar names, whatever their case, or nothing."""
-    from difflib import get_close_matches  # few calls need it, and every import would wait for it
+def _suggest(missing: Sequence[str], names: Sequence[str]) -> str:
+    """Return a sentence that suggests columns with similar names, ignoring case, or an empty string."""
+    from difflib import get_close_matches  # rarely needed, and slow to import
 
     spelled = {name.casefold(): name for name in names}
     near = [

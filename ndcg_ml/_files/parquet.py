@@ -1,4 +1,4 @@
-"""Parquet files, read in batches by pyarrow, and one error for whatever it raises."""
+"""Read Parquet files in batches with pyarrow, and report all its errors as one type."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 
 from ndcg_ml._data.queries import real_array
 from ndcg_ml._files.cells import NUMBERS, are_wrong, kind, must
-from ndcg_ml._files.lines import EXACT, ROUNDED, AnyPath, DataFileError, chosen_columns, too_large, unpacked_limit
+from ndcg_ml._files.lines import EXACT, ROUNDED, AnyPath, DataFileError, choose_columns, too_large, unpacked_limit
 from ndcg_ml._files.tables import ColumnNames
 from ndcg_ml._one_line import brief, brief_text
 
 _BATCH = 1 << 14  # rows
-_ROW = 64  # bytes of memory that a row may take
+_ROW = 64  # bytes of memory assumed per row
 
 
 def is_parquet(path: AnyPath) -> bool:
-    """Return whether this is a file that begins as Parquet files do."""
+    """Return whether a regular file begins like Parquet."""
     if not os.path.isfile(path):  # a pipe can be read only once
         return False
     with open(path, "rb") as file:
@@ -32,13 +32,13 @@ def is_parquet(path: AnyPath) -> bool:
 def parquet_batches(
     path: AnyPath, names: ColumnNames, optional: Sequence[str] = ()
 ) -> Iterator[dict[Any, NDArray[Any]]]:
-    """Yield columns of numbers and ids by their meaning; `names` as for ``text_columns``.
+    """Yield columns of numbers and ids by meaning, in batches; `names` as for ``text_columns``.
 
     Raises
     ------
     DataFileError
-        A column is missing or appears twice, a number or an id is missing or is not what its column must hold, the file
-        is damaged, or unpacks to too many bytes.
+        A column is missing or repeated, a value is missing or invalid for its column, or the file is damaged or too
+        large when unpacked.
     ImportError
         pyarrow is not installed.
     OSError
@@ -48,14 +48,14 @@ def parquet_batches(
         parquet = import_module("pyarrow.parquet")
     except ImportError as error:
         raise ImportError(
-            f"{path} is a Parquet file, and reading it needs pyarrow. Install it with: pip install pyarrow"
+            f"{path} is a Parquet file, which needs pyarrow. Install it with: pip install pyarrow"
         ) from error
     with _as_data_file_error(path):
         schema = parquet.read_schema(path)
         columns = schema.names
         called = names(columns) if callable(names) else names
-        wanted = chosen_columns(path, columns, [name for name in called.values() if name not in optional], optional)
-        # An id that many rows share is unpacked once, and pages are read as they are needed.
+        wanted = choose_columns(path, columns, [name for name in called.values() if name not in optional], optional)
+        # Unpack repeated ids once, and read pages only when they are needed.
         numbers = [name for meaning, name in called.items() if kind(meaning) in NUMBERS]
         shared = [name for name in wanted if name not in numbers and not schema.field(name).type.num_fields]
         with parquet.ParquetFile(path, read_dictionary=shared, pre_buffer=False, buffer_size=1 << 20) as file:
@@ -63,7 +63,7 @@ def parquet_batches(
             first = 1
             for batch in file.iter_batches(batch_size=_BATCH, columns=wanted, use_threads=False):
                 yield {
-                    meaning: _checked(path, first, name, batch.column(name), kind(meaning))
+                    meaning: _check_column(path, first, name, batch.column(name), kind(meaning))
                     for meaning, name in called.items()
                     if name in wanted
                 }
@@ -71,7 +71,7 @@ def parquet_batches(
 
 
 def _check_size(path: AnyPath, metadata: Any, wanted: Sequence[str]) -> None:
-    """Refuse a file whose rows, or whose pages before compression, exceed the limit of bytes."""
+    """Raise if the rows or the uncompressed pages of a file exceed the size limit."""
     groups = map(metadata.row_group, range(metadata.num_row_groups))
     chunks = (group.column(at) for group in groups for at in range(metadata.num_columns))
     n_bytes = sum(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema in wanted)
@@ -80,8 +80,8 @@ def _check_size(path: AnyPath, metadata: Any, wanted: Sequence[str]) -> None:
         raise too_large(path, limit)
 
 
-def _checked(path: AnyPath, first: int, name: str, column: Any, meaning: str) -> NDArray[Any]:
-    """The values of a column of a batch whose first row has this number."""
+def _check_column(path: AnyPath, first: int, name: str, column: Any, meaning: str) -> NDArray[Any]:
+    """Check a column of a batch, whose rows are numbered from `first`, and return its values."""
     if meaning not in NUMBERS:
         ids = _ids(column)
         listed = ids.tolist()
@@ -111,7 +111,7 @@ def _checked(path: AnyPath, first: int, name: str, column: Any, meaning: str) ->
 
 
 def _ids(column: Any) -> NDArray[Any]:
-    """Integers, or Python objects of which equal ones are kept once."""
+    """Return integers, or Python objects with one object for all equal ids."""
     if not hasattr(column, "dictionary"):
         plain: NDArray[Any] = column.to_numpy(zero_copy_only=False)
         return plain
@@ -124,12 +124,12 @@ def _ids(column: Any) -> NDArray[Any]:
 
 @contextmanager
 def _as_data_file_error(path: AnyPath) -> Iterator[None]:
-    """Report whatever pyarrow raises, with types of its own, as an error about this file."""
+    """Convert any error that pyarrow raises to an error about this file."""
     try:
         yield
     except (DataFileError, ImportError, MemoryError):
         raise
     except Exception as error:
-        if isinstance(error, OSError) and error.errno is not None:  # an error of the system, not of the content
+        if isinstance(error, OSError) and error.errno is not None:  # an error of the system, not of the file format
             raise
         raise DataFileError(f"{path}: cannot be read as Parquet: {brief_text(str(error))}") from error

@@ -1,4 +1,4 @@
-"""Tables of text: CSV and TSV, whose first line is a header, and JSONL. BEIR's judgements are such a file."""
+"""Read tables of text: JSONL, and CSV and TSV with a header line, such as BEIR's judgements."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from typing import IO, Any, NamedTuple, TypeAlias
 
 from ndcg_ml._files.cells import cell_of_json, cell_of_text, kind
 from ndcg_ml._files.json_text import objects
-from ndcg_ml._files.lines import AnyPath, DataFileError, as_text, chosen_columns, numbered
+from ndcg_ml._files.lines import AnyPath, DataFileError, as_text, choose_columns, numbered
 from ndcg_ml._one_line import brief_text
 
 ColumnNames: TypeAlias = "Mapping[Any, str] | Callable[[Sequence[str]], Mapping[Any, str]]"
-"""The name of the column of each meaning, or a callable that makes these from the names that a file has."""
+"""The column name of each meaning, or a callable that returns these for the names in a file."""
 
 
 class TextTable(NamedTuple):
-    """The names of the columns of a file, its records with their lines, and how to read a value of one."""
+    """The column names of a file, its numbered records, and the function that parses a cell."""
 
     names: list[str]
     records: Iterable[tuple[int, Mapping[str, Any]]]
     cell: Callable[[AnyPath, int, str, Any, str], Any]
 
 
-def delimiter_of(header: str) -> str:
-    """Return what separates the columns: tabs if the header has one, semicolons if it has those and no comma."""
+def detect_delimiter(header: str) -> str:
+    """Return a tab if the header has one, a semicolon if it has one and no comma, otherwise a comma."""
     if "\t" in header:
         return "\t"
     return ";" if ";" in header and "," not in header else ","
 
 
 def csv_table(path: AnyPath, file: IO[bytes] | None = None) -> TextTable:
-    """Return the table of a CSV file. Every row must be on one line."""
+    """Return the table of a CSV file. Each row must be on one line."""
     rows = _csv_rows(path, file)
     _, header = next(rows, (1, []))
 
@@ -40,7 +40,7 @@ def csv_table(path: AnyPath, file: IO[bytes] | None = None) -> TextTable:
         for number, row in rows:
             if len(row) != len(header):
                 raise DataFileError(
-                    f"{path}, line {number}: must have {len(header)} fields, as the header; got {len(row)}."
+                    f"{path}, line {number}: must have {len(header)} fields, like the header; got {len(row)}."
                 )
             yield number, dict(zip(header, row, strict=True))
 
@@ -53,7 +53,7 @@ def _csv_rows(path: AnyPath, file: IO[bytes] | None) -> Iterator[tuple[int, list
         if not line:
             continue
         text = as_text(line)
-        delimiter = delimiter or delimiter_of(text)
+        delimiter = delimiter or detect_delimiter(text)
         try:
             [row] = csv.reader([text], delimiter=delimiter, strict=True)
         except csv.Error as error:
@@ -65,7 +65,7 @@ def _csv_rows(path: AnyPath, file: IO[bytes] | None) -> Iterator[tuple[int, list
 
 
 def json_table(path: AnyPath, file: IO[bytes] | None = None) -> TextTable:
-    """Return the table of a JSONL file, whose columns are the keys of its first line."""
+    """Return the table of a JSONL file. Its columns are the keys of the first line."""
     lines = objects(path, file)
     first = next(lines)
     return TextTable([*first[1]], chain([first], lines), cell_of_json)
@@ -74,16 +74,16 @@ def json_table(path: AnyPath, file: IO[bytes] | None = None) -> TextTable:
 def text_columns(
     path: AnyPath, table: TextTable, names: ColumnNames, optional: Sequence[str] = ()
 ) -> tuple[dict[Any, list[Any]], list[int]]:
-    """Return columns by their meaning, as lists of ids and of numbers; and the line of each row.
+    """Return columns by meaning, as lists of ids or numbers, and the line of each row.
 
     Raises
     ------
     DataFileError
-        A column is missing or appears twice, a line lacks a key, has more or fewer fields than the header, or a cell is
-        not what its column must hold.
+        A column is missing or repeated, a line lacks a key or has more or fewer fields than the header, or a cell is
+        invalid for its column.
     """
     called = names(table.names) if callable(names) else names
-    chosen = chosen_columns(path, table.names, [name for name in called.values() if name not in optional], optional)
+    chosen = choose_columns(path, table.names, [name for name in called.values() if name not in optional], optional)
     columns: dict[Any, list[Any]] = {meaning: [] for meaning, name in called.items() if name in chosen}
     at_lines: list[int] = []
     for number, record in table.records:
@@ -91,7 +91,7 @@ def text_columns(
             name = called[meaning]
             if name not in record:
                 raise DataFileError(
-                    f"{path}, line {number}: must have the key {name}, as the first line; it is missing."
+                    f"{path}, line {number}: must have the key {name}, like the first line; it is missing."
                 )
             column.append(table.cell(path, number, name, record[name], kind(meaning)))
         at_lines.append(number)

@@ -1,10 +1,10 @@
-"""Lines of TREC files, judgements (qrels) and rankings (runs), as columns.
+"""Read TREC files of judgements (qrels) and rankings (runs) as columns.
 
-Ids are kept as strings, never read as numbers, hashed or cut. A malformed line raises an error with the name of the
-file and the number of the line.
+Ids remain strings. They are not parsed as numbers, hashed or truncated. A malformed line raises an error with the name
+of the file and the number of the line.
 
-A block of lines that all look as they should is cut by NumPy at once. Any other block is read line by line, which
-also finds what is wrong with it: the two give the same columns.
+NumPy parses a block of well-formed lines at once. Any other block is parsed line by line, which gives the same columns
+or raises.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._files.byte_ids import PADDING, Names, cells
 from ndcg_ml._files.lines import (
     EXACT,
-    GLUED,
+    JOINED,
     ROUNDED,
     AnyPath,
     DataFileError,
@@ -43,11 +43,11 @@ class Form:
     ----------
     name : str
     columns : tuple of str
-        Names of the columns, which blanks or tabs separate in the file.
+        Names of the columns, which are separated by blanks or tabs in the file.
     value : int
-        Which column holds the number; the topic is column 0 and the document column 2.
+        Index of the column with the number. The topic is column 0, the document column 2.
     longer : bool
-        Whether more may follow the last column.
+        Whether more columns may follow.
     """
 
     name: str
@@ -65,10 +65,10 @@ RUN = Form("a run", ("topic", "Q0", "document", "rank", "score", "tag"), value=4
 
 
 class Lines(NamedTuple):
-    """Some consecutive lines of qrels or of a run, in TREC's form or another, column by column."""
+    """Consecutive lines of qrels or of a run, in any format, as columns."""
 
     topics: list[bytes]
-    """The topic of each range of consecutive lines that share it."""
+    """The topic of each range of consecutive lines with one topic."""
     lengths: IntArray
     """Number of lines of each range."""
     documents: Names
@@ -78,7 +78,7 @@ class Lines(NamedTuple):
 
 
 def trec_lines(path: AnyPath, form: Form, file: IO[bytes] | None = None) -> Iterator[Lines]:
-    """The lines of a TREC file, plain or compressed by gzip, in blocks of about a megabyte.
+    """Yield the lines of a TREC file, plain or compressed by gzip, in blocks of about a megabyte.
 
     Parameters
     ----------
@@ -86,29 +86,29 @@ def trec_lines(path: AnyPath, form: Form, file: IO[bytes] | None = None) -> Iter
     form : Form
         ``QRELS`` or ``RUN``.
     file : binary file, optional
-        The file, if it is open already.
+        The file, if it is already open.
 
     Yields
     ------
     Lines
-        Topics and documents as the bytes of the file. A run of lines may be cut in two where a block ends.
+        Topics and documents as bytes. A range of lines with one topic may be split at the end of a block.
 
     Raises
     ------
     DataFileError
-        A line has too few or too many columns, its grade or score is not a number, or a grade is infinite; the file
-        has no lines, or one of more than 16 MiB, is not text, or is damaged.
+        A line has too few or too many columns, its grade or score is not a number, or a grade is infinite; or the file
+        has no lines, has a line of more than 16 MiB, is not text, or is damaged.
     OSError
         The file cannot be read.
 
     Notes
     -----
     As in trec_eval 9.0.8, columns are separated by blanks or tabs, blank lines and lines that begin with ``#`` are
-    skipped, and what follows the tag of a run is ignored; trec_eval refuses blank lines in qrels, which are skipped
-    here too. Where trec_eval reads a word as the number 0, this reader refuses it. Lines may end in any of the three
-    ways of ending a line, and a byte order mark at the beginning of a line is not part of the topic. In a run, a line
-    with more than six columns must have an integer rank and a tag that is not a number: otherwise a document id
-    has a blank in it. It must not hold a second line: files without a line end, written one after another, have one.
+    skipped, and text after the tag of a run is ignored. Unlike trec_eval, this reader also skips blank lines in qrels,
+    and raises if a number is malformed, which trec_eval reads as 0. Lines may end in LF, CR or both, and a byte order
+    mark at the beginning of a line is ignored. In a run, a line with more than six columns must have an integer rank
+    and a tag that does not begin with a number; otherwise a document id contains a blank. It must not contain a second
+    line, which results from concatenating files without a final line end.
     """
     number, empty = 1, True
     for block in blocks(path, file):
@@ -117,7 +117,7 @@ def trec_lines(path: AnyPath, form: Form, file: IO[bytes] | None = None) -> Iter
         n_lines = block.count(b"\n") + (not block.endswith(b"\n"))
         numbers = np.arange(number, number + n_lines)
         number += n_lines
-        block, numbers = _without_comments(block, numbers)
+        block, numbers = _drop_comments(block, numbers)
         if not numbers.size:
             continue
         lines = _all_at_once(block, form, numbers)
@@ -130,14 +130,14 @@ def trec_lines(path: AnyPath, form: Form, file: IO[bytes] | None = None) -> Iter
         raise DataFileError(f"{path}: has no lines; {form}.")
 
 
-def _without_comments(block: bytes, numbers: IntArray) -> tuple[bytes, IntArray]:
-    """The lines that are neither blank nor comments, and their numbers: these can then be read all at once."""
+def _drop_comments(block: bytes, numbers: IntArray) -> tuple[bytes, IntArray]:
+    """Drop blank lines and comments from a block, and their numbers."""
     if not (block.startswith(_ODD) or any(b"\n" + start in block for start in _ODD)):
         return block, numbers
     text = np.frombuffer(block if block.endswith(b"\n") else block + b"\n", dtype=np.uint8)
     ends = np.flatnonzero(text == _LINE_END)
     starts = np.append(0, ends[:-1] + 1)
-    # Most lines begin with a word. Of the others, which may be indented, Python finds the first word.
+    # Most lines begin with a word. For indented lines, find the first word in Python.
     is_line = text[starts] > _BLANK
     is_line &= text[starts] != _COMMENT
     for at in np.flatnonzero(np.isin(text[starts], _INDENTS)).tolist():
@@ -149,13 +149,13 @@ def _without_comments(block: bytes, numbers: IntArray) -> tuple[bytes, IntArray]
 # -- all lines at once ------------------------------------------------------------------------------------------------
 
 _ODD = (b"#", b"\n", b" ", b"\t", b"\x0b", b"\x0c")
-"""How a line may begin that is blank or a comment."""
+"""First bytes of lines that may be blank, indented or comments."""
 _INDENTS = np.frombuffer(b" \t\x0b\x0c", dtype=np.uint8)
 _BLANK, _COMMENT, _LINE_END, _TAB = b" #\n\t"
 
 
 def _all_at_once(block: bytes, form: Form, numbers: IntArray) -> Lines | None:
-    """The lines of a block, if each has the usual columns and a number in its column; otherwise None."""
+    """Parse a block if every line has the usual columns and a valid number; otherwise return None."""
     text = np.frombuffer(b"".join([block, b"" if block.endswith(b"\n") else b"\n", PADDING]), dtype=np.uint8)
     bounds = _bounds(text[: -len(PADDING)], len(form.columns), numbers.size)
     if bounds is None:
@@ -178,12 +178,12 @@ def _all_at_once(block: bytes, form: Form, numbers: IntArray) -> Lines | None:
 
 
 def _bounds(text: Bytes, width: int, n_lines: int) -> IntArray | None:
-    """Return the first and last byte of each column of each line; None if the number of columns differs.
+    """Return the start and the end of each column of each line; None if the number of columns differs.
 
     The text ends with a line end.
     """
     blank = text <= _BLANK
-    odd = blank & (text != _BLANK) & (text != _LINE_END) & (text != _TAB)  # other blanks, some of which separate words
+    odd = blank & (text != _BLANK) & (text != _LINE_END) & (text != _TAB)  # other whitespace, which may separate words
     if blank[0] or odd.any():
         return None
     edges = np.flatnonzero(blank[1:] != blank[:-1])
@@ -207,9 +207,9 @@ _MINUS, _POINT, _ZERO = b"-.0"
 
 
 def _numbers_at(text: Bytes, starts: IntArray, sizes: IntArray, *, infinite: bool) -> FloatArray | None:
-    """The numbers at these places, as ``float`` reads them; None if one is not acceptable.
+    """Parse the numbers at these positions like ``float``; return None if one is invalid.
 
-    A number of few digits is an integer divided by a power of ten, both exact in float64: so is their rounded ratio.
+    A number with few digits is an integer divided by a power of ten. Both are exact, so the quotient is rounded once.
     """
     longest = min(int(sizes.max()), _LONGEST_NUMBER)
     characters = np.ascontiguousarray(cells(text, starts, longest).T)
@@ -249,7 +249,7 @@ def _tokens(text: Bytes, starts: IntArray, sizes: IntArray) -> list[bytes]:
 
 
 def _one_by_one(path: AnyPath, block: bytes, form: Form, numbers: IntArray) -> Lines:
-    """The lines of a block, whatever they look like; an error for the first that cannot be read."""
+    """Parse the lines of a block one by one; raise an error for the first malformed one."""
     usual = len(form.columns)
     fields = [line.split() for line in block.split(b"\n")]
     rows = [i for i, columns in enumerate(fields) if columns and not columns[0].startswith(b"#")]
@@ -266,26 +266,26 @@ def _check_columns(path: AnyPath, form: Form, fields: list[list[bytes]], numbers
     usual = len(form.columns)
     for tokens, number in zip(fields, numbers.tolist(), strict=True):
         if len(tokens) < usual or (len(tokens) > usual and not form.longer):
-            glued = f". {GLUED}" * (len(tokens) == 2 * usual - 1)
-            raise wrong_line(path, number, f"{form}; got {len(tokens)}{glued}", b" ".join(tokens))
+            hint = f". {JOINED}" * (len(tokens) == 2 * usual - 1)
+            raise wrong_line(path, number, f"{form}; got {len(tokens)}{hint}", b" ".join(tokens))
         if len(tokens) > usual:
             if not tokens[3].removeprefix(b"-").isdigit():
                 what = f"{brief(as_text(tokens[3]))} where the rank should be"
             elif as_number(tokens[5]) is not None:
                 what = f"{brief(as_text(tokens[5]))}, a number, where the tag should begin"
-            elif _holds_a_second(tokens):
-                raise wrong_line(path, number, f"{form}; got {len(tokens)}. {GLUED}", b" ".join(tokens))
+            elif _contains_second_line(tokens):
+                raise wrong_line(path, number, f"{form}; got {len(tokens)}. {JOINED}", b" ".join(tokens))
             else:
                 continue
-            reason = f"{form}; got {len(tokens)}, and {what}. An id cannot hold a blank"
+            reason = f"{form}; got {len(tokens)}, and {what}. An id cannot contain a blank"
             raise wrong_line(path, number, reason, b" ".join(tokens))
 
 
-def _holds_a_second(tokens: list[bytes]) -> bool:
-    """Whether the tag of a run's line looks like the end of a tag and a line: Q0, document, rank, score, tag.
+def _contains_second_line(tokens: list[bytes]) -> bool:
+    """Return whether the tag of a run's line seems to contain a second line: Q0, document, rank, score, tag.
 
-    The topic of the second line may be glued to the first one's tag. Where the tag is one word, any second column will
-    do; in a longer one, only that of this line or Q0, because words and numbers may follow each other in a tag.
+    The second line's topic may be joined to the tag. If the tag is one word, any second column counts; in a longer tag,
+    only this line's or Q0 does, because a tag may contain words and numbers.
     """
     return any(
         tokens[at + 2].removeprefix(b"-").isdigit()
@@ -300,7 +300,7 @@ def _numbers(path: AnyPath, form: Form, tokens: Sequence[bytes], numbers: IntArr
     if values is None:
         first = next(i for i, token in enumerate(tokens) if _floats([token], infinite=form is RUN) is None)
         what = form.columns[form.value]
-        kind = "a finite number" if form is QRELS else "a number, and not NaN, which has no place in a ranking"
+        kind = "a finite number" if form is QRELS else "a number, and not NaN, which cannot be ranked"
         kind += f" ({ROUNDED})" * is_rounded(tokens[first])
         raise wrong_line(
             path, int(numbers[first]), f"column {form.value + 1}, the {what}, must be {kind}", tokens[first]
@@ -309,13 +309,13 @@ def _numbers(path: AnyPath, form: Form, tokens: Sequence[bytes], numbers: IntArr
 
 
 def _floats(tokens: Sequence[bytes], *, infinite: bool) -> FloatArray | None:
-    """The numbers that the tokens are; None if one is not, or is NaN, or is infinite if that is refused."""
+    """Convert tokens to numbers; return None if one is not a number, is NaN, or is infinite and may not be."""
     try:
         values = np.fromiter(map(float, tokens), np.float64, len(tokens))
     except ValueError:
         return None
     bad = np.isnan(values) if infinite else ~np.isfinite(values)
-    # Python reads 1_000 as a number, which no other reader of these files does.
+    # Python reads 1_000 as a number. Other readers of these files do not.
     if bad.any() or b"_" in b"".join(tokens):
         return None
     large = np.flatnonzero(np.abs(values) >= EXACT).tolist()

@@ -73,7 +73,7 @@ def with_labels(qrels: RunLike, filled: Iterable[AnyPath | Mapping[Any, Mapping[
     topics = ids.topics.names(np.arange(len(ids.topics))).tolist()
     judgements: Judgements = {topics[topic]: {} for topic in rows.topics.tolist()}
     for at, (topic, value) in enumerate(zip(rows.topic.tolist(), rows.value.tolist(), strict=True)):
-        judgements[topics[topic]][ids.kind.decoded(ids.documents[rows.first + at])] = value
+        judgements[topics[topic]][ids.kind.decode(ids.documents[rows.first + at])] = value
     for source in filled:
         labels = source if isinstance(source, Mapping) else read_filled(source)
         for written_qid, documents in labels.items():

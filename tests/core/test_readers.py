@@ -83,7 +83,7 @@ def test_lines_of_qrels(tmp_path):
         (RUN, b"301 Q0 d 1 nan tag", "must be a number, and not NaN.*got 'nan'"),
         (RUN, b"301 Q0 d 1 1_000 tag", "got '1_000'"),
         (RUN, b"301 Q0 d 1 0x10 tag", "got '0x10'"),
-        (RUN, b"301 Q0 my doc 1 2.5 tag", "got 7, and 'doc' where the rank should be. An id cannot hold a blank"),
+        (RUN, b"301 Q0 my doc 1 2.5 tag", "got 7, and 'doc' where the rank should be. An id cannot contain a blank"),
         (RUN, b"301 Q0 56 11210 1 2.5 tag", "got 7, and '2.5', a number, where the tag should begin. An id cannot"),
         (RUN, b"301 Q0 56 11210 8 1 2.5 tag", "got 8, and '1', a number, where the tag should begin"),
         (RUN, b"301,Q0,d,1,2.5,tag", "6 or more columns.* got 1"),
@@ -146,7 +146,7 @@ def test_files_with_byte_order_marks_one_after_another(tmp_path, monkeypatch, en
     ],
 )
 def test_two_lines_that_have_become_one_are_refused(tmp_path, form, content, at):
-    with pytest.raises(DataFileError, match=f"line {at}: .*Two lines may have become one, where files without a line"):
+    with pytest.raises(DataFileError, match=f"line {at}: .*Two lines may have been joined by concatenating"):
         lines(tmp_path / "file", content, form)
 
 
@@ -157,7 +157,7 @@ def test_a_tag_of_several_words_is_no_second_line(tmp_path, tag):
 
 
 def test_lines_after_a_long_one_are_checked_too(tmp_path):
-    with pytest.raises(DataFileError, match=r"line 2: .* An id cannot hold a blank"):
+    with pytest.raises(DataFileError, match=r"line 2: .* An id cannot contain a blank"):
         lines(tmp_path / "run", b"q1 Q0 d1 1 2.0 my tag\nq1 Q0 d 2 2 1.5 tag\nq1 Q0 d3 3 1.0 tag\n")
 
 
@@ -213,8 +213,8 @@ def test_blocks_are_seamless(tmp_path, monkeypatch, block):
     [
         (b"", "has no lines; a line of a run must have 6"),
         (b"\n\n# nothing\n", "has no lines"),
-        (LINE.decode().encode("utf-16"), "holds a NUL byte, .* Save it as UTF-8"),
-        (gzip.compress(LINE * 100, mtime=0)[:-12], "is damaged, gzip cannot unpack it"),
+        (LINE.decode().encode("utf-16"), "got a NUL byte. Save it as UTF-8"),
+        (gzip.compress(LINE * 100, mtime=0)[:-12], "is damaged and cannot be unpacked"),
         (
             gzip.compress(LINE * 100, mtime=0)[:40] + b"\x00\x01" + gzip.compress(LINE * 100, mtime=0)[42:],
             "is damaged|NUL|line",
@@ -339,19 +339,19 @@ def test_tabs_and_no_document_ids(tmp_path):
     [
         (
             "qid,label\n1,2\n",
-            "must have the columns qid, label, score .* score is missing, the file has 'qid', 'label'",
+            "must have the columns qid, label, score .* score is missing. The file has 'qid', 'label'",
         ),
         ("qid,label,Score_\n", r"Did you mean 'Score_'\?$"),
         ("qid;label;score\n", "has no rows"),
-        ("", "the file has none"),
+        ("", "The file has none"),
         ("qid,label,score,score\n1,2,3,4\n", "must have each column once; got 'score' 2 times"),
         ("qid,label,score\n", "has no rows"),
-        ("qid,label,score\na,1,2\nb,1\n", "line 3: must have 3 fields, as the header; got 2"),
-        ("qid,label,score\na,1,2,3\n", "line 2: must have 3 fields, as the header; got 4"),
+        ("qid,label,score\na,1,2\nb,1\n", "line 3: must have 3 fields, like the header; got 2"),
+        ("qid,label,score\na,1,2,3\n", "line 2: must have 3 fields, like the header; got 4"),
         ("qid,label,score\na,one,2\n", "line 2: label must be a number; got 'one'"),
         ("qid,label,score\na,1,1_0\n", "line 2: score must be a number; got '1_0'"),
         ("qid;label;score\na;1;0,5\n", "line 2: score must be a number; got '0,5'. Write a decimal point, not a comma"),
-        ("qid,label,score\na,NA,1\n", "line 2: label must be a number; got 'NA'. Leave the cell empty where the doc"),
+        ("qid,label,score\na,NA,1\n", "line 2: label must be a number; got 'NA'. Leave the cell empty if the doc"),
         ("qid,label,score\na,1,NA\n", r"line 2: score must be a number; got 'NA'\.$"),
         ("qid,label,score\na,1,\n", "line 2: score must be a number; got ''"),
         ("qid,label,score\na,1,1\na,1,nan\n", "line 3: score must be a number, and not NaN; got nan"),
@@ -400,7 +400,7 @@ def test_a_line_without_an_end_is_refused_before_it_is_in_memory(tmp_path, monke
     tracemalloc.start()
     try:
         with pytest.raises(
-            DataFileError, match=rf"{name}: a line must have at most {longest} MiB; .* begins after {len(start)} bytes"
+            DataFileError, match=rf"{name}: a line must have at most {longest} MiB; .* at byte {len(start)}"
         ):
             read()
         assert tracemalloc.get_traced_memory()[1] < 5 * longest * MIB
@@ -414,7 +414,7 @@ def test_a_file_may_be_longer_than_its_lines_may_be(tmp_path, monkeypatch, end):
     monkeypatch.setattr(lines_module, "_LONGEST", 100)
     content = end.join(b"301 Q0 doc%d 1 2.5 tag" % i for i in range(100))
     assert [row[1] for row in lines(tmp_path / "run", content)] == [b"doc%d" % i for i in range(100)]
-    with pytest.raises(DataFileError, match=f"begins after {len(content + end)} bytes"):
+    with pytest.raises(DataFileError, match=f"at byte {len(content + end)}"):
         lines(tmp_path / "run", content + end + b"x" * 200 + end)
 
 
