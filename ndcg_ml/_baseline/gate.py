@@ -1,6 +1,6 @@
-"""Whether a new evaluation is worse than a saved one by more than a margin: what changed, the comparisons, the outcome.
+"""Check whether a new evaluation is worse than a saved one by more than a margin.
 
-The statistics are those of ``compare``. This file asks it once per cut-off, at a level that all of them share.
+It calls ``compare`` once per cut-off, at a confidence level that is corrected for the number of comparisons.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from ndcg_ml.runs import RunEvaluation
 
 Outcome: TypeAlias = Literal["pass", "unchanged", "worse", "undecided"]
 PASSES = ("better", "not worse", "equivalent", "unchanged")
-"""The verdicts that say that the new one is not worse than the margin."""
+"""Verdicts with which a check passes."""
 
 OnChange: TypeAlias = Literal["refuse", "drop"]
 BASE, NEW = "baseline", "new"
 
 
 class GateError(ValueError):
-    """The two cannot be compared; the message names what changed."""
+    """The evaluations cannot be compared. The message names what changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The difference at one cut-off, of all queries or of a segment of them.
+    """The difference at one cut-off, over all queries or one segment.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Check:
     values : tuple of float, or None
         The values of the baseline and the new evaluation; None in a segment.
     pair : Difference or None
-        None in a segment of too few queries, which decides nothing.
+        None in a segment with too few queries to test.
     """
 
     k: int | None
@@ -65,11 +65,11 @@ class Check:
 
     @property
     def verdict(self) -> str:
-        """The word of ``compare``, or "too few"."""
+        """The verdict of ``compare``, or "too few"."""
         return "too few" if self.pair is None else self.pair.verdict
 
     def row(self) -> dict[str, Any]:
-        """Its values under the names of ``Gate.to_dict``; None in place of what is not known of so few queries."""
+        """Return the values under the names of ``Gate.to_dict``; None for unknown values."""
         baseline, new = self.values or (None, None)
         pair = {} if self.pair is None else self.pair._row()
         return {
@@ -84,27 +84,27 @@ class Check:
 
     @property
     def passes(self) -> bool:
-        """Whether the new one is not worse than the margin here, or whether nothing is asked of so few queries."""
+        """Whether the new evaluation is not worse than the margin, or has too few queries to test."""
         return self.pair is None or self.verdict in PASSES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """The result of one check.
+    """The result of ``gate``.
 
     Attributes
     ----------
     margin, confidence : float
-        The confidence is that of all checks together.
+        The confidence level holds for all checks together.
     flavor : Flavor
     comparisons : dict of Comparison by cut-off
-        Empty where fewer than two queries have a value, and none changed.
+        Empty if fewer than two queries have a value and no value changed.
     changes : tuple of str
-        Differences between the two evaluations that were left out, with the values in the baseline.
+        Descriptions of changed queries, which were left out, and of their values in the baseline.
     unanswered : ndarray
         Ids of queries for which the new run returns no documents.
     saved : date or None
-        When the baseline was saved, if it comes from a file.
+        Date on which the baseline was saved, if it was read from a file.
     """
 
     margin: float
@@ -117,7 +117,7 @@ class Gate:
 
     @property
     def checks(self) -> list[Check]:
-        """Every difference that is asked about: first of all queries, then of segments."""
+        """All checks: first those over all queries, then those over segments."""
         whole, parts = [], []
         for k, comparison in self.comparisons.items():
             whole.append(
@@ -130,7 +130,7 @@ class Gate:
 
     @property
     def outcome(self) -> Outcome:
-        """Worse if any check is; pass if all are; unchanged if no value of a query differs; otherwise undecided."""
+        """Worse if any check is, unchanged if no value differs, pass if all checks pass, otherwise undecided."""
         if any(check.verdict == "worse" for check in self.checks):
             return "worse"
         if all(check.verdict == "unchanged" for check in self.checks if not check.segment):
@@ -139,7 +139,7 @@ class Gate:
 
     @property
     def queries_needed(self) -> int | None:
-        """Number of queries that show with power 0.8 that equal systems are not worse; None if it is decided."""
+        """Number of queries that has power 0.8 to show that an equal system is not worse; None if decided."""
         needed = [
             check.pair.queries_needed(self.margin)
             for check in self.checks
@@ -148,7 +148,7 @@ class Gate:
         return max(needed, default=None) if self.outcome == "undecided" else None
 
     def sentence(self) -> str:
-        """The outcome in words."""
+        """Return the outcome as a sentence."""
         checks = self.checks
         if self.outcome == "unchanged":
             return "unchanged: no query has a different value"
@@ -176,16 +176,16 @@ class Gate:
         return Record(columns, rows, caption=self.caption())
 
     def caption(self) -> str:
-        """How it was decided."""
+        """Return the settings of the checks, as the caption of the table."""
         n = len([check for check in self.checks if check.pair is not None])
-        together = f" of all {n} checks together" if n > 1 else ""
-        tested = "nothing to test: fewer than two queries have a value, and none changed"
+        together = f" over all {n} checks" if n > 1 else ""
+        tested = "not tested: fewer than two queries have a value, and no value changed"
         for first in [*self.comparisons.values()][:1]:
             tested = "; ".join(first._how_tested())
         return f"{self.flavor}; margin {self.margin:g}; confidence {self.confidence:g}{together}; {tested}"
 
     def notes(self) -> list[str]:
-        """Notes below the table: changed queries, empty rankings, differing judged@k."""
+        """Return the notes below the table: changed queries, empty rankings, differing judged@k."""
         notes = list(self.changes)
         if self.unanswered.size:
             ids = self.unanswered.tolist()
@@ -194,13 +194,13 @@ class Gate:
         if self.saved is not None:
             days = (date.today() - self.saved).days
             notes.append(
-                f"the baseline was saved on {self.saved} (age in days: {days}); the more changes are chosen with it, "
+                f"the baseline was saved on {self.saved} ({days} days ago); the more changes you select with it, "
                 "the less it shows about other queries"
             )
         return [visible(note) for note in notes]
 
     def markdown(self) -> str:
-        """The outcome, the table and the notes in Markdown."""
+        """Return the outcome, the table and the notes as Markdown."""
         notes = "".join(f"- {markdown_paragraph(note)}\n" for note in self.notes())
         return f"**{escape_markdown(self.sentence())}**\n\n{self.record().markdown()}\n{notes}".rstrip() + "\n"
 
@@ -209,7 +209,7 @@ class Gate:
         return "\n".join([self.sentence(), "", self.record().text(), *notes])
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values that JSON can hold; None stands for infinity and nan."""
+        """Return all values as JSON types; infinity and nan become None."""
         document = {
             "outcome": self.outcome,
             "flavor": str(self.flavor),
@@ -235,61 +235,60 @@ def gate(
     drop_at_most: float = 0.1,
     seed: int = 0,
 ) -> Gate:
-    """Compare a new evaluation with a baseline at each of their cut-offs.
+    """Compare a new evaluation with a baseline at each cut-off.
 
     Parameters
     ----------
     base, new : Evaluation
     margin : float
-        The largest loss that does not matter.
+        Largest acceptable loss of NDCG.
     confidence : float, default 0.95
-        The confidence of all checks together, at all cut-offs and in all segments (Bonferroni).
+        Confidence level of all checks together, over all cut-offs and segments (Bonferroni).
     by : mapping by column of labels by query id, optional
-        Segments of queries, each of which is checked too.
+        Segments of queries to check as well.
     on_change : {"refuse", "drop"}, default "refuse"
-        If queries, labels, exclusions or weights changed: raise an error, or compare the other queries.
+        What to do if queries, labels, exclusions or weights changed: raise, or drop those queries.
     drop_at_most : float, default 0.1
-        The largest share of the queries of the baseline that "drop" may leave out.
+        Largest fraction of the baseline's queries that "drop" may leave out.
     seed : int, default 0
-        Decides what the tests draw.
+        Random seed of the tests.
 
     Raises
     ------
     GateError
-        The two differ in definition or kind of data; the documents of one of them are not known; or they differ in
-        queries, labels, exclusions or weights, under "refuse" in any and under "drop" in too many.
+        The two differ in flavor, cut-offs or kind of data; the labels of one are unknown; or queries, labels,
+        exclusions or weights changed, under "drop" in too many queries.
     TypeError, ValueError
         As from ``compare``.
     """
     one_of(on_change, "on_change", ("refuse", "drop"))
-    _refuse_other_definition(base, new)
+    _require_same_definition(base, new)
 
     # Only the same queries with the same judgements can be compared.
-    same, changes = _what_changed(base, new)
+    same, changes = _find_changes(base, new)
     if changes and on_change == "refuse":
         raise GateError(
-            f"{'; '.join(changes)}. A difference would mix these changes with that of the system. Save a new baseline "
-            "of the old system, or compare the other queries with --on-change drop."
+            f"{'; '.join(changes)}. They would distort the difference. Save a new baseline of the old system, or "
+            "leave these queries out with --on-change drop."
             + " Documents without ids must be in the same order."
             * (not isinstance(base, RunEvaluation))
         )
     n_dropped = base.n_queries - len(same)
     if not same or n_dropped > drop_at_most * base.n_queries:
         raise GateError(
-            f"{n_dropped} of the {base.n_queries} queries of the baseline would be left out, and at most "
-            f"{percent(drop_at_most)} may be (--drop-at-most): {'; '.join(changes)}. Save a new baseline of the old "
-            "system."
+            f"at most {percent(drop_at_most)} of the baseline's queries may be left out (--drop-at-most); got "
+            f"{n_dropped} of {base.n_queries}: {'; '.join(changes)}. Save a new baseline of the old system."
         )
-    changes = [f"{change}; these are left out" for change in changes] + _dropped(base, same)
+    changes = [f"{change}; these are left out" for change in changes] + _describe_dropped(base, same)
     base, new = _select(base, same), _select(new, same)
-    if new.cluster is None:  # a command cannot say what belongs together, and the baseline knows
+    if new.cluster is None:  # the command line cannot pass clusters
         new = replace(new, cluster=base.cluster)
 
-    # The level is shared by the cut-offs, and by all queries and the family of segments.
+    # Split the level between cut-offs, and at each between all queries and the segments.
     ks = base._totals.ks
     values, values_now = (side.per_query.ndcg.reshape(len(same), -1) for side in (base, new))
     if np.array_equal(values, values_now, equal_nan=True) and (~np.isnan(values).any(axis=1)).sum() < 2:
-        ks = ()  # so few cannot be compared, and need not be
+        ks = ()  # compare needs two queries
     families = len(ks) * (1 if by is None else 2)
     shared = Settings(confidence=as_confidence(confidence), margin=margin, n_resamples=1, n_families=max(families, 1))
     ids = base.per_query.qid.tolist()
@@ -302,7 +301,7 @@ def gate(
                 names=[BASE, NEW],
                 margin=margin,
                 by=labels,
-                unjudged="accept",  # a note, not a warning, says that judged@k differs
+                unjudged="accept",  # report a differing judged@k as a note, not a warning
                 confidence=1 - shared.level,
                 seed=seed,
                 k=k,
@@ -321,16 +320,16 @@ def gate(
     )
 
 
-def _refuse_other_definition(base: Evaluation[Any], new: Evaluation[Any]) -> None:
-    """Refuse what no query could be compared under."""
+def _require_same_definition(base: Evaluation[Any], new: Evaluation[Any]) -> None:
+    """Raise if the flavors, cut-offs or kinds of data differ."""
     one, other = _definition(base), _definition(new)
     differ = [f"{what} {one[what]} in the baseline and {other[what]} now" for what in one if one[what] != other[what]]
     if differ:
-        raise GateError(f"baseline and new evaluation must have one definition; got {'; '.join(differ)}.")
+        raise GateError(f"baseline and new evaluation must have the same definition; got {'; '.join(differ)}.")
 
 
 def _definition(evaluation: Evaluation[Any]) -> dict[str, str]:
-    """Return what two evaluations must share, by name."""
+    """Return the settings that both evaluations must share, by name."""
     is_run = isinstance(evaluation, RunEvaluation)
     return {
         "flavor": str(evaluation.flavor.replace(k=None)),
@@ -341,19 +340,19 @@ def _definition(evaluation: Evaluation[Any]) -> dict[str, str]:
     }
 
 
-def _what_changed(base: Evaluation[Any], new: Evaluation[Any]) -> tuple[list[Any], list[str]]:
-    """The ids of queries that both have with the same labels, in the order of the baseline; and all others."""
+def _find_changes(base: Evaluation[Any], new: Evaluation[Any]) -> tuple[list[Any], list[str]]:
+    """Return the ids of unchanged queries, in the baseline's order, and descriptions of the changed ones."""
     one, other = ({qid: row for row, qid in enumerate(evaluation.per_query.qid.tolist())} for evaluation in (base, new))
     shared = [qid for qid in one if qid in other]
     mine, theirs = (np.array([rows[qid] for qid in shared], dtype=np.int64) for rows in (one, other))
     changed = {
         "queries of the baseline that are missing now": [qid for qid in one if qid not in other],
-        "queries that the baseline lacks": [qid for qid in other if qid not in one],
+        "queries that are not in the baseline": [qid for qid in other if qid not in one],
     }
     same = np.ones(len(shared), dtype=bool)
     for name, values, values_now in zip(_COMPARED, _per_query(base), _per_query(new), strict=True):
         differs = values[mine] != values_now[theirs]
-        changed[f"queries with other {name} than in the baseline"] = [shared[at] for at in np.flatnonzero(differs)]
+        changed[f"queries whose {name} changed"] = [shared[at] for at in np.flatnonzero(differs)]
         same &= ~differs
     return (
         [shared[at] for at in np.flatnonzero(same)],
@@ -365,19 +364,19 @@ _COMPARED = ("judgements", "exclusions", "weights")
 
 
 def _per_query(evaluation: Evaluation[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return what every shared query must have in common: its labels, what was excluded, and its weight."""
+    """Return each query's digest of labels, digest of excluded documents, and weight."""
     labels = label_digests(evaluation)
     if labels is None:
         raise GateError(
-            "an evaluation must know its labels; one of ranked grades, or one that was pickled, has none that could be "
-            "compared. Evaluate labels and scores, or judgements and a run."
+            "both evaluations must hold their labels; one of ranked grades, or one that was pickled, does not. "
+            "Evaluate labels and scores, or judgements and a run."
         )
     excluded = evaluation._excluded if isinstance(evaluation, RunEvaluation) else None
     return labels, np.zeros(labels.size) if excluded is None else excluded, evaluation.per_query.weight
 
 
-def _dropped(base: Evaluation[Any], same: Sequence[Any]) -> list[str]:
-    """The values in the baseline of what is left out, compared with those of all queries."""
+def _describe_dropped(base: Evaluation[Any], same: Sequence[Any]) -> list[str]:
+    """Describe the baseline's values of the omitted queries, compared with those of all queries."""
     kept, ids = set(same), base.per_query.qid.tolist()
     rows = [row for row, qid in enumerate(ids) if qid not in kept]
     if not rows:
@@ -389,14 +388,14 @@ def _dropped(base: Evaluation[Any], same: Sequence[Any]) -> list[str]:
     for column, k in enumerate(base._totals.ks):
         some = ", ".join(f"{brief(ids[row])} {table[row, column]:.4f}" for row in rows[:5])
         changes.append(
-            f"ndcg{at_cutoff(k)} in the baseline of what is left out: {some}{', ...' * (len(rows) > 5)} (together "
-            f"{left_out[column]:.4f}; of all {base.n_queries} queries {whole[column]:.4f})"
+            f"ndcg{at_cutoff(k)} of the omitted queries in the baseline: {some}{', ...' * (len(rows) > 5)} "
+            f"(together {left_out[column]:.4f}; all {base.n_queries} queries {whole[column]:.4f})"
         )
     return changes
 
 
 def _select(evaluation: Evaluation[Any], ids: Sequence[Any]) -> Evaluation[Any]:
-    """The evaluation of these queries alone, in this order."""
+    """Return the evaluation of these queries only, in this order."""
     table = evaluation.per_query
     place = {qid: row for row, qid in enumerate(table.qid.tolist())}
     rows = np.array([place[qid] for qid in ids], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Digests of labels, one for each query: a later evaluation notices a label or a document that changed."""
+"""Digests of each query's labels, which reveal labels and documents that changed between evaluations."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ndcg_ml.runs import RunEvaluation
 def label_digests(evaluation: Evaluation[Any]) -> NDArray[np.uint64] | None:
     """Digest each query's pairs of document and label; None if the documents are not known.
 
-    A document is named by its id, and without ids by its position in the query. Documents without a label do not count.
-    Arrays that were changed since the evaluation, which refers to them, are a ValueError.
+    Documents are identified by their ids, or without ids by their positions in the query. Unlabelled documents are
+    ignored. Raises a ValueError if the evaluated arrays were modified since.
     """
     if isinstance(evaluation, RunEvaluation):
         return evaluation._judgements
@@ -29,14 +29,14 @@ def label_digests(evaluation: Evaluation[Any]) -> NDArray[np.uint64] | None:
     now = Prepared(evaluation.flavor, evaluation.k, scored.queries).totals(scores)
     if not all(map(np.array_equal, (now.dcg, now.ideal), (evaluation._totals.dcg, evaluation._totals.ideal))):
         raise ValueError(
-            "the labels and scores must be those that were evaluated; the arrays have been changed since. Evaluate "
+            "the labels and scores must be those that were evaluated; the arrays were modified since. Evaluate "
             "them again, or pass copies."
         )
     found = np.zeros(scored.queries.n_queries, dtype=np.uint64)
     if scored.queries.names is not None:
         documents = scored.queries.names(scored.queries.groups.rows())
         found += _pair_digests(scored, [str(document) for document in documents])
-    if scored.queries.names is None or evaluation.flavor.ideal == "given":  # the order of the rows is the ideal
+    if scored.queries.names is None or evaluation.flavor.ideal == "given":  # the ideal depends on the row order
         groups = scored.queries.groups
         found += _pair_digests(
             scored, (np.arange(groups.sizes.sum()) - np.repeat(groups.starts, groups.sizes)).tolist()

@@ -1,7 +1,7 @@
-"""A saved evaluation: what ``Evaluation.save`` writes, and what a file must hold to be one that was written.
+"""Write evaluations to files and read them back.
 
-The file is JSON with one line per query, so that you can read the difference of two baselines in a review, and with a
-digest of all its values.
+A file is JSON with one line per query, so that you can review the diff of two baselines, and holds a digest of all its
+values.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from ndcg_ml.runs import RunEvaluation, as_run_evaluation
 
 _FORMAT = 3
 _COUNTS = ("n_docs", "n_judged", "n_relevant", "tied")
-_MOST_BYTES = 1 << 26  # unpacked bytes: a small gzip file may hold any number
+_MOST_BYTES = 1 << 26  # unpacked bytes; a small gzip file may unpack to any size
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
 def write(evaluation: Evaluation[Any], path: AnyPath, qrels: AnyPath | None) -> None:
-    """Write an evaluation; `qrels` is the file of its judgements, which is kept if it is below the file's folder."""
-    _atomic.write(path, _text_of(evaluation, None if qrels is None else _below(path, qrels)))
+    """Write an evaluation. The path `qrels` of its judgements is stored if it is inside the file's folder."""
+    _atomic.write(path, _to_text(evaluation, None if qrels is None else _relative_path(path, qrels)))
 
 
-def _below(path: AnyPath, qrels: AnyPath) -> str | None:
-    """The place of the judgements as seen from the folder of the saved file, with slashes; None if it is elsewhere."""
+def _relative_path(path: AnyPath, qrels: AnyPath) -> str | None:
+    """Return the path of `qrels` relative to the saved file's folder, with slashes; None if outside it."""
     folder = os.path.dirname(os.path.abspath(os.fspath(path)))
     try:
         place = os.path.relpath(os.fspath(qrels), folder).replace(os.sep, "/")
@@ -51,15 +51,15 @@ def _below(path: AnyPath, qrels: AnyPath) -> str | None:
     return None if place.split("/")[0] == ".." else place
 
 
-def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
-    # The file names the flavor by its text, and a function has none that another process could read.
+def _to_text(evaluation: Evaluation[Any], qrels: str | None) -> str:
+    # The file stores the flavor as text, which cannot represent a callable.
     totals, table, flavor = evaluation._totals, evaluation.per_query, evaluation.flavor
     if not isinstance(flavor.gain, (str, tuple)) or not isinstance(flavor.discount, str):
         raise ValueError(
-            f"the gain and the discount must have names for the evaluation to be saved; got {flavor}. Choose named "
+            f"gain and discount must not be callables in an evaluation that is saved; got {flavor}. Choose named "
             "ones, or a table of gains."
         )
-    # A row per query holds its totals as they are, so that a loaded evaluation is bitwise identical.
+    # Each row holds the unrounded totals of a query, so that a loaded evaluation is bitwise identical.
     ids = [_stored(query, "query ids") for query in table.qid.tolist()]
     ndcg = table.ndcg.reshape(len(ids), -1)
     labels = _hexadecimal(label_digests(evaluation), len(ids))
@@ -78,7 +78,7 @@ def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
     if evaluation.cluster is not None:
         for row, cluster in zip(rows, evaluation.cluster.tolist(), strict=True):
             row["cluster"] = _stored(cluster, "clusters")
-    # A run has more per query: the share judged, and a digest of what was excluded.
+    # The rows of a run also hold judged@k and a digest of the excluded documents.
     run = None
     if isinstance(evaluation, RunEvaluation):
         judged = evaluation.per_query.judged.reshape(len(ids), -1)
@@ -93,7 +93,7 @@ def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
             "run_only": [_stored(topic, "query ids") for topic in evaluation.run_only.tolist()],
             "n_excluded": evaluation.n_excluded,
         }
-    # The value could be computed again, but a person who opens the file looks for it at the top.
+    # The value is redundant, but readers of the file look for it at the top.
     values = evaluation.value if isinstance(evaluation.value, dict) else {evaluation.k: evaluation.value}
     head = {
         "ndcg_ml_evaluation": _FORMAT,
@@ -106,7 +106,7 @@ def _text_of(evaluation: Evaluation[Any], qrels: str | None) -> str:
         "run": run,
     }
     head["digest"] = digest({**head, "per_query": rows})
-    # One line per query, so that a version control system shows which queries changed.
+    # One line per query, so that version control shows which queries changed.
     lines = [f"  {json.dumps(name)}: {json.dumps(value, allow_nan=False)}," for name, value in head.items()]
     body = ",\n".join(f"    {json.dumps(row, allow_nan=False)}" for row in rows)
     return "\n".join(["{", *lines, '  "per_query": [', *[body] * bool(rows), "  ]", "}", ""])
@@ -135,12 +135,12 @@ def _versions() -> dict[str, str]:
 
 
 def read(path: AnyPath) -> tuple[Evaluation[Any], str | None, date]:
-    """The evaluation of a file, where its judgements are as seen from the file's folder, if known, and its date.
+    """Read an evaluation, the relative path of its judgements if it was stored, and the date.
 
     Raises
     ------
     DataFileError
-        The file is not one that this version wrote.
+        The file is not a saved evaluation in the current format.
     OSError
         The file cannot be read.
     """
@@ -151,7 +151,8 @@ def read(path: AnyPath) -> tuple[Evaluation[Any], str | None, date]:
         return _evaluation(stored), stored["qrels"], date.fromisoformat(stored["saved"])
     except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise DataFileError(
-            f"{path}: must be what Evaluation.save wrote; it could not be read: {brief_text(str(error).rstrip('.'))}."
+            f"{path}: must be a file that Evaluation.save wrote; it could not be read: "
+            f"{brief_text(str(error).rstrip('.'))}."
         ) from error
 
 
@@ -189,6 +190,6 @@ def _ids(stored: list[Any]) -> NDArray[Any]:
 
 
 def _digests(stored: list[str | None]) -> NDArray[np.uint64] | None:
-    """Return digests from their hexadecimal digits; None if they were not known."""
+    """Return digests from their hexadecimal digits; None if they are unknown."""
     known = [int(digest, 16) for digest in stored if digest is not None]
     return np.array(known, dtype=np.uint64) if len(known) == len(stored) else None

@@ -112,12 +112,12 @@ def test_the_place_of_the_judgements_is_kept_if_it_is_below(tmp_path):
 def test_what_cannot_be_saved(tmp_path):
     with pytest.raises(TypeError, match=r"query ids must be strings or integers to be saved; got 1.5"):
         evaluate([1, 0, 1, 0], [1, 2, 1, 2], qid=[1.5, 1.5, 2.5, 2.5]).save(tmp_path / "base.json")
-    with pytest.raises(ValueError, match="the gain and the discount must have names"):
+    with pytest.raises(ValueError, match="gain and discount must not be callables"):
         evaluate([[1, 0], [1, 2]], [[1, 2], [1, 2]], flavor=Flavor(gain=np.sqrt)).save(tmp_path / "base.json")
     labels = np.array([[1.0, 0.0], [1.0, 0.0]])
     result = evaluate(labels, [[1, 2], [2, 1]])
     labels[0] = [0, 1]
-    with pytest.raises(ValueError, match="the arrays have been changed since"):
+    with pytest.raises(ValueError, match="the arrays were modified since"):
         result.save(tmp_path / "base.json")
     assert not (tmp_path / "base.json").exists()
     with pytest.raises(OSError, match="nowhere"):
@@ -159,7 +159,7 @@ def test_a_changed_file_is_refused(tmp_path, stored, value):
     for path, after in [*changes, (("more",), value), (("per_query", 0, "more"), value), (("run", "more"), value)]:
         (tmp_path / "base.json").write_text(json.dumps(put(stored, path, after)))
         with pytest.raises(
-            DataFileError, match=r"base.json: must be what Evaluation.save wrote; .*(digest|save it again)"
+            DataFileError, match=r"base.json: must be a file that Evaluation.save wrote; .*(digest|save it again)"
         ) as e:
             Evaluation.load(tmp_path / "base.json")
         assert "\n" not in str(e.value)
@@ -199,5 +199,5 @@ def test_a_small_file_that_unpacks_to_a_large_one_is_refused(tmp_path):
 )
 def test_other_files_are_refused(tmp_path, content):
     (tmp_path / "base.json").write_text(content)
-    with pytest.raises(DataFileError, match=r"must be what Evaluation\.save wrote"):
+    with pytest.raises(DataFileError, match=r"must be a file that Evaluation\.save wrote"):
         Evaluation.load(tmp_path / "base.json")

@@ -170,7 +170,7 @@ def test_what_is_left_out_has_the_value_of_its_queries(aggregate):
     left_out = np.isin(np.arange(60) // 3, [0, 10])
     part = evaluate(labels[left_out], scores[left_out], **{**arguments, "group": [3, 3], "query_weight": [1.0, 11.0]})
     note = gate(base, new, margin=0.1, on_change="drop").changes[-1]
-    assert note.endswith(f"(together {part.value:.4f}; of all 20 queries {base.value:.4f})")
+    assert note.endswith(f"(together {part.value:.4f}; all 20 queries {base.value:.4f})")
 
 
 def test_the_confidence_that_the_refusal_names_is_that_of_all_checks_together():
