@@ -670,15 +670,13 @@ def compare(
     else:
         clusters = column_by_id(cluster, "cluster", sources[0].qid)
     return _compared(
-        named,
-        sources,
+        matched(sources, missing),
         f"NDCG{at_cutoff(cut_off)}",
         settings,
         baseline=baseline,
         clusters=clusters,
         by=by,
         unjudged=unjudged,
-        missing=missing,
         seed=seed,
     )
 
@@ -736,15 +734,13 @@ def compare_values(
     sources = values_of_queries(named, qid, query_weight, measure)
     clusters = None if cluster is None else column_by_id(cluster, "cluster", sources[0].qid)
     return _compared(
-        named,
-        sources,
+        matched(sources, missing),
         measure,
         settings,
         baseline=baseline,
         clusters=clusters,
         by=by,
         unjudged="warn",
-        missing=missing,
         seed=seed,
     )
 
@@ -758,8 +754,7 @@ def _settings(confidence: object, margin: object, n_resamples: object) -> Settin
 
 
 def _compared(
-    named: Mapping[str, list[Any]],
-    sources: Sequence[Source],
+    table: Matched,
     measure: str,
     settings: Settings,
     *,
@@ -767,70 +762,44 @@ def _compared(
     clusters: list[Any] | None,
     by: Any,
     unjudged: Unjudged,
-    missing: Literal["raise", "drop"],
     seed: Seed,
 ) -> Comparison:
     """Compare systems that have one source per run."""
-    one_of(missing, "missing", ("raise", "drop"))
-    rng = generator(seed)
-    if baseline is not None and baseline not in named:
+    rng, names, of_system = generator(seed), table.names, table.columns_of_systems()
+    if baseline is not None and baseline not in names:
         raise ValueError(
-            f"baseline must be the name of a system, {', '.join(map(repr, named))}; got {brief(baseline)}."
+            f"baseline must be the name of a system, {', '.join(map(repr, names))}; got {brief(baseline)}."
         )
-    columns = None if by is None else labels_by_id(by, sources[0].qid)
-    table = matched(sources, missing)
-    pairs, of_system = _pairs(named, baseline), _columns(named)
-    every = Means.from_weights(table.values, table.share).linear()
-    # The runs of a system are averaged into one column. The test also uses the mean of each run over all queries.
-    runs = [(every.values[:, at], every.weight[:, at]) for at in of_system]
-    several_runs = max(len(at) for at in of_system) > 1
-    means = (
-        Means(
-            np.stack([values.mean(axis=1) for values, _ in runs], axis=1),
-            np.stack([weight[:, 0] for _, weight in runs], axis=1),
-        )
-        if several_runs
-        else Means.from_weights(table.values, table.share)
-    )
+    first = table.sources[0]
+    columns = {} if by is None else labels_by_id(by, first.qid)
+    pairs, (means, runs) = _pairs(names, baseline), _system_means(table, of_system)
     # A system with fewer judged documents is at a disadvantage; warn before any p-value is computed.
     values = tuple(means.mean().tolist())
-    judged = judged_fractions(sources, table.rows)
+    judged = judged_fractions(table)
     of_names = None if judged is None else tuple(float(judged[at].mean()) for at in of_system)
     if of_names is not None:
-        check_unjudged(tuple(named), of_names, values, unjudged, stacklevel=4)
+        check_unjudged(names, of_names, values, unjudged, stacklevel=4)
 
-    # Under unjudged="refuse", a pair is undecided if missing labels could change the sign of its difference.
     codes = None if clusters is None else numbered(_at(clusters, table))
-    decided = differences(
-        tuple(named),
-        means,
-        pairs,
-        settings,
-        rng,
-        clusters=codes,
-        runs=[np.average(v, axis=0, weights=w) for v, w in runs] if several_runs else None,
-    )
-    missing_of_systems = missing_labels(len(named), sources, table)
-    if unjudged == "refuse" and missing_of_systems is not None:
+    of_runs = None if runs is None else [np.average(v, axis=0, weights=w) for v, w in runs]
+    decided = differences(names, means, pairs, settings, rng, clusters=codes, runs=of_runs)
+    # Under unjudged="refuse", a pair is undecided if missing labels could change the sign of its difference.
+    missing = missing_labels(table)
+    if unjudged == "refuse" and missing is not None:
         decided = [
-            replace(pair, verdict="undecided") if missing_of_systems.may_turn(i, j, pair.difference) else pair
+            replace(pair, verdict="undecided") if missing.may_turn(i, j, pair.difference) else pair
             for (i, j), pair in zip(pairs, decided, strict=True)
         ]
-    slices = None
-    if columns is not None:
-        labels = {column: _at(of_query, table) for column, of_query in columns.items()}
-        slices = compared_by(
-            labels, tuple(named), means, pairs, settings, rng, clusters=codes, runs=runs if several_runs else None
-        )
-    first = sources[0].evaluation
+    labels = {column: _at(of_query, table) for column, of_query in columns.items()}
+    slices = compared_by(labels, names, means, pairs, settings, rng, clusters=codes, runs=runs) if labels else None
     return Comparison(
-        flavor=None if first is None else first.flavor.replace(k=sources[0].k),
+        flavor=None if first.evaluation is None else first.evaluation.flavor.replace(k=first.k),
         measure=measure,
-        names=tuple(named),
+        names=names,
         values=values,
         pairs=tuple(decided),
         qid=table.qid,
-        ndcg=means.values if several_runs else table.values,
+        ndcg=table.values if runs is None else means.values,
         not_compared=table.left_out,
         n_resamples=settings.n_draws,
         margin=settings.margin,
@@ -839,10 +808,10 @@ def _compared(
         n_runs=tuple(len(at) for at in of_system),
         n_clusters=None if codes is None else int(codes.max()) + 1,
         judged=of_names,
-        n_unanswered=_unanswered(sources, of_system),
+        n_unanswered=_unanswered(table.sources, of_system),
         slices=slices,
         accepts_unjudged=unjudged == "accept",
-        _missing=missing_of_systems,
+        _missing=missing,
     )
 
 
@@ -869,20 +838,27 @@ def _at(labels: Sequence[Any], table: Matched) -> list[Any]:
     return [labels[row] for row in table.rows[:, 0].tolist()]
 
 
-def _pairs(named: Mapping[str, list[Any]], baseline: str | None) -> list[tuple[int, int]]:
+def _pairs(names: Sequence[str], baseline: str | None) -> list[tuple[int, int]]:
     if baseline is None:
-        return list(combinations(range(len(named)), 2))
-    base = list(named).index(baseline)
-    return [(base, i) for i in range(len(named)) if i != base]
+        return list(combinations(range(len(names)), 2))
+    base = names.index(baseline)
+    return [(base, i) for i in range(len(names)) if i != base]
 
 
-def _columns(named: Mapping[str, list[Any]]) -> list[list[int]]:
-    """Return the columns of the runs of each system."""
-    at, columns = 0, []
-    for runs in named.values():
-        columns.append(list(range(at, at + len(runs))))
-        at += len(runs)
-    return columns
+def _system_means(
+    table: Matched, of_system: Sequence[list[int]]
+) -> tuple[Means, list[tuple[FloatArray, FloatArray]] | None]:
+    """Return the values of systems, and those of their runs with the weights of queries if there are several runs.
+
+    The runs of a system are averaged into one column. The test also uses the mean of each run over all queries.
+    """
+    means = Means.from_weights(table.values, table.share)
+    if len(of_system) == len(table.sources):
+        return means, None
+    every = means.linear()
+    runs = [(every.values[:, at], every.weight[:, at]) for at in of_system]
+    values = np.stack([values.mean(axis=1) for values, _ in runs], axis=1)
+    return Means(values, np.stack([weight[:, 0] for _, weight in runs], axis=1)), runs
 
 
 def _unanswered(sources: Sequence[Source], of_system: Sequence[list[int]]) -> tuple[int, ...]:

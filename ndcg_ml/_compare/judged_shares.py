@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ndcg_ml._compare.matching import Source
+from ndcg_ml._compare.matching import Matched
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._one_line import visible
 
@@ -19,16 +18,16 @@ UNEVEN = 0.05
 """A larger difference of judged@k between two systems is reported."""
 
 
-def judged_fractions(sources: Sequence[Source], rows: NDArray[np.int64]) -> FloatArray | None:
+def judged_fractions(table: Matched) -> FloatArray | None:
     """Return the mean judged@k of each source; None if it is unknown for one of them."""
     fractions = []
-    for at, source in enumerate(sources):
+    for at, source in enumerate(table.sources):
         judged = getattr(source.evaluation and source.evaluation.per_query, "judged", None)
         if judged is None or source.evaluation is None:
             return None
         if judged.ndim == 2:
             judged = judged[:, source.evaluation._totals.ks.index(source.k)]
-        of_query = judged[rows[:, at]]
+        of_query = judged[table.rows[:, at]]
         known = ~np.isnan(of_query)  # nan if nothing was retrieved
         fractions.append(float(of_query[known].mean()) if known.any() else float("nan"))
     return np.array(fractions)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._checks import one_of
 from ndcg_ml._compare.slice_labels import as_objects
 from ndcg_ml._data.arrays import BoolArray, FloatArray
 from ndcg_ml._data.pandas_index import align_by_id
@@ -60,6 +61,8 @@ class Matched:
 
     Attributes
     ----------
+    sources : sequence of Source
+        One per run; the runs of a system follow each other.
     qid : ndarray
         Ids, in the order of the first system.
     values, share : ndarray of float64, shape (n_queries, n_sources)
@@ -69,11 +72,21 @@ class Matched:
         Ids of the queries left out.
     """
 
+    sources: Sequence[Source]
     qid: NDArray[Any]
     values: FloatArray
     share: FloatArray
     rows: NDArray[np.int64]
     left_out: NDArray[Any]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the systems."""
+        return tuple(dict.fromkeys(source.name for source in self.sources))
+
+    def columns_of_systems(self) -> list[list[int]]:
+        """Return the columns of the runs of each system."""
+        return [[at for at, source in enumerate(self.sources) if source.name == name] for name in self.names]
 
 
 # -- systems --------------------------------------------------------------------------------------------------------
@@ -204,7 +217,7 @@ def matched(sources: Sequence[Source], missing: Literal["raise", "drop"]) -> Mat
         A query has no value in some system, under ``missing="raise"``; the systems differ in weights or judgements;
         or fewer than two queries are left.
     """
-    names = [source.name for source in sources]
+    one_of(missing, "missing", ("raise", "drop"))
     ids, rows = _rows_of(sources)
     absent = rows < 0
     share, values, weight = np.zeros(rows.shape), np.full(rows.shape, np.nan), np.full(rows.shape, np.nan)
@@ -216,7 +229,7 @@ def matched(sources: Sequence[Source], missing: Literal["raise", "drop"]) -> Mat
     unknown = absent | (counts_here & np.isnan(values)) | (~counts_here & counts_here.any(axis=1, keepdims=True))
     known: BoolArray = ~unknown.any(axis=1)
     if missing == "raise" and not known.all():
-        raise ValueError(_missing(ids, absent, unknown, names))
+        raise ValueError(_missing(ids, absent, unknown, [source.name for source in sources]))
     equal = np.abs(weight - weight[:, :1]) <= 1e-9 * weight[:, :1]
     differs: BoolArray = known & ~equal.all(axis=1)
     if differs.any():
@@ -231,7 +244,7 @@ def matched(sources: Sequence[Source], missing: Literal["raise", "drop"]) -> Mat
             f"at least two queries must have a value in every system; got {int(counts.sum())} of {counts.size}. "
             "Evaluate more queries."
         )
-    return Matched(ids[counts], values[counts], share[counts], rows[counts], ids[~counts])
+    return Matched(sources, ids[counts], values[counts], share[counts], rows[counts], ids[~counts])
 
 
 def refuse_other_judgements(sources: Sequence[Source], ids: NDArray[Any], rows: NDArray[np.int64]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ndcg_ml._compare.matching import Matched, Source, keys_of
+from ndcg_ml._compare.matching import Matched, keys_of
 from ndcg_ml._compare.slice_labels import as_objects
 from ndcg_ml._unjudged.documents import RangeError, UnsearchedRangeError
 from ndcg_ml._unjudged.judge_next import ToJudge, next_to_judge
@@ -22,14 +22,12 @@ class MissingLabels:
 
     Parameters
     ----------
-    sources : sequence of Source
-        One per system.
     table : Matched
-        The compared queries.
+        The compared queries, with one source per system.
     """
 
-    def __init__(self, sources: Sequence[Source], table: Matched) -> None:
-        self._sources = sources
+    def __init__(self, table: Matched) -> None:
+        self._sources = sources = table.sources
         places = [{qid: at for at, qid in enumerate(keys_of(source.qid))} for source in sources]
         # Empty queries that are skipped, or in a micro average, do not count now but would with other labels.
         skipped = [
@@ -139,8 +137,8 @@ def _left_out() -> None:
     """Stand in for the documents of an unpickled comparison."""
 
 
-def missing_labels(n_systems: int, sources: Sequence[Source], table: Matched) -> MissingLabels | None:
-    """Return the missing labels of a comparison; None for precomputed numbers or several runs per system."""
-    if len(sources) > n_systems or any(source.evaluation is None for source in sources):
+def missing_labels(table: Matched) -> MissingLabels | None:
+    """Return the missing labels of a comparison; None for precomputed values or several runs per system."""
+    if len(table.sources) > len(table.names) or any(source.evaluation is None for source in table.sources):
         return None
-    return MissingLabels(sources, table)
+    return MissingLabels(table)

@@ -39,41 +39,41 @@ _MEASURES = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """Two systems on the same queries.
+    """The difference of two systems on the same queries.
 
     Attributes
     ----------
     a, b : str
-        Their names.
+        Names of the systems.
     difference : float
         The value of b minus that of a.
     interval : Interval
-        Interval of the difference. With a correction the intervals of all pairs are simultaneous.
+        Interval of the difference. If there are several pairs, their intervals are simultaneous.
     standard_error : float
         Standard error of the difference.
     p_value : float
-        Two-sided p-value of the randomisation test that exchanges the two systems query by query; for several runs per
-        system, of a t test over queries and runs. If few queries changed, at least the level at which the limits
-        that allow for the others begin to leave out 0.
+        Two-sided p-value of the randomisation test, which exchanges the two systems query by query. With several runs
+        per system, that of a t test over queries and runs. If few queries changed, it is raised so that it agrees with
+        the widened interval.
     p_adjusted : float
-        The p-value, corrected for the number of pairs that are compared.
+        The p-value, corrected for the number of compared pairs.
     verdict : {"better", "worse", "not worse", "equivalent", "unchanged", "undecided"}
-        The verdict on b against a: better, if all of the interval is above 0; worse, all of it below 0. With a margin
-        also equivalent, all of it within the margin on both sides (be it above or below 0), and not worse, all of it
-        above -margin. Unchanged: no query has a different value.
+        The verdict on b: better if the interval is above 0, worse if it is below 0. With a margin also not worse if the
+        interval is above -margin, and equivalent, which takes precedence, if it is between -margin and margin.
+        Unchanged if no query has a different value.
     exact : bool
-        Whether the test enumerated every exchange, rather than drew some.
+        Whether the test enumerated all exchanges instead of drawing some.
     wins, ties, losses : int
-        Queries in which b is above a, equal to 1e-12, and below it.
+        Number of queries in which b is above, equal to (within 1e-12), and below a.
     changed_at_most : float or None
-        Upper limit of the share of all queries that change; None if 200 or more changed here, all did, or systems have
-        several runs.
+        Upper confidence limit of the share of queries that change; None if at least 200 or all queries changed, or
+        systems have several runs.
     widened : bool
         Whether the interval is wider because few queries changed: see ``compare``.
     skewness : float
         Skewness of the queries' differences.
     level : float
-        The level of the two-sided test of this pair by itself at which the corrected one decides.
+        The level of the test of this pair alone that corresponds to the corrected test.
     dof : float
         Degrees of freedom of the standard error.
     effective_queries : float or None
@@ -102,14 +102,14 @@ class Difference:
 
     @property
     def n_changed(self) -> int:
-        """Number of queries with another value."""
+        """Number of queries with a different value."""
         return self.wins + self.losses
 
     @property
     def effect_size(self) -> float:
         """Cohen's d_z: the difference over the standard deviation of the queries' differences.
 
-        Infinite, if all queries differ by the same; 0, if none differs.
+        Infinite if all queries have the same difference, and 0 if no query differs.
         """
         deviation = self._deviation
         if deviation == 0:
@@ -118,11 +118,11 @@ class Difference:
 
     @property
     def significant(self) -> bool:
-        """Whether chance makes such a difference in at most 1 - confidence of cases, after the correction."""
+        """Whether the adjusted p-value is at most 1 - confidence."""
         return self.p_adjusted <= (1 - self.interval.confidence) * (1 + SAME)
 
     def _row(self) -> dict[str, Any]:
-        """Return the values for tables, frames and JSON, under the names of ``to_dict``."""
+        """Return the values for tables, frames and JSON."""
         return {
             "a": self.a,
             "b": self.b,
@@ -134,56 +134,56 @@ class Difference:
         }
 
     def queries_needed(self, difference: float, power: float = 0.8) -> int:
-        """Return the number of queries that show a difference of a given size.
+        """Return the number of queries needed to detect a difference of this size.
 
         Parameters
         ----------
         difference : float
-            The true difference that matters. Not the observed one: if that is the one significant pair of a pilot,
-            it is too large, and a study planned on it finds the truth in far fewer cases than `power` says.
+            The smallest true difference that matters. Do not pass the difference of a pilot study because it was
+            significant: it is likely to be too large, and the study then has less power than planned.
         power : float, default 0.8
-            The chance of seeing it, at the level that decides this pair, with its correction.
+            The probability of detecting the difference, at the corrected level of this pair.
 
         Returns
         -------
         int
-            At least as many as the test needs to reach its level, 6 at 5 %. Queries are taken to vary as these do.
+            At least the number with which the test can reject, 6 at 5 %. The variance of these queries is assumed.
 
         Raises
         ------
         TypeError, ValueError
-            The difference is 0 or no finite number, or so small that float64 has no number of queries for it; the
-            power is not between 0 and 1.
+            The difference is 0, not finite, or so small that the number of queries exceeds float64, or the power is not
+            between 0 and 1.
 
         Notes
         -----
             n = ((z + z_power) deviation / difference)^2 + z^2 / 2
 
-        with z the normal quantile of 1 - level/2, z_power that of the power, and the standard deviation of the
-        queries' differences. The last term makes up for not knowing it: W. Guenther, Sample size formulas for normal
-        theory t tests, The American Statistician 35(4), 1981.
+        where z is the normal quantile of 1 - level/2, z_power that of the power, and the deviation the standard
+        deviation of the queries' differences. The last term allows for estimating it: W. Guenther, Sample size formulas
+        for normal theory t tests, The American Statistician 35(4), 1981.
         """
         return queries_needed(self._deviation, difference, power, 1 - self.level)
 
     def smallest_detectable(self, power: float = 0.8) -> float:
-        """The smallest true difference that as many queries as these show with this chance.
+        """Return the smallest true difference that this number of queries detects.
 
         Parameters
         ----------
         power : float, default 0.8
-            The chance of a verdict "better" where b is better by so much.
+            The probability of the verdict "better" if b is better by this difference.
 
         Returns
         -------
         float
-            In units of the value. Queries are taken to vary as these do.
+            In units of the value. The variance of these queries is assumed.
 
         Notes
         -----
             (t (1 - 1/(4 dof)) + z_power sqrt(1 + t^2/(2 dof))) standard_error
 
-        with t the critical value of the test that decides: the normal approximation of the noncentral t distribution
-        (M. Abramowitz and I. Stegun, Handbook of Mathematical Functions, 26.7.10).
+        where t is the critical value of the test. This is the normal approximation of the noncentral t distribution (M.
+        Abramowitz and I. Stegun, Handbook of Mathematical Functions, 26.7.10).
         """
         return smallest_detectable(self.standard_error, self.dof, power, 1 - self.level)
 
@@ -203,7 +203,7 @@ class Settings:
     Attributes
     ----------
     confidence : float
-        Confidence of all intervals together.
+        Simultaneous confidence of all intervals.
     margin : float or None
     n_resamples : int
     n_families : int
@@ -216,7 +216,7 @@ class Settings:
     n_families: int = 1
 
     def __post_init__(self) -> None:
-        if 2 / self.level > _MOST_DRAWS * (1 + 1e-9):  # the level named must pass despite its rounding
+        if 2 / self.level > _MOST_DRAWS * (1 + 1e-9):  # allow for rounding of the level in the message
             raise ValueError(
                 f"confidence must be at most {1 - 2 * self.n_families / _MOST_DRAWS:.7g} here, because a test at a "
                 f"smaller level takes more than {_MOST_DRAWS} draws; got {self.confidence!r}."

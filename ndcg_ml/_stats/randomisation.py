@@ -1,4 +1,4 @@
-"""The randomisation test of the difference of two systems, and the sample size that shows a difference."""
+"""The randomisation test of the difference of two systems, and sample sizes for detecting a difference."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SignFlip:
     ----------
     p_value : float
     exact : bool
-        Whether all exchanges were enumerated, rather than some drawn.
+        Whether all exchanges were enumerated instead of drawing some.
     low, high : float
         The differences that the test does not reject at the given level; nan if no level was given.
     """
@@ -246,7 +246,7 @@ def drawn_signs(n: int, n_resamples: int, rng: np.random.Generator) -> Iterator[
 
 
 def queries_needed(deviation: float, difference: object, power: object, confidence: float) -> int:
-    """Return the number of queries that show a difference of this size.
+    """Return the number of queries needed to detect a difference of this size.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def queries_needed(deviation: float, difference: object, power: object, confiden
     difference : float
         The true difference, not 0.
     power : float
-        The probability of a verdict.
+        The probability of detecting it.
     confidence : float
         1 - level of the two-sided test.
 
@@ -266,7 +266,7 @@ def queries_needed(deviation: float, difference: object, power: object, confiden
     size = finite_number(difference, "difference")
     if size == 0:
         raise ValueError(
-            "difference must not be 0, because no number of queries shows it. Pass the smallest one that matters."
+            "difference must not be 0, because no number of queries detects that. Pass the smallest one that matters."
         )
     chance = _as_power(power)
     z = normal_quantile((1 + confidence) / 2)
@@ -280,7 +280,7 @@ def queries_needed(deviation: float, difference: object, power: object, confiden
 
 
 def smallest_detectable(error: float, dof: float, power: object, confidence: float) -> float:
-    """Return the true difference that a test with this standard error shows with this power; see ``Difference``."""
+    """Return the true difference that a test with this standard error detects with this power; see ``Difference``."""
     t = t_quantile(confidence, dof)
     reach = t * (1 - 1 / (4 * dof)) + normal_quantile(_as_power(power)) * math.sqrt(1 + t * t / (2 * dof))
     return max(0.0, reach) * error

@@ -88,7 +88,7 @@ _OPTIONS = (
         "--table",
         type=FILE,
         help="CSV, TSV, JSONL or parquet with the columns qid, label and score, and docno if ties are broken by id. "
-        "Other names are given by:",
+        "The next four options give other names.",
     ),
 )
 _USUAL = {"query": "qid", "label": "label", "score": "score", "document": "docno"}
