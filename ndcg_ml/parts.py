@@ -1,4 +1,4 @@
-"""Results of parts of a data set, which add up to the result of the whole: streams, shards, workers, folds."""
+"""Evaluate parts of a data set (streams, shards, workers, folds), and merge them into the result of the whole."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ndcg_ml._data.queries import Queries, Weights, group_by_ids, ids_as_array, 
 from ndcg_ml._kernel.totals import Sums
 from ndcg_ml._one_line import brief, brief_text
 from ndcg_ml._parts.exact import ExactSums, exact_sum, nearest
-from ndcg_ml._parts.query_ids import Digests, digests, joined_digests
+from ndcg_ml._parts.query_ids import Digests, digests, join_digests
 from ndcg_ml._parts.stream import whole_queries
-from ndcg_ml._parts.text import fields_of, text_of
+from ndcg_ml._parts.text import read_fields, to_text
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
 from ndcg_ml.result import at_cutoff
@@ -27,16 +27,16 @@ __all__ = ["PartialEvaluation", "evaluate_batches", "evaluate_part"]
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
 class PartialEvaluation:
-    r"""NDCG of a part of a data set: parts add up, without rounding, to the NDCG of the whole.
+    r"""NDCG of a part of a data set. Parts add up, without rounding, to the NDCG of the whole.
 
         value = (sum over parts and queries q of w_q NDCG_q@k) / (sum over parts and queries q of w_q)
 
-    (or the flavor's ``aggregate="micro"``: sums of DCG and of IDCG). Made by ``evaluate_part`` and
-    ``evaluate_batches``; merged with ``+``, ``sum(parts)`` or ``merge``. The sums are kept exactly: however the
-    parts are grouped and ordered, the merged one is the same to the last bit.
+    (under ``aggregate="micro"``, sums of DCG and of IDCG). ``evaluate_part`` and ``evaluate_batches`` return parts;
+    ``+``, ``sum(parts)`` and ``merge`` merge them. The sums are exact: however the parts are grouped and ordered,
+    merging gives bitwise identical results.
 
-    Every query must be entirely in one part. The parts remember which queries they have seen, 8 bytes per query, and
-    refuse to be merged if they share one.
+    Every query must be entirely in one part. Parts store 8 bytes per query, and merging parts that share a query raises
+    an error.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class PartialEvaluation:
     k : int, None, or tuple of them
         The cut-off, or the cut-offs.
     n_queries : int
-        Number of queries; 0 for a part without rows, which changes nothing when merged.
+        Number of queries; 0 for a part without rows, which leaves others unchanged when merged.
     n_docs : int
         Number of ranked documents.
     n_empty : int, or dict of int by cut-off
@@ -53,7 +53,7 @@ class PartialEvaluation:
 
     See Also
     --------
-    ndcg_ml.evaluate : the table of queries of data that fit in memory.
+    ndcg_ml.evaluate : the result with a table of queries, for data that fit in memory.
 
     Examples
     --------
@@ -80,18 +80,18 @@ class PartialEvaluation:
     sums: ExactSums
     id_kind: str
     ids: Digests
-    """In rising order."""
+    """In ascending order."""
 
-    # -- what it says ------------------------------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------------------------
 
     @property
     def value(self) -> float | dict[int | None, float]:
-        """The NDCG of the queries seen, or a dict of it by cut-off.
+        """The NDCG of all queries, or a dict by cut-off.
 
         Raises
         ------
         ValueError
-            No query was seen, all have weight 0, or all are empty under ``empty="skip"``.
+            There are no queries, all have weight 0, or all are empty under ``empty="skip"``.
         """
         if not self.n_queries:
             raise ValueError("the part holds no query, so there is nothing to average. Merge it with others first.")
@@ -107,7 +107,7 @@ class PartialEvaluation:
 
     @property
     def n_empty(self) -> int | dict[int | None, int]:
-        """Number of queries whose ideal DCG is 0, or a dict of it by cut-off."""
+        """Number of queries whose ideal DCG is 0, or a dict by cut-off."""
         return dict(zip(self.ks, self.empties, strict=True)) if self.several else self.empties[0]
 
     def __str__(self) -> str:
@@ -115,7 +115,7 @@ class PartialEvaluation:
             return f"no queries\n{self.flavor}"
         try:
             values = self.value
-        except ValueError as error:  # merged with others, it may have one
+        except ValueError as error:  # after a merge there may be one
             lines = [f"no value: {error}"]
         else:
             by_k = values.items() if isinstance(values, dict) else [(self.ks[0], values)]
@@ -168,9 +168,9 @@ class PartialEvaluation:
         Raises
         ------
         TypeError
-            Something is not a part; or the query ids of two parts are of different types.
+            An element is not a part, or the query ids of two parts differ in type.
         ValueError
-            There is no part; flavors or cut-offs differ; or a query is in two of the parts.
+            There are no parts, flavors or cut-offs differ, or a query is in two parts.
         """
         merged = list(parts)
         for part in merged:
@@ -181,8 +181,8 @@ class PartialEvaluation:
         first = merged[0]
         for part in merged:
             if (part.flavor, part.ks, part.several) != (first.flavor, first.ks, first.several):
-                raise ValueError(_mismatch(first, part))
-        kind, ids = joined_digests([(part.id_kind, part.ids) for part in merged if part.n_queries])
+                raise ValueError(_describe_mismatch(first, part))
+        kind, ids = join_digests([(part.id_kind, part.ids) for part in merged if part.n_queries])
         return cls(
             flavor=first.flavor,
             ks=first.ks,
@@ -195,10 +195,10 @@ class PartialEvaluation:
             ids=ids,
         )
 
-    # -- travelling --------------------------------------------------------------------------------------------------
+    # -- serialisation -----------------------------------------------------------------------------------------------
 
     def to_json(self) -> str:
-        """The part as JSON, for engines that pass strings. It can also be pickled.
+        """Return the part as JSON, for engines that pass strings. A part can also be pickled.
 
         Returns
         -------
@@ -207,18 +207,18 @@ class PartialEvaluation:
         Raises
         ------
         ValueError
-            The gain or the discount is a callable, which has no text; pickle the part instead.
+            The gain or the discount is a callable, which JSON cannot represent. Pickle the part instead.
         """
         if callable(self.flavor.gain) or callable(self.flavor.discount):
             raise ValueError(
-                f"flavor must be made of named parts to be written as text; got {brief_text(str(self.flavor))}. "
-                "Pickle the part instead."
+                "gain and discount must not be callables in a part that is written as JSON; got "
+                f"{brief_text(str(self.flavor))}. Pickle the part instead."
             )
-        return text_of(self)
+        return to_text(self)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> PartialEvaluation:
-        """The part that ``to_json`` wrote.
+        """Read a part that ``to_json`` wrote.
 
         Parameters
         ----------
@@ -233,10 +233,10 @@ class PartialEvaluation:
         TypeError
             The text is neither str nor bytes.
         ValueError
-            The text is not such a part, was changed since, which its digest shows, or was written by a version with
-            another format.
+            The text is not such a part, does not match its digest, or was written by a version with a different
+            format.
         """
-        return cls(**fields_of(text))
+        return cls(**read_fields(text))
 
 
 def evaluate_part(
@@ -253,14 +253,14 @@ def evaluate_part(
     doc_id: ArrayLike | None = None,
     query_weight: Weights | None = None,
 ) -> PartialEvaluation:
-    """NDCG of some whole queries of a data set, to be merged with the other parts.
+    """Evaluate complete queries of a data set as a part, which can be merged with others.
 
     Parameters
     ----------
     y_true, y_score, flavor, k, qid, group, mask, retrieved, doc_id, query_weight
-        As for ``ndcg_score``; except that there may be no rows at all, and that all weights of a part may be 0.
+        As for ``ndcg_score``, except that there may be no rows and that all weights may be 0.
     query_id : array-like, one id per query, optional
-        With `group` or two-dimensional input: which query each one is. The ids (or those in `qid`) must be integers,
+        The id of each query, with `group` or two-dimensional input. Query ids, also those in `qid`, must be integers,
         strings, bytes, floats or times. They reveal a query that is in two parts.
 
     Returns
@@ -270,8 +270,8 @@ def evaluate_part(
     Raises
     ------
     TypeError, ValueError
-        As for ``ndcg_score``; neither `qid` nor `query_id` is given, or both are; an id in `query_id` repeats; or the
-        NDCG of a query is too large for float64, as it may be if the ideal leaves relevant documents out.
+        As for ``ndcg_score``; neither `qid` nor `query_id` is given, or both are; an id in `query_id` is repeated; or
+        the NDCG of a query is too large for float64, which may happen if the ideal omits relevant documents.
 
     Examples
     --------
@@ -283,23 +283,23 @@ def evaluate_part(
     {1: 0.666667, 3: 0.876977}
     """
     flavor = as_flavor(flavor)
-    # Parts are merged by the ids of their queries, so positions do not do as ids.
+    # Merging compares query ids, for which positions are no substitute.
     if (qid is None) == (query_id is None):
         raise ValueError(
             f"qid (one id per row) or query_id (one id per query, with group or two-dimensional input) must be given, "
             f"and not both, so that a query in two parts is recognised; got {'neither' if qid is None else 'both'}."
         )
     for name, value in (("y_true", y_true), ("query_weight", query_weight)):
-        refuse_lazy(value, name)  # asking for a shape, as below, would compute the frame
-    # A worker may have no rows at all. Its part is nothing, but the other arguments must be as empty.
+        refuse_lazy(value, name)  # np.shape below would compute the frame
+    # A worker may have no rows. Then all other arguments must be empty too.
     if np.shape(y_true)[:1] == (0,) and np.size(() if group is None else group) == 0:
         others: dict[str, Any] = {"y_score": y_score, "qid": qid, "query_id": query_id, "query_weight": query_weight}
         for name, rows in (others | {"mask": mask, "retrieved": retrieved, "doc_id": doc_id}).items():
             if rows is not None and np.shape(rows)[:1] != (0,):
                 raise ValueError(f"{name} must be as long as y_true, which has no rows; got shape {np.shape(rows)}.")
-        return _nothing(flavor, k)
-    # Weights that are all 0 are an error for whole data; here the queries that count may be in other parts.
-    none_counts = query_weight is not None and _all_zero(query_weight)
+        return _empty_part(flavor, k)
+    # If all weights of a data set are 0, that is an error. In a part it is not: others may have positive weights.
+    all_zero = query_weight is not None and _are_zero(query_weight)
     queries = Queries.read(
         y_true,
         qid=qid,
@@ -307,35 +307,35 @@ def evaluate_part(
         mask=mask,
         retrieved=retrieved,
         doc_id=doc_id,
-        query_weight=None if none_counts else query_weight,
+        query_weight=None if all_zero else query_weight,
     )
-    if none_counts and np.size(_values(query_weight)) != queries.n_queries:
+    if all_zero and np.size(_values(query_weight)) != queries.n_queries:
         raise ValueError(
             f"query_weight must have one weight per query, shape ({queries.n_queries},); got "
             f"{np.shape(_values(query_weight))}."
         )
     if query_id is not None:
-        queries = replace(queries, groups=replace(queries.groups, ids=_ids_of(query_id, queries.n_queries)))
-    return _part(queries, y_score, flavor, k, none_counts=none_counts)
+        queries = replace(queries, groups=replace(queries.groups, ids=_check_ids(query_id, queries.n_queries)))
+    return _part(queries, y_score, flavor, k, all_zero=all_zero)
 
 
 def _part(
-    queries: Queries, y_score: ArrayLike, flavor: Flavor, k: KSpec, *, none_counts: bool = False
+    queries: Queries, y_score: ArrayLike, flavor: Flavor, k: KSpec, *, all_zero: bool = False
 ) -> PartialEvaluation:
-    """Evaluate queries as a part; none of them counts in the mean if all weights are 0."""
-    # The sums are exact, so that every split of the data has the same value to the last bit. An empty query whose value
-    # is nan is left out of them and counted, because exact sums cannot hold a nan.
+    """Evaluate queries as a part. If `all_zero`, their weights are 0 and they do not count in the mean."""
+    # Exact sums give bitwise identical values for every split of the data. They cannot contain nan, so that empty
+    # queries whose value is nan are counted, but not added.
     prepared: Prepared[Any] = Prepared(flavor, k, queries)
     addends = prepared.totals(y_score).addends(flavor)
-    nothing = _nothing(flavor, k)
-    sums = nothing.sums
-    if not none_counts:
+    empty = _empty_part(flavor, k)
+    sums = empty.sums
+    if not all_zero:
         sums = ExactSums(
             *(tuple(exact_sum(column[~np.isnan(column)].tolist()) for column in side) for side in addends[:2])
         )
     kind, numbers = digests(queries.ids)
     return replace(
-        nothing,
+        empty,
         n_queries=addends.n_queries,
         n_docs=prepared.n_docs,
         empties=tuple(addends.n_empty.tolist()),
@@ -349,17 +349,17 @@ def _values(query_weight: Any) -> Any:
     return list(query_weight.values()) if isinstance(query_weight, Mapping) else query_weight
 
 
-def _all_zero(query_weight: Any) -> bool:
+def _are_zero(query_weight: Any) -> bool:
     weight = real_array(_values(query_weight), "query_weight")
     return weight.size > 0 and not weight.any()
 
 
-def _ids_of(query_id: ArrayLike, n_queries: int) -> NDArray[Any]:
-    """One id per query, no two of them the same."""
+def _check_ids(query_id: ArrayLike, n_queries: int) -> NDArray[Any]:
+    """Check that there is one id per query and that no id is repeated."""
     ids = ids_as_array(query_id, "query_id", "query")
     if ids.shape != (n_queries,):
         raise ValueError(f"query_id must have one id per query, shape ({n_queries},); got {ids.shape}.")
-    named = group_by_ids(ids, n_queries)  # refuses what is missing
+    named = group_by_ids(ids, n_queries)  # raises if an id is missing
     if named.n_queries != n_queries:
         assert named.ids is not None
         raise ValueError(
@@ -374,7 +374,7 @@ def evaluate_batches(
     flavor: Flavor | str = "sklearn",
     k: KSpec = ...,
 ) -> PartialEvaluation:
-    """NDCG of a stream of rows in the order of their queries, in batches of any size.
+    """Evaluate a stream of rows that are grouped by query, in batches of any size.
 
     The rows of a query may be spread over consecutive batches: the last query of each batch is carried over to the
     next. Memory holds one batch, one query, and about 30 bytes for each query seen.
@@ -382,7 +382,7 @@ def evaluate_batches(
     Parameters
     ----------
     batches : iterable of (y_true, y_score, qid)
-        Labels, scores and one query id per row, one-dimensional, as for ``ndcg_score``. Each query's rows are
+        Labels, scores and one query id per row, one-dimensional, as for ``ndcg_score``. Each query's rows must be
         contiguous in the stream. Batches may be empty.
     flavor, k
         As for ``ndcg_score``. ``ties="docid"`` is refused because there are no document ids.
@@ -390,13 +390,13 @@ def evaluate_batches(
     Returns
     -------
     PartialEvaluation
-        To be merged with those of other streams; its ``value`` is the number.
+        Its ``value`` is the NDCG. It can be merged with the parts of other streams.
 
     Raises
     ------
     TypeError, ValueError
-        As for ``ndcg_score``; a query that reappears after others (sort the stream by query id); or a batch that is
-        not three arrays of one length.
+        As for ``ndcg_score``; a query reappears after others (sort the stream by query id); or a batch is not three
+        arrays of equal length.
 
     Examples
     --------
@@ -406,15 +406,15 @@ def evaluate_batches(
     (0.815465, 2)
     """
     flavor = as_flavor(flavor)
-    refuse_docid(flavor, "a stream", "its batches carry no document ids (evaluate_part takes doc_id=)")
-    parts = [_nothing(flavor, k)]
+    refuse_docid(flavor, "a stream", "its batches have no document ids (evaluate_part accepts doc_id=)")
+    parts = [_empty_part(flavor, k)]
     lists_of_one = True
     for labels, scores, ids in whole_queries(batches):
         parts.append(_part(Queries.read(labels, qid=ids, whole=False), scores, flavor, k))
         lists_of_one &= parts[-1].n_queries == labels.size
-        if len(parts) > _MERGE_AT:  # a repeated query is noticed before the end of a long stream
-            parts = [_merged_stream(parts)]
-    stream = _merged_stream(parts)
+        if len(parts) > _MERGE_AT:  # detect repeated queries before the end of a long stream
+            parts = [_merge_stream(parts)]
+    stream = _merge_stream(parts)
     if lists_of_one and stream.n_queries > 1:
         warn_of_lists_of_one(stream.n_queries)
     return stream
@@ -423,7 +423,7 @@ def evaluate_batches(
 _MERGE_AT = 64
 
 
-def _merged_stream(parts: Sequence[PartialEvaluation]) -> PartialEvaluation:
+def _merge_stream(parts: Sequence[PartialEvaluation]) -> PartialEvaluation:
     try:
         return PartialEvaluation.merge(parts)
     except ValueError as error:
@@ -433,7 +433,7 @@ def _merged_stream(parts: Sequence[PartialEvaluation]) -> PartialEvaluation:
         ) from error
 
 
-def _mismatch(one: PartialEvaluation, other: PartialEvaluation) -> str:
+def _describe_mismatch(one: PartialEvaluation, other: PartialEvaluation) -> str:
     """Say why two parts cannot be merged."""
     flavors, ks = (one.flavor, other.flavor), (one.ks, other.ks)
     functions = [name for name in ("gain", "discount") if callable(getattr(one.flavor, name))]
@@ -441,16 +441,16 @@ def _mismatch(one: PartialEvaluation, other: PartialEvaluation) -> str:
         is_are, them = ("is a callable", "it") if len(functions) == 1 else ("are callables", "them")
         return (
             f"parts must have one flavor; both print as {brief_text(str(one.flavor))}, but {' and '.join(functions)} "
-            f"{is_are}, and not the same object in both. Processes copy a function that is defined in __main__ or a "
-            "notebook, a lambda and any other object, and copies cannot be compared. Define "
-            f"{them} as a function in a module that all processes import, as an object whose class has __eq__ and "
-            "__hash__, or write a gain as a table, such as gain=(0, 1, 3)."
+            f"{is_are}, and not the same object in both. Lambdas, other objects and functions of __main__ or notebooks "
+            f"are copied between processes, and the copies are not equal. Define {them} as a function in a module that "
+            "all processes import, or as an object whose class has __eq__ and __hash__, or write a gain as a table, "
+            "such as gain=(0, 1, 3)."
         )
     got = " and ".join(f"{brief_text(str(part.flavor))} at {brief_text(str(part.k))}" for part in (one, other))
     return f"parts must have one flavor and the same cut-offs; got {got}."
 
 
-def _nothing(flavor: Flavor, k: KSpec) -> PartialEvaluation:
+def _empty_part(flavor: Flavor, k: KSpec) -> PartialEvaluation:
     ks, several = cutoffs(k, flavor)
     return PartialEvaluation(
         flavor=flavor.replace(k=None if several else ks[0]),

@@ -374,9 +374,9 @@ class Evaluation(Generic[V]):
         >>> print(result.range())
         0.950234 (0.950234 to 1.000000 over all grades 0, 1, 2 of 1 unjudged documents)
         """
-        from ndcg_ml._unjudged.range import documents_at_hand, range_of_value
+        from ndcg_ml._unjudged.range import range_of_value, require_documents
 
-        scored, values = documents_at_hand(self._scored), self._as_dict(self.value)
+        scored, values = require_documents(self._scored), self._as_dict(self.value)
         totals = self._totals
         by_k: Range | dict[int | None, Range] = self._shaped(
             {

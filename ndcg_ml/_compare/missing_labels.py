@@ -11,7 +11,7 @@ from ndcg_ml._compare.matching import Matched, keys_of
 from ndcg_ml._compare.slice_labels import as_objects
 from ndcg_ml._unjudged.documents import RangeError, UnsearchedRangeError
 from ndcg_ml._unjudged.judge_next import ToJudge, next_to_judge
-from ndcg_ml._unjudged.range import Pair, Range, documents_at_hand, pair_of
+from ndcg_ml._unjudged.range import Pair, Range, pair_of, require_documents
 
 # Ranges are slow to compute: notes have them for at most so many pairs.
 _MOST_PAIRS = 45
@@ -117,7 +117,7 @@ class MissingLabels:
             source = self._sources[column]
             assert source.evaluation is not None
             totals = source.evaluation._totals
-            scored.append(documents_at_hand(source.evaluation._scored))
+            scored.append(require_documents(source.evaluation._scored))
             dcg.append(totals.dcg[:, totals.ks.index(source.k)])
             ndcg.append(source.values[self._rows[:, column]])
         first = self._sources[a]

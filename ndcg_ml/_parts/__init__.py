@@ -1,4 +1,4 @@
-"""Sums that merge: what parts of a data set keep, so that their union has the exact value of the whole.
+"""Exact sums of parts of a data set, whose merge has the same value as the whole.
 
-In: totals of complete queries. Out: exact sums, ids that tell whether a query came twice, and both as text.
+In: totals of complete queries. Out: exact sums, ids that reveal repeated queries, and both as text.
 """

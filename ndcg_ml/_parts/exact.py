@@ -1,4 +1,4 @@
-"""Sums without rounding, so that their order and grouping do not matter."""
+"""Sums without rounding, which do not depend on order or grouping."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 Exact: TypeAlias = tuple[float, ...]
-"""An exact sum: the float nearest to it, then the one nearest to what is left, and so on."""
+"""An exact sum: the float nearest to it, then the float nearest to the remainder, and so on."""
 
 
 def exact_sum(values: Iterable[float]) -> Exact:
-    """The exact sum of the values. Equal sums are equal tuples, whatever was added.
+    """Return the exact sum of the values. Equal sums are equal tuples, whatever the values.
 
     Raises
     ------
@@ -32,19 +32,19 @@ def exact_sum(values: Iterable[float]) -> Exact:
 
 
 def nearest(total: Exact) -> float:
-    """The float64 nearest to an exact sum."""
+    """Return the float64 nearest to an exact sum."""
     return total[0] if total else 0.0
 
 
 class ExactSums(NamedTuple):
-    """Numerator and denominator of some queries' mean at each cut-off."""
+    """Exact numerator and denominator of a mean at each cut-off."""
 
     numerator: tuple[Exact, ...]
     denominator: tuple[Exact, ...]
 
     @classmethod
     def total(cls, parts: Sequence[ExactSums]) -> ExactSums:
-        """The sums of several sets of queries together."""
+        """Add the sums of several sets of queries."""
         numerators, denominators = (zip(*side, strict=True) for side in zip(*parts, strict=True))
         return cls(
             tuple(exact_sum(chain(*column)) for column in numerators),

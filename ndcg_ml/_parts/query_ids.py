@@ -1,4 +1,4 @@
-"""Query ids as 64-bit numbers that parts of a data set can compare: a query may be in one part only."""
+"""Query ids as 64-bit numbers, which reveal a query that is in two parts of a data set."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _64_BITS = 2**64 - 1
 
 
 def digests(ids: NDArray[Any]) -> tuple[str, Digests]:
-    """The kind of the ids, and a number for each: ids of one kind are the same where their numbers are.
+    """Return the kind of the ids and a number for each. Ids of one kind are equal if their numbers are.
 
-    Integers, floats and times keep their value. Strings and bytes are hashed to 64 bits: among a million different
-    ones, two share a hash with a probability of 3e-8.
+    Integers, floats and times keep their value. Strings and bytes are hashed to 64 bits: the probability that any two
+    of a million have the same hash is 3e-8.
 
     Raises
     ------
     TypeError
         The ids are of another type, or of several; integers beyond 64 bits; times finer than nanoseconds.
     """
-    ids = typed_ids(ids)
+    ids = convert_ids(ids)
     values: list[Any] = ids.tolist() if ids.dtype.kind in "OSU" else []
     kind = ids.dtype.kind
     if kind in "OSU" and all(isinstance(value, str) for value in values):
@@ -40,9 +40,9 @@ def digests(ids: NDArray[Any]) -> tuple[str, Digests]:
     if kind == "f":
         return "float", (ids.astype(np.float64) + 0.0).view(np.uint64)  # -0.0 is 0.0
     if kind == "M":
-        times = ids.astype("datetime64[ns]")  # beyond the years 1677 to 2262 modulo 2^64, so still different
+        times = ids.astype("datetime64[ns]")  # outside the years 1677 to 2262 modulo 2^64, so still distinct
         if (times != ids).any():
-            raise TypeError(f"query ids that are times must be of whole nanoseconds; got dtype {ids.dtype}.")
+            raise TypeError(f"query ids that are times must be whole nanoseconds; got dtype {ids.dtype}.")
         return "time", times.view(np.uint64)
     if kind == "u":
         return "int", ids.astype(np.uint64)
@@ -52,24 +52,24 @@ def digests(ids: NDArray[Any]) -> tuple[str, Digests]:
         wide = next((value for value in values if not -(2**63) <= value <= _64_BITS), None)
         if wide is not None:
             raise TypeError(
-                f"query ids that are integers must fit 64 bits; got {brief(wide)}. Convert them, to strings for "
-                "example."
+                f"query ids that are integers must fit in 64 bits; got {brief(wide)}. Convert them, for example to "
+                "strings."
             )
         return "int", np.array([value & _64_BITS for value in values], dtype=np.uint64)
     kinds = sorted({type(value).__name__ for value in values}) or [str(ids.dtype)]
     raise TypeError(
         "query ids must be integers, strings, bytes, floats or times, all of one type, so that parts can compare them; "
-        f"got {', '.join(kinds)}. Convert them, to strings for example."
+        f"got {', '.join(kinds)}. Convert them, for example to strings."
     )
 
 
-def joined_digests(parts: Sequence[tuple[str, Digests]]) -> tuple[str, Digests]:
-    """The kind and the sorted numbers of all parts, none of which has a query of another.
+def join_digests(parts: Sequence[tuple[str, Digests]]) -> tuple[str, Digests]:
+    """Return the kind and the sorted numbers of all parts, which must not share a query.
 
     Raises
     ------
     TypeError
-        The query ids of two parts are of different types.
+        The query ids of two parts differ in type.
     ValueError
         A query is in two of the parts.
     """
@@ -81,24 +81,24 @@ def joined_digests(parts: Sequence[tuple[str, Digests]]) -> tuple[str, Digests]:
         )
     if not parts:
         return "", np.empty(0, dtype=np.uint64)
-    # A stable sort is fast here, because the numbers of each part are sorted already.
+    # A stable sort is fast here, because the numbers of each part are already sorted.
     ids = np.sort(np.concatenate([numbers for _, numbers in parts]), kind="stable")
-    again = ids[1:][ids[1:] == ids[:-1]]
-    if again.size:
-        named = f" (such as query {again.view(np.int64)[0]})" if kinds == ["int"] else ""
+    repeated = ids[1:][ids[1:] == ids[:-1]]
+    if repeated.size:
+        named = f" (such as query {repeated.view(np.int64)[0]})" if kinds == ["int"] else ""
         raise ValueError(
-            f"every query must be entirely in one part; {again.size} of the queries "
-            f"{'is' if again.size == 1 else 'are'} in two of the parts{named}. Either a query was cut in two "
-            "(partition them by query id, or let evaluate_batches carry the last query over), or a part was "
-            "evaluated twice, or samples of a query were repeated."
+            f"every query must be entirely in one part; {repeated.size} of the queries "
+            f"{'is' if repeated.size == 1 else 'are'} in two of the parts{named}. Either a query was split "
+            "(partition the rows by query id, or use evaluate_batches), a part was evaluated twice, or a query was "
+            "sampled repeatedly."
         )
     return kinds[0], ids
 
 
-def typed_ids(ids: NDArray[Any]) -> NDArray[Any]:
-    """Numbers and times out of an array of Python objects in an array of their own type; anything else as it is."""
+def convert_ids(ids: NDArray[Any]) -> NDArray[Any]:
+    """Convert an array of Python numbers or times to their NumPy type. Return other arrays unchanged."""
     values: list[Any] = ids.tolist() if ids.dtype == object else []
-    if not values or isinstance(values[0], (str, bytes)):  # NumPy's fixed-width text would drop trailing NULs
+    if not values or isinstance(values[0], (str, bytes)):  # NumPy's strings would drop trailing NULs
         return ids
     if all(map(_is_integer, values)):
         for dtype in (np.int64, np.uint64):
@@ -112,16 +112,16 @@ def typed_ids(ids: NDArray[Any]) -> NDArray[Any]:
     return ids
 
 
-def joined_ids(pieces: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Ids of one kind in one array, of whatever dtypes the pieces are."""
+def join_ids(pieces: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Join arrays of ids of one kind, whose dtypes may differ."""
     if len({ids.dtype.kind for ids in pieces}) == 1:
         return np.concatenate(pieces)  # the widest dtype holds them all
-    return np.concatenate([ids.astype(object) for ids in pieces])  # int64 and uint64 would meet in float64
+    return np.concatenate([ids.astype(object) for ids in pieces])  # int64 and uint64 would become float64
 
 
-def which_are(ids: NDArray[Any], one: Any) -> NDArray[np.bool_]:
-    """Which of the ids are this one of them."""
-    if ids.dtype == object:  # NumPy would make a string of its own of `one`, and drop NULs at the end
+def equals_id(ids: NDArray[Any], one: Any) -> NDArray[np.bool_]:
+    """Return which ids equal `one`, which is one of them."""
+    if ids.dtype == object:  # NumPy would convert `one` to a string without trailing NULs
         return np.fromiter((query == one for query in ids.tolist()), bool, ids.size)
     same: NDArray[np.bool_] = ids == one
     return same

@@ -1,4 +1,4 @@
-"""A stream of rows that may be cut anywhere, as batches that end where a query ends."""
+"""Divide a stream of rows into batches of complete queries."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from ndcg_ml._data.frames import is_frame
 from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import group_by_ids, ids_as_array, plain_array, real_array, score_array
-from ndcg_ml._parts.query_ids import digests, joined_ids, typed_ids, which_are
+from ndcg_ml._parts.query_ids import convert_ids, digests, equals_id, join_ids
 
 
 def whole_queries(batches: Iterable[Sequence[Any]]) -> Iterator[tuple[NDArray[Any], ...]]:
-    """The rows of the stream in batches that end where a query ends."""
+    """Yield the rows of a stream in batches of complete queries."""
     refuse_lazy(batches, "batches")
     if not isinstance(batches, Iterable) or is_frame(batches) or isinstance(batches, (str, bytes, Mapping)):
         hint = " For a frame in memory, evaluate(frame, columns={...})." if is_frame(batches) else ""
@@ -23,35 +23,35 @@ def whole_queries(batches: Iterable[Sequence[Any]]) -> Iterator[tuple[NDArray[An
             "batches must be an iterable of tuples (y_true, y_score, qid), such as a generator that reads a file; got "
             f"{type(batches).__name__}.{hint}"
         )
-    held: list[tuple[NDArray[Any], ...]] = []  # rows of one query
+    held: list[tuple[NDArray[Any], ...]] = []  # rows of the last query, which may continue
     for number, batch in enumerate(batches):
         rows = _columns(batch, number)
         ids = rows[2]
         if not ids.size:
             continue
         before, first = (digests(column[:1]) for column in (held[0][2] if held else ids, ids))
-        if before[0] != first[0]:  # ids of two kinds: the merge refuses them, joining would make all text
-            yield _joined(held)
+        if before[0] != first[0]:  # merging raises if kinds of ids differ; joining would convert them to strings
+            yield _join(held)
             held = []
-        last = which_are(ids, ids[-1])
+        last = equals_id(ids, ids[-1])
         if held and bool(last.all()) and before[1] == first[1]:
             held.append(rows)
             continue
         whole = [*held, tuple(column[~last] for column in rows)]
         held = [tuple(column[last] for column in rows)]
-        joined = _joined([piece for piece in whole if piece[2].size])
+        joined = _join([piece for piece in whole if piece[2].size])
         if joined:
             yield joined
     if held:
-        yield _joined(held)
+        yield _join(held)
 
 
-def _joined(pieces: Sequence[tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], ...]:
-    """Pieces of rows as one; an empty tuple of none."""
+def _join(pieces: Sequence[tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], ...]:
+    """Join pieces of rows; return an empty tuple if there are none."""
     if not pieces:
         return ()
     labels, scores, ids = zip(*pieces, strict=True)
-    return np.concatenate(labels), np.concatenate(scores), joined_ids(ids)
+    return np.concatenate(labels), np.concatenate(scores), join_ids(ids)
 
 
 def _columns(batch: Sequence[Any], number: int) -> tuple[NDArray[Any], ...]:
@@ -68,5 +68,5 @@ def _columns(batch: Sequence[Any], number: int) -> tuple[NDArray[Any], ...]:
             f"{scores.shape} and {ids.shape}."
         )
     if ids.size and ids.dtype == object:
-        group_by_ids(ids, ids.size)  # refuses what is missing: nan is not even equal to itself
-    return labels, scores, typed_ids(ids)
+        group_by_ids(ids, ids.size)  # raises if an id is missing: nan does not equal itself
+    return labels, scores, convert_ids(ids)

@@ -1,4 +1,4 @@
-"""The text of a ``PartialEvaluation``: JSON with a digest of its values."""
+"""Write a ``PartialEvaluation`` as JSON with a digest of its values, and read it back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _FORMAT = 3
 
 
-def text_of(part: PartialEvaluation) -> str:
+def to_text(part: PartialEvaluation) -> str:
     """Return a part as JSON."""
     values = {
         "ndcg_ml": _FORMAT,
@@ -37,15 +37,15 @@ def text_of(part: PartialEvaluation) -> str:
     return json.dumps({**values, "digest": digest(values)})
 
 
-def fields_of(text: str | bytes) -> dict[str, Any]:
-    """Return the fields of the part that was written.
+def read_fields(text: str | bytes) -> dict[str, Any]:
+    """Return the fields of a part that was written by ``to_text``.
 
     Raises
     ------
     TypeError
         The text is neither str nor bytes.
     ValueError
-        It is not a part that this version wrote.
+        The text is not a part in the current format.
     """
     if not isinstance(text, (str, bytes, bytearray)):
         raise TypeError(f"text must be a str or bytes; got {brief(text)} of type {type(text).__name__}.")
@@ -53,7 +53,7 @@ def fields_of(text: str | bytes) -> dict[str, Any]:
         return _fields(read_digested(text, "ndcg_ml", _FORMAT))
     except (LookupError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(
-            f"text must be what PartialEvaluation.to_json wrote; it could not be read: {brief_text(str(error))}."
+            f"text must be JSON written by PartialEvaluation.to_json; it could not be read: {brief_text(str(error))}."
         ) from error
 
 

@@ -1,16 +1,16 @@
-"""The largest NDCG, or difference of two, over all ways to grade unjudged documents: exact, for many queries at once.
+"""Maximise NDCG, or a difference of two, over all possible grades of unjudged documents, exactly and in batches.
 
-Documents have gains from a scale u_0 < u_1 < ... < u_S. Write a gain as its steps: with m_j the number of unjudged
-documents of a query whose gain is u_j or more, and K(v) that of judged ones that gain v or more,
+Gains come from a scale u_0 < u_1 < ... < u_S, and a gain is a sum of steps of this scale. If m_j is the number of a
+query's unjudged documents with gain u_j or more, and K(v) that of its judged documents with gain v or more,
 
     DCG   = constant + sum over j of (u_j - u_(j-1)) C(m_j)
     ideal = constant + sum over j of A_j(m_j),   A_j(m) = sum over the gains v in (u_(j-1), u_j] of dv P(K(v) + m)
 
 where dv is the step from one gain to the next, P the prefix sums of the discounts, and C those of the documents'
-coefficients in falling order: for given counts the ideal is fixed, and by the rearrangement inequality the DCG is
-largest if the largest gains have the largest coefficients. The ratio is maximised over m_1 >= m_2 >= ... >= m_S by
-Dinkelbach's iteration (the largest DCG - t ideal, then t is the ratio there), and for a given t both are sums over j,
-so that a running maximum from the top grade down finds the best counts. The minimum is the maximum of the negative.
+coefficients in descending order. The counts determine the ideal, and by the rearrangement inequality the DCG is largest
+if the largest gains have the largest coefficients. Dinkelbach's iteration maximises the ratio over
+m_1 >= m_2 >= ... >= m_S: it maximises DCG - t ideal, then sets t to the ratio there. For a given t, this is a sum over
+j, so a running maximum from the top grade down finds the best counts. The minimum is found by negation.
 
 W. Dinkelbach, On nonlinear fractional programming, Management Science 13(7), 1967.
 """
@@ -27,31 +27,31 @@ from numpy.typing import NDArray
 from ndcg_ml._data.arrays import BoolArray, FloatArray, IntArray
 from ndcg_ml._data.groups import ranges, starts_of
 
-# Numbers in the tables of the queries that are worked on at once: few enough to stay in the processor's cache.
-_AT_ONCE = 1 << 17
-# Dinkelbach's iteration converges faster than linearly and needs far fewer rounds.
+# Numbers in the tables of a batch of queries: few enough to fit in the processor's cache.
+_BATCH_SIZE = 1 << 17
+# Dinkelbach's iteration converges superlinearly and needs far fewer rounds.
 _MOST_ROUNDS = 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Open:
-    """Queries with unjudged documents, as the largest ratio needs them.
+class Problem:
+    """Queries with unjudged documents, the input of ``maximise_ratio``.
 
     Attributes
     ----------
     constant : ndarray of float, shape (n_queries,)
-        Sum of the judged documents in the numerator.
+        Contribution of the judged documents to the numerator.
     query : ndarray of int, shape (n_unjudged,)
         The query of each unjudged document, ascending.
     weight : ndarray of float
         The coefficient of its gain in the numerator.
     judged_query : ndarray of int, shape (n_judged,)
     judged_gain : ndarray of float
-        The judged documents that enter the ideal.
+        Gains of the judged documents in the ideal.
     to_rank : ndarray of float
-        Prefix sums of the discounts, 0 first, at least to the size of the largest pool.
+        Prefix sums of the discounts, starting with 0, at least to the size of the largest pool.
     cut : ndarray of int, shape (n_queries,)
-        Where the ideal ends, in ranks.
+        Number of ranks in the ideal.
     fixed : ndarray of float, shape (n_queries,)
         The ideal of a query without unjudged documents; NaN for the others.
     """
@@ -70,8 +70,8 @@ class Open:
         """Number of queries."""
         return self.constant.size
 
-    def negated(self) -> Open:
-        """The same with a numerator of the opposite sign."""
+    def negate(self) -> Problem:
+        """Return the problem with the sign of the numerator changed."""
         return replace(self, constant=-self.constant, weight=-self.weight)
 
 
@@ -81,21 +81,21 @@ class Best(NamedTuple):
     Attributes
     ----------
     ratio : ndarray of float, shape (n_queries,)
-        -inf where every completion leaves the ideal at 0.
+        -inf if the ideal is 0 under every completion.
     may_be_empty : ndarray of bool, shape (n_queries,)
-        Whether some completion leaves the ideal at 0.
+        Whether the ideal is 0 under some completion.
     """
 
     ratio: FloatArray
     may_be_empty: BoolArray
 
 
-def largest(problem: Open, scale: FloatArray) -> Best:
-    """The largest ratio of numerator and ideal of each query, over all ways to give the unjudged documents gains.
+def maximise_ratio(problem: Problem, scale: FloatArray) -> Best:
+    """Maximise each query's ratio of numerator and ideal over all gains of its unjudged documents.
 
     Parameters
     ----------
-    problem : Open
+    problem : Problem
     scale : ndarray of float
         The gains, ascending; the first is 0 or more.
     """
@@ -103,11 +103,11 @@ def largest(problem: Open, scale: FloatArray) -> Best:
     for part in _batches(problem, scale):
         lowest, highest = part.at_ends()
         empty[part.queries] = lowest.ideal <= 0
-        # Dinkelbach's iteration may begin at any completion: here at the better of the two that grade all alike.
+        # Dinkelbach's iteration may start at any completion: here the better of all lowest and all highest grades.
         t = np.maximum(_ratio(lowest), _ratio(highest))
         rows = np.flatnonzero(np.isfinite(t))
         for _ in range(_MOST_ROUNDS):
-            better = _ratio(part.best(t[rows], rows))
+            better = _ratio(part.maximise(t[rows], rows))
             rising = better > t[rows]
             rows = rows[rising]
             if not rows.size:
@@ -117,14 +117,14 @@ def largest(problem: Open, scale: FloatArray) -> Best:
     return Best(ratio, empty)
 
 
-def added(query: IntArray, values: NDArray[Any], n_queries: int) -> FloatArray:
-    """The sum of the values of each query."""
+def sum_by_query(query: IntArray, values: NDArray[Any], n_queries: int) -> FloatArray:
+    """Return the sum of the values of each query."""
     sums: FloatArray = np.bincount(query, weights=values, minlength=n_queries).astype(np.float64)
     return sums
 
 
 class Completed(NamedTuple):
-    """Numerator and ideal of some queries under one completion each."""
+    """Numerator and ideal of each query under one completion of its labels."""
 
     numerator: FloatArray
     ideal: FloatArray
@@ -136,22 +136,22 @@ def _ratio(totals: Completed) -> FloatArray:
     return ratio
 
 
-# -- tables of some queries --------------------------------------------------------------------------------------------
+# -- tables of a batch of queries --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Tables:
-    """Some queries: numerator and ideal as sums over the steps of the scale.
+    """Numerator and ideal of a batch of queries, as sums over the steps of the scale.
 
     Attributes
     ----------
     queries : ndarray of int, shape (n,)
     numerator, ideal : ndarray of float, shape (n_steps, n, width + 1)
-        The sum of step j if m documents reach it; beyond the number of documents, its sum for that number.
+        The contribution of step j if m documents reach it; constant beyond the number of documents.
     base : Completed
         The constant part.
     count : ndarray of int, shape (n,)
-        The unjudged documents of each.
+        Number of unjudged documents of each query.
     """
 
     queries: IntArray
@@ -161,12 +161,12 @@ class _Tables:
     count: IntArray
 
     def at_ends(self) -> tuple[Completed, Completed]:
-        """Under the completion that gives all the lowest grade, and the one that gives all the highest."""
+        """Return the totals if all unjudged documents have the lowest grade, and if all have the highest."""
         none = np.zeros((len(self.numerator), self.count.size), dtype=np.int64)
         return self._totals(none, slice(None)), self._totals(none + self.count, slice(None))
 
-    def best(self, t: FloatArray, rows: IntArray | slice) -> Completed:
-        """The completion with the largest numerator - t ideal, of some of the queries."""
+    def maximise(self, t: FloatArray, rows: IntArray | slice) -> Completed:
+        """Return the totals that maximise numerator - t ideal, for some of the queries."""
         n_steps, _, width = self.numerator.shape
         count = self.count[rows]
         above: FloatArray = np.zeros((count.size, 1))
@@ -176,7 +176,7 @@ class _Tables:
         for numerator, ideal in zip(self.numerator[::-1], self.ideal[::-1], strict=True):
             value = numerator[rows] - t[:, None] * ideal[rows] + above
             value[beyond] = -np.inf
-            # The best of m documents or fewer at this step, and where it is reached.
+            # The best value if at most m documents reach this step, and the number that attains it.
             above = np.maximum.accumulate(value, axis=1)
             choices.append(np.maximum.accumulate(np.where(value == above, position, 0), axis=1))
         counts = np.empty((n_steps, count.size), dtype=np.int64)
@@ -194,10 +194,10 @@ class _Tables:
         return Completed(numerator, ideal)
 
 
-def _batches(problem: Open, scale: FloatArray) -> Iterator[_Tables]:
-    """The queries, some at a time, those with about as many unjudged documents together."""
+def _batches(problem: Problem, scale: FloatArray) -> Iterator[_Tables]:
+    """Yield tables of batches of queries with similar numbers of unjudged documents."""
     unjudged = np.bincount(problem.query, minlength=problem.n_queries)
-    problem = _sorted_by_weight(problem)
+    problem = _sort_by_weight(problem)
     sizes = np.bincount(problem.query, minlength=problem.n_queries)
     starts = starts_of(sizes)
     by_size = np.argsort(sizes, kind="stable")
@@ -206,19 +206,19 @@ def _batches(problem: Open, scale: FloatArray) -> Iterator[_Tables]:
     judged_starts = starts_of(judged_sizes)
     at = 0
     while at < by_size.size:
-        room = (sizes[by_size[at:]] + 1) * max(scale.size, 1) * np.arange(1, by_size.size - at + 1)
-        stop = at + max(1, int(np.searchsorted(room, _AT_ONCE, side="right")))
+        table_sizes = (sizes[by_size[at:]] + 1) * max(scale.size, 1) * np.arange(1, by_size.size - at + 1)
+        stop = at + max(1, int(np.searchsorted(table_sizes, _BATCH_SIZE, side="right")))
         queries = by_size[at:stop]
         judged = judged_order[ranges(judged_starts[queries], judged_sizes[queries])]
-        yield _tables(problem, scale, queries, starts[queries], sizes[queries], judged, unjudged[queries])
+        yield _make_tables(problem, scale, queries, starts[queries], sizes[queries], judged, unjudged[queries])
         at = stop
 
 
-def _sorted_by_weight(problem: Open) -> Open:
-    """The unjudged documents in the order in which they should have the largest gains."""
+def _sort_by_weight(problem: Problem) -> Problem:
+    """Sort the unjudged documents of each query by descending weight, and drop those without effect."""
     order = np.lexsort((-problem.weight, problem.query))
     query, free = problem.query[order], problem.weight[order] == 0
-    # Documents without weight matter in the ideal alone, and there no more of them than it has ranks.
+    # Documents of weight 0 affect only the ideal, and no more of them than it has ranks.
     before = np.cumsum(free)
     starts = starts_of(np.bincount(query, minlength=problem.n_queries))
     before -= np.append(0, before)[starts[query]]
@@ -226,8 +226,8 @@ def _sorted_by_weight(problem: Open) -> Open:
     return replace(problem, query=problem.query[order], weight=problem.weight[order])
 
 
-def _tables(
-    problem: Open,
+def _make_tables(
+    problem: Problem,
     scale: FloatArray,
     queries: IntArray,
     starts: IntArray,
@@ -235,14 +235,14 @@ def _tables(
     judged: IntArray,
     unjudged: IntArray,
 ) -> _Tables:
-    """The tables of these queries. `judged` lists their judged documents, `unjudged` counts all their unjudged ones."""
-    # One row per query, padded to the largest count of unjudged documents, so that NumPy works on all queries at once.
+    """Make the tables of these queries. `judged` lists their judged documents, `unjudged` counts the unjudged ones."""
+    # One row per query, padded to the largest number of unjudged documents.
     n, width, n_steps = queries.size, int(count.max(initial=0)), scale.size - 1
     slots = np.arange(width) < count[:, None]
     rows = ranges(starts, count)
 
-    def summed(values: FloatArray) -> FloatArray:
-        """The sum of the values of the first 0, 1, ... documents of each query."""
+    def sum_first(values: FloatArray) -> FloatArray:
+        """Sum the values of the first 0, 1, ... documents of each query."""
         padded, sums = np.zeros((n, width)), np.zeros((n, width + 1))
         padded[slots] = values
         np.cumsum(padded, axis=1, out=sums[:, 1:])
@@ -250,18 +250,18 @@ def _tables(
 
     numerator, ideal = np.zeros((n_steps, n, width + 1)), np.zeros((n_steps, n, width + 1))
     base_numerator, base_ideal = problem.constant[queries].astype(np.float64), np.zeros(n)
-    # A document adds its gain times its weight. A step of the scale adds the difference of two gains, and all documents
-    # have at least the lowest gain, so that one belongs to the base.
-    coefficients = summed(problem.weight[rows])
+    # A document adds its gain times its weight. A step of the scale adds the difference of two gains. All documents
+    # have at least the lowest gain, which is part of the base.
+    coefficients = sum_first(problem.weight[rows])
     numerator[:] = np.diff(scale)[:, None, None] * coefficients
     base_numerator += scale[0] * coefficients[:, -1]
-    # Every gain that some document has or may have is a level; at each the documents that reach it are counted.
+    # The levels are all gains that a document has or may have. Count the judged documents that reach each level.
     gains = problem.judged_gain[judged]
     levels = np.union1d(gains, scale)
     levels = levels[levels > 0]
     code = np.repeat(np.arange(n), np.bincount(problem.judged_query, minlength=problem.n_queries)[queries])
-    reached = _reaching(code, n, gains, levels)
-    # A gain is the sum of the steps between levels up to it, so that the ideal is added up level by level.
+    reached = _count_reaching(code, n, gains, levels)
+    # A gain is the sum of the steps between levels up to it, so the ideal is a sum over levels.
     cut = problem.cut[queries]
     counts = np.minimum(np.arange(width + 1), count[:, None])
     below = 0.0
@@ -269,7 +269,7 @@ def _tables(
         size, below = level - below, level
         step = int(np.searchsorted(scale, level))
         judged_here = reached[at_level]
-        # The lowest grade of the scale lifts all documents to this level, or none can reach it, or some may.
+        # Either all unjudged documents reach this level, or none can, or some may.
         if step == 0:
             base_ideal += size * problem.to_rank[np.minimum(judged_here + unjudged, cut)]
         elif step == scale.size:
@@ -282,9 +282,9 @@ def _tables(
     return _Tables(queries, numerator, ideal, Completed(base_numerator, base_ideal), count)
 
 
-def _reaching(code: IntArray, n: int, gains: FloatArray, levels: FloatArray) -> IntArray:
+def _count_reaching(code: IntArray, n: int, gains: FloatArray, levels: FloatArray) -> IntArray:
     """Count the documents of each of n groups whose gain reaches each level, shape (n_levels, n)."""
-    place = np.searchsorted(levels, gains, side="right")  # the number of levels that the gain reaches
+    place = np.searchsorted(levels, gains, side="right")  # number of levels that the gain reaches
     exactly = np.bincount(place * n + code, minlength=(levels.size + 1) * n).reshape(levels.size + 1, n)
     reaching: IntArray = exactly[::-1].cumsum(axis=0)[::-1][1:]
     return reaching

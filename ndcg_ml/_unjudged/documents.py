@@ -1,4 +1,4 @@
-"""The weight of every document of a ranking, which does not depend on labels: one entry per document and cut-off."""
+"""Compute the weight of each document in a ranking at a cut-off, which does not depend on labels."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from ndcg_ml._kernel.numpy_kernel import order_ties
 from ndcg_ml._one_line import brief
 from ndcg_ml.flavor import Flavor
 
-# More grades than any scale has: such labels are measurements.
+# No relevance scale has more grades. Longer ones are measurements.
 _LONGEST_SCALE = 1001
 
 
 class RangeError(ValueError):
-    """The range over all completions of the labels is not known exactly for these data; the message says why."""
+    """The exact range over all completions of the labels is unknown for these data. The message says why."""
 
 
 class UnsearchedRangeError(RangeError):
-    """The range is not searched, so that labels may turn the sign of the difference."""
+    """The range is not supported, so that missing labels may change the sign of the difference."""
 
 
-# -- what is not searched ----------------------------------------------------------------------------------------------
+# -- supported flavors -------------------------------------------------------------------------------------------------
 
-# The values of switches whose range is known, the first of which the message names; every other value is refused.
-_SEARCHED: dict[str, tuple[str | None, ...]] = {
+# The supported values of switches. Errors recommend the first one.
+_SUPPORTED: dict[str, tuple[str | None, ...]] = {
     "ties": ("average", "first", "last", "docid", "docid_ascending"),
     "ideal": ("global", "recall"),
     "recall_depth": (None,),
@@ -38,19 +38,19 @@ _SEARCHED: dict[str, tuple[str | None, ...]] = {
 }
 
 
-def _refuse_unsearched(flavor: Flavor, queries: Queries) -> None:
-    for switch, searched in _SEARCHED.items():
+def _require_support(flavor: Flavor, queries: Queries) -> None:
+    for switch, supported in _SUPPORTED.items():
         value = getattr(flavor, switch)
-        if value not in searched:
-            words = " or ".join(map(repr, searched))
+        if value not in supported:
+            words = " or ".join(map(repr, supported))
             raise UnsearchedRangeError(
                 f"{switch} must be {words} for a range over missing labels; got {value!r}. Evaluate again with "
-                f"{switch}={searched[0]!r}."
+                f"{switch}={supported[0]!r}."
             )
     if queries.repeats is not None:
         raise UnsearchedRangeError(
             "every document must be listed once per query for a range over missing labels; got repeated ids in "
-            "doc_id. Leave out the copies."
+            "doc_id. Remove the duplicates."
         )
 
 
@@ -58,15 +58,15 @@ def _refuse_unsearched(flavor: Flavor, queries: Queries) -> None:
 
 
 def scale_of(flavor: Flavor, labels: FloatArray, max_grade: float | None) -> FloatArray:
-    """The grades that an unjudged document may turn out to have, ascending.
+    """Return the grades that an unjudged document may have, ascending.
 
-    They are 0, 1, ..., `max_grade`, or those up to the flavor's own ``max_grade``; otherwise 0 and the grades seen.
+    They are 0, 1, ..., `max_grade` (default: the flavor's ``max_grade``); without either, 0 and the grades seen.
 
     Parameters
     ----------
     flavor : Flavor
     labels : ndarray of float
-        All that are known; NaN if none is.
+        All labels; NaN if missing.
     max_grade : float or None
 
     Raises
@@ -74,26 +74,26 @@ def scale_of(flavor: Flavor, labels: FloatArray, max_grade: float | None) -> Flo
     TypeError
         `max_grade` is not a number.
     RangeError
-        The grades do not come from a finite scale of whole grades and grades seen; a grade seen is above the scale.
+        `max_grade` is not an integer >= 0, a grade seen exceeds it, or the scale is unknown, too long or without gains.
     """
-    # Negative labels are grades only where the flavor gives them a gain of their own.
+    # Negative labels are grades only if the flavor computes gains from them.
     seen = np.unique(labels[~np.isnan(labels)])
     if flavor.negative != "allow":
         seen = seen[seen >= 0]
-    # Without a top, the grades seen are the scale, and 0 belongs to every scale. A scale of 0 alone would say that
-    # no unjudged document can be relevant.
+    # Without a maximum, the scale is 0 and the grades seen. A scale of 0 alone would mean that no unjudged document
+    # can be relevant.
     top = flavor.max_grade if max_grade is None else max_grade
     if top is None:
         grades = np.union1d(seen, 0.0)
         if grades[-1] <= 0 and flavor.gain != "judged" and np.isnan(labels).any():
             raise RangeError(
-                "max_grade must be given where no relevant grade was seen, because nothing says how the unjudged "
-                "documents could be graded; got None. Pass the top of the grade scale, such as max_grade=3."
+                "max_grade must be given if no label is relevant, because the possible grades of unjudged documents "
+                "are unknown; got None. Pass the highest grade of the scale, such as max_grade=3."
             )
-    # With a top, the scale is 0, 1, ..., top; the top of a flavor may be a fraction, and then the grades seen fill it.
+    # With a maximum, the scale is 0, 1, ..., top. If top is a fraction, it is 0, the grades seen and top.
     else:
         if isinstance(top, (bool, np.bool_)) or not isinstance(top, (int, float, np.integer, np.floating)):
-            raise TypeError(f"max_grade must be a number, the top of the grade scale, or None; got {brief(top)}.")
+            raise TypeError(f"max_grade must be a number, the highest grade, or None; got {brief(top)}.")
         if not 0 <= top < np.inf or (max_grade is not None and top != int(top)):
             raise RangeError(
                 f"max_grade must be an integer >= 0, so that the scale is 0, 1, ..., max_grade; got "
@@ -101,22 +101,21 @@ def scale_of(flavor: Flavor, labels: FloatArray, max_grade: float | None) -> Flo
             )
         if seen.size and seen[-1] > top and flavor.top_label is None:
             raise RangeError(
-                f"max_grade must not be below a grade that was given; got {brief(top)} and the grade {seen[-1]:g}. "
-                "Raise it to the top of the grade scale."
+                f"max_grade must be at least the highest label; got {brief(top)} and the label {seen[-1]:g}. Raise it "
+                "to the highest grade of the scale."
             )
-        # A scale that is too long is refused below, and must not be made before: the top may be 1e300.
+        # A scale that is too long raises below. Do not allocate it here, because the maximum may be 1e300.
         if top >= _LONGEST_SCALE:
             grades = np.zeros(_LONGEST_SCALE + 1)
         elif top == int(top):
             grades = np.arange(top + 1.0)
         else:
             grades = np.union1d(seen, [0.0, top])
-    # Both kinds of scale must be short enough to be searched, and have a gain at every grade.
+    # Either scale must be short enough to search, and every grade must have a gain.
     if grades.size > _LONGEST_SCALE:
         raise RangeError(
-            f"the labels must be grades of a scale of at most {_LONGEST_SCALE} grades; there are more, as of "
-            "measurements, and then unjudged documents have no finite set of labels. Pass max_grade=, for a scale "
-            "0, 1, ..., max_grade."
+            f"the scale must have at most {_LONGEST_SCALE} grades for a range over missing labels; got more. Pass "
+            f"max_grade= of at most {_LONGEST_SCALE - 1}, for a scale 0, 1, ..., max_grade."
         )
     if isinstance(flavor.gain, tuple) and flavor.off_table == "raise" and grades[-1] >= len(flavor.gain):
         raise RangeError(
@@ -132,7 +131,7 @@ def gains_of_scale(flavor: Flavor, grades: FloatArray) -> FloatArray:
     Raises
     ------
     RangeError
-        Some gain is negative, or too large to be added in float64.
+        A gain is negative, or too large to be summed in float64.
     """
     with np.errstate(over="ignore"):
         gains = np.unique(gain(flavor, grades))
@@ -143,13 +142,13 @@ def gains_of_scale(flavor: Flavor, grades: FloatArray) -> FloatArray:
 def _check_gains(gains: FloatArray) -> None:
     if gains.size and gains.min() < 0:
         raise RangeError(
-            "the range needs gains >= 0, because an ideal DCG that may be below 0 leaves the ratio without "
-            f"bounds; got a gain of {gains.min():g}. Choose negative='zero' or 'drop', or a table without such gains."
+            "gains must be >= 0 for a range over missing labels, because an ideal DCG that may be negative makes "
+            f"the ratio unbounded; got {gains.min():g}. Choose negative='zero' or 'drop', or a table of gains >= 0."
         )
     if gains.size and not gains.max() < 2.0**400:
         raise RangeError(
-            "the range needs gains that float64 can add, up to 1e120; grades this large under this gain are larger. "
-            "Use a smaller grade scale."
+            "gains must be at most 1e120 for a range over missing labels, so that float64 can sum them; got larger "
+            "ones. Use a smaller grade scale."
         )
 
 
@@ -158,23 +157,23 @@ def _check_gains(gains: FloatArray) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Documents:
-    """The documents of a ranking at one cut-off, query after query.
+    """The documents of a ranking at one cut-off, grouped by query.
 
     Attributes
     ----------
     n_queries : int
     query : ndarray of int, shape (n_documents,)
-        The query of each, ascending.
+        The query of each document, ascending.
     row : ndarray of int
-        The caller's row.
+        Its row in the caller's arrays.
     gain : ndarray of float
-        NaN where the document is unjudged.
+        NaN if the document is unjudged.
     weight : ndarray of float
-        Its expected discount; 0 if it was not retrieved or is beyond the cut.
+        Its expected discount; 0 if it was not retrieved or is below the cut-off.
     pooled : ndarray of bool
         Whether its gain enters the ideal. The others have weight 0.
     cut : ndarray of int, shape (n_queries,)
-        Where the ideal ends, in ranks.
+        Number of ranks in the ideal.
     """
 
     n_queries: int
@@ -192,7 +191,7 @@ class Documents:
 
 
 def documents_of(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int | None) -> Documents:
-    """Return the weight of every document under these scores, which no missing label changes.
+    """Return the weight of each document under these scores, which missing labels do not change.
 
     Parameters
     ----------
@@ -205,14 +204,14 @@ def documents_of(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int 
     Raises
     ------
     RangeError
-        The range is not searched under this flavor or for these data.
+        The range is not supported for this flavor or these data.
     """
-    _refuse_unsearched(flavor, queries)
+    _require_support(flavor, queries)
     with np.errstate(invalid="ignore"):
         labels = queries.labels.reshape(-1).astype(np.float64, copy=False)
     missing = np.isnan(labels)
-    # Every completion judges every document, so the flavor's rule for unjudged ones does not apply. Grade 0 stands for
-    # a missing label, and its gain is not read.
+    # A completion labels every document, so the flavor's rule for unjudged ones does not apply. Grade 0 replaces
+    # missing labels, and its gain is not used.
     graded = grade(flavor, np.where(missing, 0.0, labels), queries.groups, queries.retrieved)
     _check_gains(graded.judged.arrange(graded.gains))
     layout = order_ties(graded.ranked, flavor, graded.gains, queries.doc_id)
@@ -224,8 +223,8 @@ def documents_of(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int 
     rows, keys = rows[by_rank], keys[by_rank]
     rank = np.arange(rows.size) - layout.starts[query]
     begins = np.append(True, (keys[1:] != keys[:-1]) | (query[1:] != query[:-1]))[: rows.size]
-    run, first = np.cumsum(begins) - 1, np.flatnonzero(begins)
-    start, size = rank[first][run], np.diff(np.append(first, rows.size))[run]
+    tie_group, first = np.cumsum(begins) - 1, np.flatnonzero(begins)
+    start, size = rank[first][tie_group], np.diff(np.append(first, rows.size))[tie_group]
 
     # The expected discount of each, up to the cut-off.
     n_ranked = graded.ranked.sizes
@@ -237,12 +236,12 @@ def documents_of(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int 
     discount = np.where(rank < cut, table[rank], 0.0)
     if flavor.ties == "average":
         mean = (to_rank[np.minimum(start + size, cut)] - to_rank[np.minimum(start, cut)]) / size
-        # A tie group of one document has exactly its discount, and so has one beyond the cut-off.
+        # Groups of one document, and those below the cut-off, have exact discounts and need no mean.
         discount = np.where((size == 1) | (start >= cut), discount, mean)
     weight, ranked = np.zeros(labels.size), np.zeros(labels.size, dtype=bool)
     weight[rows], ranked[rows] = discount, True
 
-    # From ranked rows to documents, some of which were not retrieved.
+    # Collect all documents, including those that were not retrieved.
     listed = graded.judged.rows()
     ideal_cut = np.full(n_ranked.size, np.iinfo(np.int64).max // 4)
     if k is not None and flavor.ideal_depth != "all":
@@ -261,5 +260,5 @@ def documents_of(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int 
 
 
 def prefix_sums(flavor: Flavor, depth: int) -> FloatArray:
-    """The sums of the discounts of the first 0, 1, ..., `depth` ranks."""
+    """Return the sums of the discounts of the first 0, 1, ..., `depth` ranks."""
     return np.append(0.0, np.cumsum(discounts(flavor, max(depth, 1))))

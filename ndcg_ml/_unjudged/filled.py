@@ -1,4 +1,4 @@
-"""Labels that were filled in: the file that ``judge_next`` writes, read back and joined with the judgements."""
+"""Read the labels filled in after ``judge_next``, and join them with the judgements."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Judgements = dict[Any, dict[Any, float]]
 
 
 def read_filled(path: AnyPath) -> Judgements:
-    """The labels of a file of ``ToJudge.to_jsonl`` that were filled in, as ``{qid: {docno: label}}``.
+    """Read the labels that were filled in a file of ``ToJudge.to_jsonl``, as ``{qid: {docno: label}}``.
 
-    Lines whose label is still null are left out.
+    Lines whose label is still null are skipped.
 
     Raises
     ------
     DataFileError
-        A line is not a JSON object with ``qid``, ``docno`` and ``label``, or its label is not a finite number; a
+        A line is not a JSON object with ``qid``, ``docno`` and ``label``, a label is not a finite number, or a
         document is labelled twice.
     """
     labels: Judgements = {}
@@ -42,7 +42,7 @@ def read_filled(path: AnyPath) -> Judgements:
             continue
         if isinstance(label, bool) or not isinstance(label, (int, float)) or not np.isfinite(label):
             raise DataFileError(
-                f"{path}, line {number}: label must be a number, or null if there is none yet; got {brief(label)}."
+                f"{path}, line {number}: label must be a number, or null if it is missing; got {brief(label)}."
             )
         of_query = labels.setdefault(qid, {})
         if document in of_query:
@@ -52,7 +52,7 @@ def read_filled(path: AnyPath) -> Judgements:
 
 
 def with_labels(qrels: RunLike, filled: Iterable[AnyPath | Mapping[Any, Mapping[Any, float]]]) -> Judgements:
-    """Judgements as a dict, with labels that were filled in; ids of files are text.
+    """Return judgements as a dict, with labels that were filled in. Ids from files are strings.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def with_labels(qrels: RunLike, filled: Iterable[AnyPath | Mapping[Any, Mapping[
     DataFileError
         A file has a malformed line.
     ValueError
-        A document that is judged, or was filled in before, has another label.
+        A document has two different labels.
     """
     ids = Ids()
     rows = read_rows("qrels", qrels, ids, column_names({}))
@@ -77,10 +77,10 @@ def with_labels(qrels: RunLike, filled: Iterable[AnyPath | Mapping[Any, Mapping[
     for source in filled:
         labels = source if isinstance(source, Mapping) else read_filled(source)
         for written_qid, documents in labels.items():
-            qid = _as_in(judgements, written_qid)
+            qid = _match_type(judgements, written_qid)
             known = judgements.setdefault(qid, {})
             for written, label in documents.items():
-                document = _as_in(known, written)
+                document = _match_type(known, written)
                 if known.setdefault(document, label) != label:
                     raise ValueError(
                         f"a document must have one label; {brief(document)} of {brief(qid)} has {known[document]:g} "
@@ -89,26 +89,26 @@ def with_labels(qrels: RunLike, filled: Iterable[AnyPath | Mapping[Any, Mapping[
     return judgements
 
 
-def _as_in(known: Mapping[Any, Any], written: Any) -> Any:
-    """An id in the type of those that are known: JSON may have a number where the ids are text."""
+def _match_type(known: Mapping[Any, Any], written: Any) -> Any:
+    """Convert an id to the type of the known ids. JSON may have integers for ids that are strings."""
     return str(written) if any(isinstance(key, str) for key in known) else written
 
 
 def qrels_text(judgements: Mapping[Any, Mapping[Any, float]]) -> str:
-    """Judgements as the lines of a TREC qrels file.
+    """Format judgements as a TREC qrels file.
 
     Raises
     ------
     ValueError
-        An id is empty or has blanks, which such a file cannot hold.
+        An id is empty or contains blanks, which the format cannot represent.
     """
     lines = []
     for qid, documents in judgements.items():
         for document, label in documents.items():
             if not all(str(one_id) and len(str(one_id).split()) == 1 for one_id in (qid, document)):
                 raise ValueError(
-                    f"a TREC qrels file cannot hold ids with blanks; got {brief(qid)} and {brief(document)}. Keep the "
-                    "labels as JSONL."
+                    f"ids must not be empty or contain blanks in TREC qrels; got {brief(qid)} and {brief(document)}. "
+                    "Keep the labels as JSONL."
                 )
             lines.append(f"{qid} 0 {document} {label:g}\n")
     return "".join(lines)

@@ -1,4 +1,4 @@
-"""The unjudged documents to label next, until it is certain which of two systems is better."""
+"""Select the unjudged documents to label next, until it is certain which of two systems is better."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ndcg_ml._checks import whole_number
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.frames import make_frame
 from ndcg_ml._text.plain import plain_id
-from ndcg_ml._unjudged.completions import added
+from ndcg_ml._unjudged.completions import sum_by_query
 from ndcg_ml._unjudged.documents import gains_of_scale
 from ndcg_ml._unjudged.range import Pair, Range
 
@@ -27,9 +27,9 @@ class Task(NamedTuple):
     Attributes
     ----------
     qid, document
-        The ids as the caller wrote them; if documents have none, `document` is the row.
+        The ids as you passed them; if documents have no ids, `document` is the row.
     change : float
-        Largest change of the difference by this label alone, while the other unjudged documents have the lowest grade.
+        Largest change in the difference from this label alone, if the other unjudged documents have the lowest grade.
     """
 
     qid: Any
@@ -39,13 +39,13 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ToJudge:
-    """The documents to label next, those that can change most first; none if the sign of the difference is certain.
+    """The documents to label next, those with the most effect first; none if the sign of the difference is certain.
 
     Attributes
     ----------
     tasks : tuple of Task
     range : Range
-        The range of the difference now.
+        The current range of the difference.
     n_open : int
         Number of documents that could still change the difference, including these.
     frame_library : str
@@ -68,12 +68,12 @@ class ToJudge:
         return iter(self.tasks)
 
     def to_frame(self) -> Any:
-        """The documents as a data frame with the columns ``qid``, ``docno``, ``label`` (NaN, to fill in), ``change``.
+        """Return a data frame with the columns ``qid``, ``docno``, ``label`` (NaN, to fill in) and ``change``.
 
         Raises
         ------
         ImportError
-            The library of the frame is not installed.
+            The data frame library is not installed.
         """
         columns = {
             "qid": _ids([task.qid for task in self.tasks]),
@@ -84,9 +84,9 @@ class ToJudge:
         return make_frame(self.frame_library, columns)
 
     def to_jsonl(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The documents as JSONL, one per line, with ``"label": null`` to fill in.
+        """Return the documents as JSONL, one per line, with ``"label": null`` to fill in.
 
-        ``ndcg-ml judge-next --filled FILE`` reads it back, and in Python ``ndcg_ml.with_labels(qrels, [path])``.
+        ``ndcg-ml judge-next --filled FILE`` and ``ndcg_ml.with_labels(qrels, [path])`` read the labels back.
 
         Parameters
         ----------
@@ -114,7 +114,7 @@ class ToJudge:
         limits = f"the difference is between {self.range.low:+.6f} and {self.range.high:+.6f} over all grades"
         if self.settled:
             return f"settled: {limits}, so that no label can change which system is better"
-        return f"{len(self)} of {self.n_open} documents that can move the difference; {limits}"
+        return f"{len(self)} of {self.n_open} documents that can change the difference; {limits}"
 
     def __str__(self) -> str:
         from ndcg_ml._text.record import Column, Record
@@ -142,14 +142,14 @@ def _ids(ids: list[Any]) -> NDArray[Any]:
 def next_to_judge(
     pair: Pair, difference: float, qid: NDArray[Any], n: int, max_grade: float | None = None, library: str = "pandas"
 ) -> ToJudge:
-    """The `n` documents whose labels can still change the difference most; `qid` has the ids of the pair's queries.
+    """Return the `n` documents whose labels can change the difference most; `qid` holds the ids of the pair's queries.
 
     Raises
     ------
     TypeError, ValueError
         `n` is not a positive integer.
     RangeError
-        The range is not known.
+        The range is unknown.
     """
     n = whole_number(n, "n")
     limits = pair.range(difference, max_grade)
@@ -157,14 +157,14 @@ def next_to_judge(
         return ToJudge((), limits, 0, library)
     documents = np.flatnonzero(pair.unjudged & (pair.weight_of_query[pair.query] > 0))
     change = _changes(pair, documents, gains_of_scale(pair.flavor, np.array(limits.grades)))
-    # A label may change something only together with another one: such documents come last.
+    # Some labels change the difference only together with others. Such documents come last.
     size = np.abs(pair.weight[documents])
     can = (change > 0) | (size > 0)
     if can.any():
         documents, change, size = documents[can], change[can], size[can]
     first = np.lexsort((-size, -change))[:n]
     chosen = documents[first]
-    names = _names(pair, chosen)
+    names = _find_ids(pair, chosen)
     ids = [qid[query] for query in pair.query[chosen].tolist()]
     tasks = (
         Task(one.item() if isinstance(one, np.generic) and one.dtype.kind not in "mM" else one, name, float(moves))
@@ -173,8 +173,8 @@ def next_to_judge(
     return ToJudge(tuple(tasks), limits, documents.size, library)
 
 
-def _names(pair: Pair, documents: IntArray) -> list[Any]:
-    """The ids of these documents, from the system that lists each; their rows if there are no ids."""
+def _find_ids(pair: Pair, documents: IntArray) -> list[Any]:
+    """Return the ids of documents from a system that lists them; their rows if there are no ids."""
     rows = pair.row[documents]
     in_a = rows[:, 0] >= 0
     names: list[Any] = np.where(in_a, rows[:, 0], rows[:, 1]).tolist()
@@ -188,11 +188,11 @@ def _names(pair: Pair, documents: IntArray) -> list[Any]:
 
 def _changes(pair: Pair, documents: IntArray, gains: FloatArray) -> FloatArray:
     """Return the largest change of the difference by each label alone, with the others at the lowest grade."""
-    flavor, problem = pair.flavor, pair.open()
+    flavor, problem = pair.flavor, pair.problem()
     n_queries, lowest = problem.n_queries, float(gains[0])
     query = pair.query[documents]
     weight = pair.weight_of_query
-    numerator = problem.constant + lowest * added(problem.query, problem.weight, n_queries)
+    numerator = problem.constant + lowest * sum_by_query(problem.query, problem.weight, n_queries)
     ideal, lifts = _ideals(pair, gains)
     # The difference with this document at each gain and all others at the lowest.
     coefficient = pair.weight[documents]
@@ -202,7 +202,7 @@ def _changes(pair: Pair, documents: IntArray, gains: FloatArray) -> FloatArray:
     then = np.divide(upper, lower, out=np.zeros(lower.shape), where=lower > 0)
     counts = ideal > 0 if flavor.empty == "skip" else np.ones(n_queries, dtype=bool)
     total, size = float((weight * now)[counts].sum()), float(weight[counts].sum())
-    # A query that a relevant document brings into the mean makes the mean one of more queries.
+    # A relevant document may add an empty query to the mean.
     joins = (lower > 0) & ~counts[query]
     sums = total + weight[query] * (then - np.where(counts, now, 0.0)[query])
     sizes = size + np.where(joins, weight[query], 0.0)
@@ -211,11 +211,11 @@ def _changes(pair: Pair, documents: IntArray, gains: FloatArray) -> FloatArray:
 
 
 def _ideals(pair: Pair, gains: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The ideal of each query with all unjudged documents at the lowest gain, and what one of them at each gain adds.
+    """Return each query's ideal with all unjudged documents at the lowest gain, and its increase if one has each gain.
 
-    Returns arrays of shape (n_queries,) and (n_gains, n_queries).
+    The arrays have shapes (n_queries,) and (n_gains, n_queries).
     """
-    problem = pair.open()
+    problem = pair.problem()
     lifts = np.zeros((gains.size, problem.n_queries))
     unjudged = np.bincount(problem.query, minlength=problem.n_queries)
     levels = np.union1d(problem.judged_gain, gains)

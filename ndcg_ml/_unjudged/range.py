@@ -1,4 +1,4 @@
-"""The smallest and largest value, or difference of two, over all ways to grade the unjudged documents."""
+"""Compute the smallest and largest value, or difference of two, over all grades of unjudged documents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import BoolArray, FloatArray, IntArray
 from ndcg_ml._data.scored_documents import Scored
-from ndcg_ml._unjudged.completions import Open, added, largest
+from ndcg_ml._unjudged.completions import Problem, maximise_ratio, sum_by_query
 from ndcg_ml._unjudged.documents import (
     Documents,
     RangeError,
@@ -24,24 +24,24 @@ from ndcg_ml._unjudged.documents import (
 )
 from ndcg_ml.flavor import Flavor
 
-# A perfect ranking may come out as 1 + a few rounding errors; that is 1.
+# Values that exceed 1 by less than this are perfect up to rounding.
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Range:
-    """The smallest and largest value over all ways to grade the unjudged documents.
+    """The smallest and largest value over all possible grades of the unjudged documents.
 
     Attributes
     ----------
     low, high : float
-        The smallest and the largest value. Some grades reach each of them.
+        The smallest and the largest value. Both are attained.
     value : float
-        The value now, under the flavor's rule for unjudged documents.
+        The current value, under the flavor's rule for unjudged documents.
     n_unjudged : int
         Number of unjudged documents.
     grades : tuple of float
-        The grades that each of them may have.
+        The possible grades of an unjudged document.
     """
 
     low: float
@@ -57,13 +57,13 @@ class Range:
 
     @property
     def settled(self) -> bool:
-        """Whether all grades give the same sign: the range does not hold 0, or nothing else."""
+        """Whether all grades give the same sign: the range excludes 0, or is a single value."""
         return self.low > 0 or self.high < 0 or self.low == self.high
 
     def __str__(self) -> str:
-        shown = ", ".join(f"{grade:g}" for grade in self.grades[:6]) + (", ..." if len(self.grades) > 6 else "")
+        grades = ", ".join(f"{grade:g}" for grade in self.grades[:6]) + (", ..." if len(self.grades) > 6 else "")
         return (
-            f"{self.value:.6f} ({self.low:.6f} to {self.high:.6f} over all grades {shown} of {self.n_unjudged} "
+            f"{self.value:.6f} ({self.low:.6f} to {self.high:.6f} over all grades {grades} of {self.n_unjudged} "
             "unjudged documents)"
         )
 
@@ -77,23 +77,23 @@ def range_of_value(
     dcg: FloatArray,
     ideal: FloatArray,
 ) -> Range:
-    """The range of the value of one system at one cut-off, whose queries had this DCG and ideal when it was evaluated.
+    """Return the range of one system's value at one cut-off; `dcg` and `ideal` come from its evaluation.
 
     Raises
     ------
     RangeError
-        The range is not known exactly for this flavor or these data.
+        The exact range is unknown for this flavor or these data.
     """
     grades = scale_of(flavor, scored.labels, max_grade)
     documents = documents_of(scored.queries, scored.scores, flavor, k)
-    _refuse_changed(scored, documents, flavor, k, dcg)
+    _require_unchanged(scored, documents, flavor, k, dcg)
     gains = gains_of_scale(flavor, grades)
     n_unjudged = int(documents.unjudged.sum())
-    # An unjudged document outside the ideal changes nothing, because it was not retrieved.
+    # An unjudged document outside the ideal has no effect, because it was not retrieved.
     unjudged = documents.unjudged & documents.pooled
     closed = np.bincount(documents.query[unjudged], minlength=documents.n_queries) == 0
     kept = documents.pooled & ~closed[documents.query]
-    of = _open(
+    problem = _make_problem(
         flavor,
         documents.query[kept],
         documents.gain[kept],
@@ -102,30 +102,30 @@ def range_of_value(
         constant=np.where(closed, dcg, 0.0),
         fixed=np.where(closed, ideal, np.nan),
     )
-    high = _extreme(of, gains, flavor, scored.weight, 1.0)
-    low = -_extreme(of.negated(), gains, flavor, scored.weight, -1.0)
+    high = _maximise(problem, gains, flavor, scored.weight, 1.0)
+    low = -_maximise(problem.negate(), gains, flavor, scored.weight, -1.0)
     low, high = (1.0 if 1 < limit < 1 + _ROUNDING else limit + 0.0 for limit in (low, high))
     return Range(low=low, high=high, value=value, n_unjudged=n_unjudged, grades=tuple(grades.tolist()))
 
 
-def documents_at_hand(scored: Scored | None) -> Scored:
-    """The documents of an evaluation.
+def require_documents(scored: Scored | None) -> Scored:
+    """Return the documents of an evaluation.
 
     Raises
     ------
     RangeError
-        It does not have them.
+        The evaluation does not hold them.
     """
     if scored is None:
         raise RangeError(
-            "the range needs the documents of the evaluation, which are left out when it is pickled or saved, and "
-            "which parts and slices do not have. Evaluate the labels and scores again."
+            "the range needs the documents of the evaluation, which pickled and saved evaluations, parts and slices do "
+            "not hold. Evaluate the labels and scores again."
         )
     return scored
 
 
-def _refuse_changed(scored: Scored, documents: Documents, flavor: Flavor, k: int | None, dcg: FloatArray) -> None:
-    """Refuse arrays that the caller changed after the evaluation, which refers to them.
+def _require_unchanged(scored: Scored, documents: Documents, flavor: Flavor, k: int | None, dcg: FloatArray) -> None:
+    """Raise if the caller modified the arrays after the evaluation.
 
     Raises
     ------
@@ -136,15 +136,15 @@ def _refuse_changed(scored: Scored, documents: Documents, flavor: Flavor, k: int
         judged = queries.groups.keep(~np.isnan(queries.labels.reshape(-1)))
         documents = documents_of(replace(queries, groups=judged), scored.scores, flavor, k)
     gains = np.where(documents.unjudged, 0.0, documents.gain)
-    now = added(documents.query, gains * documents.weight, documents.n_queries)
+    now = sum_by_query(documents.query, gains * documents.weight, documents.n_queries)
     if not np.allclose(now, dcg, rtol=1e-9, atol=1e-9 * float(gains.max(initial=0.0))):
         raise RangeError(
-            "the labels or scores must be those that were evaluated; the arrays have been changed since. Evaluate them "
+            "the labels or scores must be those that were evaluated; the arrays were modified since. Evaluate them "
             "again, or pass copies."
         )
 
 
-def _open(
+def _make_problem(
     flavor: Flavor,
     query: IntArray,
     gain: FloatArray,
@@ -153,11 +153,11 @@ def _open(
     *,
     constant: FloatArray,
     fixed: FloatArray,
-) -> Open:
-    """Documents of the ideal as a problem: those that are judged add to `constant`, the others have gain NaN."""
+) -> Problem:
+    """Make a problem of documents in the ideal. Judged ones add to `constant`; unjudged ones have gain NaN."""
     unjudged, judged = np.isnan(gain), ~np.isnan(gain)
-    return Open(
-        constant=constant + added(query[judged], (gain * weight)[judged], constant.size),
+    return Problem(
+        constant=constant + sum_by_query(query[judged], (gain * weight)[judged], constant.size),
         query=query[unjudged],
         weight=weight[unjudged],
         judged_query=query[judged],
@@ -171,36 +171,36 @@ def _open(
 # -- from queries to the mean ------------------------------------------------------------------------------------------
 
 
-def _extreme(problem: Open, gains: FloatArray, flavor: Flavor, weight: FloatArray | None, sign: float) -> float:
-    """The largest of sign times the value; an empty query counts `sign` times what the flavor says, 0 for sign 0."""
+def _maximise(problem: Problem, gains: FloatArray, flavor: Flavor, weight: FloatArray | None, sign: float) -> float:
+    """Maximise `sign` times the value, or for `sign` 0 the difference, in which empty queries count 0."""
     weight = np.ones(problem.n_queries) if weight is None else weight
-    best = largest(problem, gains)
+    best = maximise_ratio(problem, gains)
     counts = weight > 0
     ratio, weight, may_be_empty = best.ratio[counts], weight[counts], best.may_be_empty[counts]
     always = ratio == -np.inf
     if may_be_empty.any() and not isinstance(flavor.empty, str) and math.isnan(flavor.empty):
         raise UnsearchedRangeError(
-            "empty must not be nan for a range over missing labels if a query may turn out without a relevant "
+            "empty must not be nan for a range over missing labels if a query may have no relevant "
             f"document; got {int(may_be_empty.sum())} such queries. Evaluate again with empty=0, 1 or 'skip'."
         )
     if flavor.empty == "skip":
-        # A query that may be empty is left out or not as the mean wants it: the highest ones are in.
-        surely = ~may_be_empty
-        maybe = np.flatnonzero(may_be_empty & ~always)
-        maybe = maybe[np.argsort(-ratio[maybe], kind="stable")]
-        total = float((ratio * weight)[surely].sum()) + np.append(0.0, np.cumsum((ratio * weight)[maybe]))
-        size = float(weight[surely].sum()) + np.append(0.0, np.cumsum(weight[maybe]))
+        # Queries that may be empty are optional. The largest mean includes those with the highest ratios.
+        required = ~may_be_empty
+        optional = np.flatnonzero(may_be_empty & ~always)
+        optional = optional[np.argsort(-ratio[optional], kind="stable")]
+        total = float((ratio * weight)[required].sum()) + np.append(0.0, np.cumsum((ratio * weight)[optional]))
+        size = float(weight[required].sum()) + np.append(0.0, np.cumsum(weight[optional]))
         means = np.divide(total, size, out=np.full(size.shape, -np.inf), where=size > 0)
-        return _some_value(float(means.max()))
+        return _require_finite(float(means.max()))
     if not isinstance(flavor.empty, str):
         ratio = np.where(may_be_empty, np.maximum(ratio, sign * flavor.empty), ratio)
-    return _some_value(float(np.average(ratio, weights=weight)) if ratio.size else -math.inf)
+    return _require_finite(float(np.average(ratio, weights=weight)) if ratio.size else -math.inf)
 
 
-def _some_value(value: float) -> float:
+def _require_finite(value: float) -> float:
     if not math.isfinite(value):
         raise RangeError(
-            "the range needs a query with a relevant document under some grades; got none. Check the labels, or pass "
+            "some query must have a relevant document under some grades; got none. Check the labels, or pass "
             "max_grade= above 0."
         )
     return value
@@ -211,7 +211,7 @@ def _some_value(value: float) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pair:
-    """Two systems on the same queries: every document of either, once, with its part in the difference b - a.
+    """Two systems on the same queries: each document of either, with its weight in the difference b - a.
 
     Attributes
     ----------
@@ -223,19 +223,19 @@ class Pair:
     query : ndarray of int, shape (n_documents,)
         The query of each document, ascending.
     row : ndarray of int, shape (n_documents, 2)
-        Its row in a and in b; -1 if it is not listed.
+        Its row in a and in b; -1 if it is missing.
     gain : ndarray of float
         NaN if it is unjudged.
     weight : ndarray of float
-        Its expected discount in b less that in a.
+        Its expected discount in b minus that in a.
     pooled : ndarray of bool
         Whether its gain enters the ideal. The others have weight 0.
     cut : ndarray of int, shape (n_queries,)
     constant, fixed : ndarray of float, shape (n_queries,)
-        Of a query without unjudged documents the difference and the ideal 1; otherwise 0 and NaN.
+        The difference and the ideal 1 if the query has no unjudged documents; otherwise 0 and NaN.
     weight_of_query : ndarray of float, shape (n_queries,)
     labels : ndarray of float
-        All labels of either, for the scale.
+        All labels of both systems, for the scale.
     """
 
     a: Scored
@@ -259,10 +259,10 @@ class Pair:
         """Which documents have no label."""
         return np.isnan(self.gain)
 
-    def open(self) -> Open:
-        """The difference as a problem of one ratio per query."""
+    def problem(self) -> Problem:
+        """Return the difference as a problem with one ratio per query."""
         kept = self.pooled
-        return _open(
+        return _make_problem(
             self.flavor,
             self.query[kept],
             self.gain[kept],
@@ -273,17 +273,17 @@ class Pair:
         )
 
     def range(self, difference: float, max_grade: float | None = None) -> Range:
-        """Return the smallest and largest difference over all ways to grade the unjudged documents.
+        """Return the smallest and largest difference over all grades of the unjudged documents.
 
         Raises
         ------
         RangeError
         """
         grades = scale_of(self.flavor, self.labels, max_grade)
-        gains, problem = gains_of_scale(self.flavor, grades), self.open()
-        # A query is empty for both, or for neither, so that its difference is 0 whatever it scores.
-        high = _extreme(problem, gains, self.flavor, self.weight_of_query, 0.0)
-        low = -_extreme(problem.negated(), gains, self.flavor, self.weight_of_query, 0.0)
+        gains, problem = gains_of_scale(self.flavor, grades), self.problem()
+        # A query is empty for both systems or for neither, so the difference of an empty query is 0.
+        high = _maximise(problem, gains, self.flavor, self.weight_of_query, 0.0)
+        low = -_maximise(problem.negate(), gains, self.flavor, self.weight_of_query, 0.0)
         n_unjudged = int(self.unjudged.sum())
         return Range(
             low=low + 0.0, high=high + 0.0, value=difference, n_unjudged=n_unjudged, grades=tuple(grades.tolist())
@@ -309,35 +309,35 @@ def pair_of(
     queries : ndarray of int, shape (n_queries, 2)
         Position of each query in a and in b.
     ndcg : ndarray of float, shape (n_queries, 2)
-        The NDCG of each, which is that under all grades if nothing is unjudged; NaN if it is empty and skipped.
+        The NDCG of each query, which is fixed if nothing is unjudged; NaN if the query is empty and skipped.
     dcg : tuple of ndarray of float
-        The DCG of all queries of a and of b when they were evaluated.
+        The DCG of all queries in the evaluations of a and of b.
 
     Raises
     ------
     RangeError
-        Documents cannot be matched or are judged differently, or the two ideals differ.
+        Documents cannot be matched, their labels differ, or the two ideals differ.
     """
-    # The caller's arrays may have changed since they were evaluated; then the range would be one of other data.
+    # If the caller modified the arrays since the evaluation, the range would be one of other data.
     two = [documents_of(scored.queries, scored.scores, flavor, k) for scored in (a, b)]
     for side, scored in enumerate((a, b)):
-        _refuse_changed(scored, two[side], flavor, k, dcg[side])
+        _require_unchanged(scored, two[side], flavor, k, dcg[side])
 
-    # A query without unjudged documents is one number, and its documents need no matching: constant over the ideal 1,
-    # or over 0 if it is skipped.
+    # The documents of a query without unjudged ones need no matching. Its ratio is the constant over the ideal 1, or
+    # over 0 if it is skipped.
     closed = ~_have_unjudged(two, queries)
     skipped = np.isnan(ndcg[:, 0])
     constant = np.where(closed & ~skipped, ndcg[:, 1] - ndcg[:, 0], 0.0)
     fixed = np.where(closed, np.where(skipped, 0.0, 1.0), np.nan)
-    both = _matched(a, b, two, queries, ~closed)
-    gain, weight, pooled = _shared_gains(both, flavor), both.column("weight", 0.0), both.column("pooled", False)
+    both = _match(a, b, two, queries, ~closed)
+    gain, weight, pooled = _join_gains(both, flavor), both.column("weight", 0.0), both.column("pooled", False)
     if flavor.ideal == "global":
-        # A document that one system alone lists enters both ideals once it is judged.
+        # A document that only one system lists enters both ideals if it is judged.
         pooled[:] = True
 
-    # Documents that gain 0 under every completion cannot change an ideal.
+    # Documents with gain 0 under every completion do not affect the ideal.
     cut = np.stack([documents.cut[queries[:, side]] for side, documents in enumerate(two)], axis=1)
-    _refuse_two_ideals(flavor, both.query, np.isnan(gain) | (gain > 0), pooled, cut)
+    _require_same_ideal(flavor, both.query, np.isnan(gain) | (gain > 0), pooled, cut)
     return Pair(
         a=a,
         b=b,
@@ -359,7 +359,7 @@ def pair_of(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Matched:
-    """Every document of either system in some queries, once.
+    """The documents of either system in some queries, without duplicates.
 
     Attributes
     ----------
@@ -368,7 +368,7 @@ class _Matched:
     query : ndarray of int, shape (n_documents,)
         The query of each document, ascending.
     row, at : ndarray of int, shape (n_documents, 2)
-        Its row in a and in b, and its place in `two`; -1 if it is not listed.
+        Its row in a and in b, and its index in `two`; -1 if it is missing.
     """
 
     two: Sequence[Documents]
@@ -377,7 +377,7 @@ class _Matched:
     at: IntArray
 
     def column(self, name: str, absent: float) -> NDArray[Any]:
-        """An attribute of the documents in a and in b, shape (n_documents, 2)."""
+        """Return an attribute of the documents in a and in b, shape (n_documents, 2)."""
         both = []
         for side, documents in enumerate(self.two):
             values = getattr(documents, name)
@@ -389,7 +389,7 @@ class _Matched:
 
 
 def _have_unjudged(two: Sequence[Documents], queries: IntArray) -> BoolArray:
-    """Which queries have an unjudged document in either system."""
+    """Return which queries have an unjudged document in either system."""
     in_each = []
     for side, documents in enumerate(two):
         unjudged = np.bincount(documents.query[documents.unjudged], minlength=documents.n_queries)
@@ -397,10 +397,10 @@ def _have_unjudged(two: Sequence[Documents], queries: IntArray) -> BoolArray:
     return in_each[0] | in_each[1]
 
 
-def _shared_gains(both: _Matched, flavor: Flavor) -> FloatArray:
-    """The gain of each document, NaN if it is unjudged; both systems must have the same judgements."""
-    # One unknown label stands for a document in both systems, so that both must have the same labels. Under the
-    # global ideal a relevant document that one system lacks is a different ideal.
+def _join_gains(both: _Matched, flavor: Flavor) -> FloatArray:
+    """Return the gain of each document, NaN if it is unjudged. Raise if the systems' judgements differ."""
+    # A document has the same unknown label in both systems, so the known labels must agree too. Under the global ideal,
+    # a relevant document that one system lacks makes the ideals differ.
     gains, listed = both.column("gain", np.nan), both.at >= 0
     in_both = listed.all(axis=1)
     gain = np.where(listed[:, 0], gains[:, 0], gains[:, 1])
@@ -408,35 +408,34 @@ def _shared_gains(both: _Matched, flavor: Flavor) -> FloatArray:
     alone = ~in_both & (gain > 0) & (flavor.ideal == "global")
     if (differs | alone).any():
         raise RangeError(
-            "both systems must be evaluated under the same judgements; "
-            f"{int((differs | alone).sum())} documents are judged in one and otherwise, or not at all, in the other. "
-            "Evaluate both with one set of labels."
+            f"both systems must have the same judgements; got {int((differs | alone).sum())} documents with different "
+            "labels, or with a label in only one system. Evaluate both with the same labels."
         )
     return gain
 
 
-def _refuse_two_ideals(flavor: Flavor, query: IntArray, matters: BoolArray, pooled: BoolArray, cut: IntArray) -> None:
-    """Refuse ideals of different documents or lengths; `matters` says which documents may have a gain."""
+def _require_same_ideal(flavor: Flavor, query: IntArray, matters: BoolArray, pooled: BoolArray, cut: IntArray) -> None:
+    """Raise if the ideals differ in documents or length; `matters` marks the documents that may have a gain."""
     length = np.minimum(cut, np.bincount(query[pooled[:, 0]], minlength=len(cut))[:, None])
     differs = (pooled[:, 0] != pooled[:, 1]) | (length[:, 0] != length[:, 1])[query]
     queries = np.unique(query[differs & matters])
     if queries.size:
         raise UnsearchedRangeError(
-            f"both systems must have one ideal in every query with unjudged documents; got two in {queries.size} "
+            f"both systems must have the same ideal in queries with unjudged documents; got two in {queries.size} "
             f"queries under ideal={flavor.ideal!r}, ideal_depth={flavor.ideal_depth!r}, because the systems retrieved "
-            "other documents. Evaluate both with ideal='global', or give both the same candidates."
+            "different documents. Evaluate both with ideal='global', or give both the same candidates."
         )
 
 
-def _matched(a: Scored, b: Scored, two: Sequence[Documents], queries: IntArray, wanted: BoolArray) -> _Matched:
-    """The documents of the queries that are wanted."""
+def _match(a: Scored, b: Scored, two: Sequence[Documents], queries: IntArray, selected: BoolArray) -> _Matched:
+    """Match the documents of the selected queries."""
     number = [np.full(documents.n_queries, -1) for documents in two]
     for side in (0, 1):
-        number[side][queries[wanted, side]] = np.flatnonzero(wanted)
+        number[side][queries[selected, side]] = np.flatnonzero(selected)
     chosen = [np.flatnonzero(number[side][documents.query] >= 0) for side, documents in enumerate(two)]
     of_query = [number[side][documents.query[chosen[side]]] for side, documents in enumerate(two)]
     keys = _keys(a, b, [documents.row[chosen[side]] for side, documents in enumerate(two)])
-    # Documents are one where query and key agree: numbered together, in the order of the queries.
+    # Rows with the same query and key are one document. Number the documents in query order.
     together = np.concatenate([one * (int(max(key.max(initial=0) for key in keys)) + 1) for one in of_query])
     documents_of_both, document = np.unique(together + np.concatenate(keys), return_inverse=True)
     document = document.reshape(-1)
@@ -449,28 +448,28 @@ def _matched(a: Scored, b: Scored, two: Sequence[Documents], queries: IntArray, 
 
 
 def _keys(a: Scored, b: Scored, rows: Sequence[IntArray]) -> list[IntArray]:
-    """Number the documents of a query alike in both systems, by their ids or by their rows."""
+    """Number the documents of a query consistently in both systems, by their ids or rows."""
     ours, theirs = a.queries, b.queries
     if ours.names is not None and theirs.names is not None:
         keys = [ours.names(rows[0]), theirs.names(rows[1])]
         kinds = [{isinstance(key, str) for key in some} for some in keys]
         if kinds[0] and kinds[1] and kinds[0] != kinds[1]:
             raise RangeError(
-                "the documents of both systems must have ids of one type; got text on one side alone. Convert them, "
-                "for example with str()."
+                "the documents of both systems must have ids of one type; got strings in one system only. Convert "
+                "them, for example with str()."
             )
         seen: dict[Any, int] = {}
         return [np.fromiter((seen.setdefault(key, len(seen)) for key in some), np.int64, len(some)) for some in keys]
     if a.rows_are_documents and b.rows_are_documents and (ours is theirs or _same_rows(ours, theirs)):
         return [rows[0], rows[1]]
     raise RangeError(
-        "the documents of both systems must have ids, so that one that both retrieve gets one grade; got none. Pass "
+        "the documents of both systems must have ids, so that one in both systems has one grade; got none. Pass "
         "doc_id= to evaluate, or evaluate both on the same rows."
     )
 
 
 def _same_rows(a: Any, b: Any) -> bool:
-    """Whether two systems score the same rows: the same labels in the same queries."""
+    """Return whether two systems score the same rows: the same labels in the same queries."""
 
     def equal(one: Any, other: Any) -> bool:
         return one is other or (one is not None and other is not None and np.array_equal(one, other))

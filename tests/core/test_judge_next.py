@@ -147,7 +147,7 @@ SHORTER = {qid: documents[:1] for qid, documents in NEW.items()}
 @pytest.mark.parametrize("switch", ["ideal=recall", "ideal_depth=retrieved"])
 def test_two_ideals_that_differ_are_refused(switch: str) -> None:
     results = [evaluate_run(QRELS, run, flavor=f"trec_eval[{switch}]", k=2) for run in (OLD, SHORTER)]
-    with pytest.raises(RangeError, match="must have one ideal"):
+    with pytest.raises(RangeError, match="must have the same ideal"):
         compare(*results, unjudged="accept").range()
 
 

@@ -277,7 +277,7 @@ def test_integers_of_64_bits_are_ids(ids: Any) -> None:
 
 @pytest.mark.parametrize("wide", [2**64, -(2**63) - 1])
 def test_integers_beyond_64_bits_are_refused(wide: Any) -> None:
-    with pytest.raises(TypeError, match=f"that are integers must fit 64 bits; got {wide}"):
+    with pytest.raises(TypeError, match=f"that are integers must fit in 64 bits; got {wide}"):
         evaluate_part([1, 1], [1, 2], qid=np.array([0, wide], dtype=object))
 
 
@@ -370,7 +370,7 @@ def test_nothing_to_average_is_found_at_the_end() -> None:
 )
 def test_a_text_that_is_no_part_is_refused(text: str | bytes, message: str) -> None:
     with pytest.raises(
-        ValueError, match=rf"^text must be what PartialEvaluation\.to_json wrote; .*{message}"
+        ValueError, match=rf"^text must be JSON written by PartialEvaluation\.to_json; .*{message}"
     ) as caught:
         PartialEvaluation.from_json(text)
     assert len(str(caught.value)) < 300
@@ -512,7 +512,7 @@ def test_a_changed_text_is_refused(data: st.DataObject) -> None:
     at, length = data.draw(st.integers(0, len(text))), data.draw(st.integers(0, 4))
     text = text[:at] + data.draw(st.text('0123456789abx-",:[]{}= @\0', max_size=4)) + text[at + length :]
     read = outcome(lambda: PartialEvaluation.from_json(text))
-    assert read == part or read.startswith("text must be what")  # equal after a blank, or 1.50 for 1.5
+    assert read == part or read.startswith("text must be JSON")  # equal after a blank, or 1.50 for 1.5
 
 
 # -- streams -----------------------------------------------------------------------------------------------------------
@@ -595,7 +595,7 @@ def test_integer_scores_of_a_stream() -> None:
 
 def test_ids_that_a_stream_cannot_tell_apart_are_refused() -> None:
     wide = np.array([2**64, 2**64 + 1], dtype=object)
-    with pytest.raises(TypeError, match="must fit 64 bits; got 18446744073709551616"):
+    with pytest.raises(TypeError, match="must fit in 64 bits; got 18446744073709551616"):
         evaluate_batches([([1, 0], [1, 2], wide)])
     with pytest.raises(TypeError, match="whole nanoseconds"):
         evaluate_batches([([1, 0], [1, 2], np.array([1, 2], dtype="M8[ps]"))])
