@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml import PRESETS, Flavor, _atomic, ndcg_score
 from ndcg_ml._one_line import visible
-from ndcg_ml._text.record import Column, Record
+from ndcg_ml._text.table import Column, Record
 from ndcg_ml.cli.inputs import flavor_option
 from ndcg_ml.cli.written import OUTPUT, refuse_overwriting
 from ndcg_ml.flavor import as_flavor

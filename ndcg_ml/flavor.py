@@ -24,7 +24,7 @@ from ndcg_ml._flavor.divergences import declared
 from ndcg_ml._flavor.text import switch_text
 from ndcg_ml._one_line import brief
 from ndcg_ml._text.escaping import block, paragraph
-from ndcg_ml._text.record import Column, Record
+from ndcg_ml._text.table import Column, Record
 from ndcg_ml.presets import MIRRORS, Mirror
 
 __all__ = ["PRESETS", "Flavor", "as_arguments", "as_flavor"]

@@ -16,7 +16,7 @@ from ndcg_ml._data.scored_documents import Scored
 from ndcg_ml._kernel import numpy_kernel
 from ndcg_ml._kernel.choice import choose_kernel, compiled_rank
 from ndcg_ml._kernel.compiled_call import CompiledQueries
-from ndcg_ml._kernel.gains import discounts, grade
+from ndcg_ml._kernel.gains_and_discounts import discounts, grade
 from ndcg_ml._kernel.grade_codes import Coded
 from ndcg_ml._kernel.repeats import CreditedOnce, credit_repeats, refuse_repeats
 from ndcg_ml._kernel.threads import thread_count

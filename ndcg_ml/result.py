@@ -14,7 +14,7 @@ from ndcg_ml._flavor.text import at_cutoff, metric_key
 from ndcg_ml._one_line import brief
 from ndcg_ml._text.escaping import block, paragraph
 from ndcg_ml._text.plain import plain, plain_ids
-from ndcg_ml._text.record import Column, Record
+from ndcg_ml._text.table import Column, Record
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:

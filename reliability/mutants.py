@@ -58,7 +58,7 @@ GROUPS = {
 
 TESTS = {
     "ndcg_ml/sklearn/paired_search.py": "adapters/test_paired_search core/test_decisions",
-    "ndcg_ml/sklearn/query_store.py": "adapters/test_paired_search",
+    "ndcg_ml/sklearn/kept_scores.py": "adapters/test_paired_search",
     "ndcg_ml/sklearn/": "adapters/test_* engines/test_index_of_adapters",
     "ndcg_ml/lightgbm/": "adapters/test_lightgbm_* adapters/test_*",
     "ndcg_ml/xgboost.py": "adapters/test_xgboost_* adapters/test_* engines/test_index_of_adapters",
@@ -74,7 +74,7 @@ TESTS = {
     "ndcg_ml/parts.py": "core/test_partial engines/test_parquet engines/test_*frames",
     "ndcg_ml/torch/losses/": "pytorch/test_torch_*",
     "ndcg_ml/torch/metric.py": "pytorch/test_torch_metric*",
-    "ndcg_ml/torch/_state.py": "pytorch/test_torch_metric*",
+    "ndcg_ml/torch/_metric_sums.py": "pytorch/test_torch_metric*",
     "ndcg_ml/torch/": "pytorch/test_torch_kernel pytorch/test_torch_*",
 }
 """The tests of a file, by the beginning of its path. The first entry that matches is used."""

@@ -24,7 +24,7 @@ from ndcg_ml._stats.means import as_confidence
 from ndcg_ml._stats.verdict import FEWEST_QUERIES
 from ndcg_ml._text.escaping import escape_markdown, markdown_paragraph
 from ndcg_ml._text.plain import plain
-from ndcg_ml._text.record import Column, Record
+from ndcg_ml._text.table import Column, Record
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation, evaluation_from_totals
 from ndcg_ml.runs import RunEvaluation

@@ -16,7 +16,7 @@ from ndcg_ml._stats.clusters import numbered
 from ndcg_ml._stats.differences import Difference, Pairs, Settings, differences
 from ndcg_ml._stats.means import Means
 from ndcg_ml._stats.verdict import FEWEST_QUERIES
-from ndcg_ml._text.record import Column, Record
+from ndcg_ml._text.table import Column, Record
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ndcg_ml._checks import whole_number
 from ndcg_ml._flavor.text import at_cutoff
 from ndcg_ml._one_line import percent, visible
-from ndcg_ml._text.record import Column, Record
+from ndcg_ml._text.table import Column, Record
 
 if TYPE_CHECKING:
     from ndcg_ml._compare.comparison import Comparison

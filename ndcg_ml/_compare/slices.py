@@ -19,7 +19,7 @@ from ndcg_ml._stats.intervals import counted, over_clusters
 from ndcg_ml._stats.means import Interval, means_of, spread_of
 from ndcg_ml._text.escaping import block
 from ndcg_ml._text.plain import plain, plain_id
-from ndcg_ml._text.record import Column, Record
+from ndcg_ml._text.table import Column, Record
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.result import Evaluation
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 # Switches that are always written. Others are written if they differ from the default.
 _ALWAYS = ("gain", "discount", "ideal", "ties", "empty")
 
-# The named values of switches. To add a discount, add its name here and its formula to DISCOUNTS in _kernel/gains.py
-# and torch/_gains.py; type checkers read the names from NamedDiscount in flavor.py.
+# The named values of switches. To add a discount, add its name here and its formula to DISCOUNTS in
+# _kernel/gains_and_discounts.py and torch/_gains_and_discounts.py; type checkers use NamedDiscount in flavor.py.
 WORDS: Mapping[str, Mapping[str, str]] = {
     "gain": {
         "linear": "y",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ndcg_ml._checks import TIES_BY_ID, without_doc_ids
 from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.groups import Block, Groups, ranges, starts_of
-from ndcg_ml._kernel.gains import Graded, all_integers, top_gain
+from ndcg_ml._kernel.gains_and_discounts import Graded, all_integers, top_gain
 from ndcg_ml._kernel.grade_codes import Coded, Gains, full, take_gains
 from ndcg_ml.flavor import Flavor
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.groups import Groups
 from ndcg_ml._data.queries import Queries, Repeats
-from ndcg_ml._kernel.gains import Graded
+from ndcg_ml._kernel.gains_and_discounts import Graded
 from ndcg_ml.flavor import Flavor
 
 

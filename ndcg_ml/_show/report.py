@@ -23,7 +23,7 @@ from ndcg_ml._show.versions import versions
 from ndcg_ml._stats.means import SAME
 from ndcg_ml._text.escaping import paragraph
 from ndcg_ml._text.plain import plain_ids
-from ndcg_ml._text.record import Column, Record
+from ndcg_ml._text.table import Column, Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

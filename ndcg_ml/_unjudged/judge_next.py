@@ -117,7 +117,7 @@ class ToJudge:
         return f"{len(self)} of {self.n_open} documents that can change the difference; {limits}"
 
     def __str__(self) -> str:
-        from ndcg_ml._text.record import Column, Record
+        from ndcg_ml._text.table import Column, Record
 
         if not self.tasks:
             return self.closing_line()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from ndcg_ml._checks import ByK
-from ndcg_ml._text.record import Column, Record
+from ndcg_ml._text.table import Column, Record
 from ndcg_ml.cli.inputs import (
     HUMAN,
     BadInput,

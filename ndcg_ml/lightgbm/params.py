@@ -19,7 +19,7 @@ from ndcg_ml._boosting import (
     check_expressible,
     value_in_words,
 )
-from ndcg_ml._kernel.gains import gain
+from ndcg_ml._kernel.gains_and_discounts import gain
 
 if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor

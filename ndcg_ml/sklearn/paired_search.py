@@ -15,8 +15,8 @@ from ndcg_ml._data.queries import group_by_ids
 from ndcg_ml._stats.honest import HonestValue, honest_value
 from ndcg_ml._stats.means import Interval, Means, Seed, as_confidence, generator, minus, spread_of
 from ndcg_ml._stats.randomisation import exchange_tests
-from ndcg_ml._text.record import Column, Record
-from ndcg_ml.sklearn.query_store import KeptQueries
+from ndcg_ml._text.table import Column, Record
+from ndcg_ml.sklearn.kept_scores import KeptQueries
 from ndcg_ml.sklearn.scorer import NDCGScorer
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from ndcg_ml.prepared import Prepared, prepare
 from ndcg_ml.sklearn.call_stack import current_fit, current_split
 from ndcg_ml.sklearn.columns import check_column, column_of, ids_of_rows, weight_of_queries
 from ndcg_ml.sklearn.cut_queries import CutQueryWarning, WholeQueries, refuse_cut_queries
+from ndcg_ml.sklearn.kept_scores import Carrier, KeptQueries, KeptScores
 from ndcg_ml.sklearn.not_a_score import refuse
-from ndcg_ml.sklearn.query_store import Carrier, KeptQueries, KeptScores
 
 __all__ = ["NDCGScorer", "ndcg_scorer"]
 

@@ -16,7 +16,7 @@ from torch.nn.functional import pad
 
 from ndcg_ml._checks import TIES_BY_ID, axis_too_many, refuse_column, warn_of_lists_of_one, without_doc_ids
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.torch._gains import working_dtype
+from ndcg_ml.torch._gains_and_discounts import working_dtype
 from ndcg_ml.torch._layout import Flat, Layout, Padded
 from ndcg_ml.torch._transforms import is_plain_eager, never_compile, not_mapped
 

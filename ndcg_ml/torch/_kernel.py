@@ -19,7 +19,7 @@ from torch.nn.functional import pad
 
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._faults import count_faults_by_kind
-from ndcg_ml.torch._gains import (
+from ndcg_ml.torch._gains_and_discounts import (
     Judgements,
     discount_table,
     gains_of,

@@ -18,7 +18,8 @@ from strategies import Problem, examples, flavors, problems
 
 from ndcg_ml import Flavor, dcg_score, evaluate, ndcg_score, prepare
 from ndcg_ml._data import groups
-from ndcg_ml._kernel import gains, numpy_kernel
+from ndcg_ml._kernel import gains_and_discounts as gains
+from ndcg_ml._kernel import numpy_kernel
 
 pytestmark = pytest.mark.usefixtures("kernel")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strategies import examples
 
 from ndcg_ml._one_line import visible
-from ndcg_ml._text.record import Column, Record
+from ndcg_ml._text.table import Column, Record
 
 HOSTILE = [
     "a|b",

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ndcg_ml._checks import one_of
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch._gains import discount_at
+from ndcg_ml.torch._gains_and_discounts import discount_at
 from ndcg_ml.torch.losses._loss import DirectLoss, Lists, Reduction, above_zero, refuse_callable_discount
 from ndcg_ml.torch.losses._soft_ranks import dense_soft_ranks, fast_soft_ranks
 
