@@ -606,7 +606,7 @@ def test_ids_that_a_stream_cannot_tell_apart_are_refused() -> None:
 def test_batches_of_a_stream_evaluated_alone_are_refused_when_merged() -> None:
     y, s, qid = stream()
     parts = [evaluate_part(*rows[:2], qid=rows[2]) for rows in cut((y, s, qid), [50, 100])]
-    with pytest.raises(ValueError, match="a query was cut in two"):
+    with pytest.raises(ValueError, match="a query was split"):
         sum(parts)
 
 
