@@ -1,4 +1,4 @@
-"""TREC data: judgements (qrels) and rankings (a run) from dicts, files or frames, matched and evaluated."""
+"""Match and evaluate TREC data: judgements (qrels) and a ranking (run) from dicts, files or data frames."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ __all__ = [
 ]
 
 
-# Up to this number of rows, ids are kept for questions about documents. Each takes 16 bytes or more.
+# Document ids are kept for at most this number of rows. Each takes 16 bytes or more.
 _NAMED_ROWS = 1 << 22
 
 Which: TypeAlias = Literal["qrels", "run", "both"]
-"""Which topics count: those of the qrels, of the run, or in both."""
+"""Topics to evaluate: those of the qrels, of the run, or in both."""
 
 Exclude: TypeAlias = "Literal['identical'] | Mapping[Any, Iterable[Any]]"
-"""Documents that a run must not be credited for: those with the id of their topic, or those listed by topic."""
+"""Documents to remove from a run: those with the id of their topic, or those listed by topic."""
 
-# This number of scores, each one more than the one before, is no accident.
-_ENOUGH_STEPS = 4
+# Smallest number of steps of 1 between scores that is taken as a sign of ranks.
+_MIN_STEPS = 4
 
 
 # -- the result -----------------------------------------------------------------------------------------------------
@@ -60,11 +60,11 @@ class RunPerQuery(PerQuery):
     Attributes
     ----------
     n_retrieved : ndarray of int
-        Documents that the run retrieves, less those that `exclude` leaves out; 0 if no documents were returned. (The
-        column ``n_docs`` counts those that are ranked, which under ``unjudged="condense"`` are fewer.)
+        Number of documents that the run retrieves, without those in `exclude`. (The column ``n_docs`` counts ranked
+        documents, which are fewer under ``unjudged="condense"``.)
     judged : ndarray of float64
-        The fraction of the first k retrieved documents (all of them, if there are fewer) that are judged; nan if
-        none is retrieved; with several cut-offs, one column each.
+        Fraction of the first k retrieved documents (or of all, if there are fewer) that are judged; nan if none is
+        retrieved; one column per cut-off if there are several.
     """
 
     n_retrieved: IntArray
@@ -73,15 +73,15 @@ class RunPerQuery(PerQuery):
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class RunEvaluation(Evaluation[V]):
-    """NDCG of a run: an ``Evaluation`` that also knows which topics the run lacks and how much of it is judged.
+    """NDCG of a run: an ``Evaluation`` with the topics that the run lacks and the fraction of judged documents.
 
     Attributes
     ----------
     value, flavor, k, n_queries, n_empty
         As in ``Evaluation``.
     per_query : RunPerQuery
-        The table of topics, in order of first appearance in the qrels, then in the run. ``qid`` holds strings or
-        integers, as you passed topic ids; strings if they come from files.
+        The table of topics, in order of first appearance in the qrels, then in the run. ``qid`` holds the
+        topic ids as you passed them, strings or integers; strings if they come from files.
     judged : float, or dict of float by cut-off
         Mean of judged@k over the topics with a retrieved document, whatever the flavor.
     queries : str
@@ -90,9 +90,9 @@ class RunEvaluation(Evaluation[V]):
         The ids of the topics that only the qrels, and only the run, have.
     n_unanswered : int
         Number of evaluated topics for which nothing is retrieved: the run answers with an empty list, lacks the topic,
-        or retrieves only what `exclude` leaves out. ``per_query.n_retrieved`` is 0 in them.
+        or retrieves only excluded documents. Their ``per_query.n_retrieved`` is 0.
     n_excluded : int or None
-        Number of documents of the run that `exclude` left out; None without `exclude`, and in a slice.
+        Number of documents of the run that `exclude` removed; None without `exclude`, and in a slice.
     """
 
     per_query: RunPerQuery
@@ -103,9 +103,9 @@ class RunEvaluation(Evaluation[V]):
     n_unanswered: int
     n_excluded: int | None = None
     _judgements: NDArray[np.uint64] | None = field(default=None, repr=False)
-    """A digest of each topic's judgements, the same in whatever order they are; None in a slice."""
+    """A digest of each topic's judgements; None in a slice."""
     _excluded: NDArray[np.uint64] | None = field(default=None, repr=False)
-    """A digest of the documents that `exclude` names in each topic; None without `exclude`, and in a slice."""
+    """A digest of each topic's excluded documents; None without `exclude`, and in a slice."""
 
     def _unanswered(self) -> NDArray[np.bool_]:
         nothing: NDArray[np.bool_] = self.per_query.n_retrieved == 0
@@ -137,12 +137,12 @@ class RunEvaluation(Evaluation[V]):
         return "\n".join(lines)
 
     def to_dict(self, per_query: bool = False) -> dict[str, Any]:
-        """Plain numbers and text, for JSON, as in ``Evaluation``; with the topics on one side alone.
+        """Return numbers and strings for JSON, as in ``Evaluation``, with the topics on one side only.
 
         Parameters
         ----------
         per_query : bool, default False
-            Whether to have the table of topics too.
+            Whether to include the table of topics.
 
         Returns
         -------
@@ -158,8 +158,7 @@ class RunEvaluation(Evaluation[V]):
         }
 
     def one_sided(self) -> list[tuple[str, str, NDArray[Any], str]]:
-        """The topics that only the qrels, and only the run, have: the side that has them, the other side, ids,
-        treatment.
+        """Return the topics that only the qrels or only the run have: this side, the other side, ids and treatment.
 
         Returns
         -------
@@ -199,73 +198,71 @@ def evaluate_run(
     exclude: Exclude | None = None,
     columns: ColumnNames | None = None,
 ) -> RunEvaluation[Any]:
-    """NDCG of a run against relevance judgements (qrels): what trec_eval computes, or any other flavor.
+    """Compute the NDCG of a run against relevance judgements (qrels), by default as trec_eval does.
 
     Parameters
     ----------
     qrels : mapping, path or data frame
-        ``{topic: {document: grade}}``, or ``{topic: [document, ...]}`` of relevant documents (a list or set, of grade
-        1); the path of a file: TREC qrels (topic, iteration, document, grade), JSONL,
-        JSON of such a dict, BEIR's TSV, CSV or Parquet (docs/runs.md); or a frame of pandas, polars or pyarrow with
-        columns ``qid``, ``docno``, ``label``.
+        ``{topic: {document: grade}}``; ``{topic: [document, ...]}``, a list or set of relevant documents of grade 1;
+        the path of a file: TREC qrels (topic, iteration, document, grade), JSONL, JSON of such a dict, BEIR's TSV, CSV
+        or Parquet (docs/runs.md); or a pandas, polars or pyarrow frame with columns ``qid``, ``docno``, ``label``.
     run : mapping, path or data frame
-        ``{topic: {document: score}}``, higher is better; ``{topic: [document, ...]}``, the best first; the path of a
-        file: a TREC run (topic, Q0, document, rank, score, tag), whose ranks and tag are ignored, or one of the other
-        forms; or a frame with columns ``qid``, ``docno``, ``score``. Files of text may be compressed by gzip.
+        ``{topic: {document: score}}``, higher is better; ``{topic: [document, ...]}``, best first; the path of a
+        file: a TREC run (topic, Q0, document, rank, score, tag), whose ranks and tag are ignored, or another format;
+        or a frame with columns ``qid``, ``docno``, ``score``. Text files may be compressed by gzip.
     flavor : Flavor or str, default "trec_eval"
         As for ``ndcg_score``. Its ``unjudged`` decides what happens to a retrieved document without a judgement: it
         has gain 0 ("zero"), is removed before ranking ("condense") or is an error ("raise"). Its ``ties`` orders equal
-        scores. Its ``duplicates`` decides what it means that the run lists a document twice in a topic.
+        scores. Its ``duplicates`` decides how a document counts that the run lists twice in a topic.
     k : int, None or sequence of them, optional
-        As for ``ndcg_score``. Default: the flavor's own; "trec_eval" has none.
+        As for ``ndcg_score``. Default: the flavor's cut-off; "trec_eval" has none.
     queries : {"qrels", "run", "both"}, default "qrels"
-        Which topics are averaged: all of the qrels (one that the run lacks counts as retrieving nothing), all of the
-        run, or those in both.
+        Topics to average: all of the qrels (one that the run lacks counts as retrieving nothing), all of the run, or
+        those in both.
     by : mapping of labels by topic id, by column; pandas object or array-like, optional
-        Labels of the topics, such as ``{"language": {"q1": "de", "q2": "fr"}}``; or, by column, a Series with the topic
-        ids as its index, or labels in the order of ``per_query.qid``. Every evaluated topic needs one.
+        Labels of the topics, such as ``{"language": {"q1": "de", "q2": "fr"}}``; or, by column, a Series indexed by
+        topic id, or labels in the order of ``per_query.qid``. Every evaluated topic needs a label.
     cluster : mapping of labels by topic id, pandas object or array-like, optional
-        Groups of related topics (user, session, template): a label per topic, in the forms of a column of `by`.
-        ``.interval()``, ``.standard_error``, the intervals of slices and ``compare`` then take clusters, not topics, as
+        Groups of related topics (user, session, template): one label per topic, in any form of a column of `by`.
+        ``.interval()``, ``.standard_error``, the intervals of slices and ``compare`` then use clusters, not topics, as
         the sampling units.
     exclude : "identical" or mapping of documents by topic id, optional
-        Documents that are taken out of the run before it is ranked: those whose id is that of their topic, which is
-        BEIR's ``ignore_identical_ids``; or for each topic those listed, such as what a user had seen before. The
-        judgements stay as they are. Default: none.
+        Documents to remove from the run before it is ranked: those whose id equals that of their topic, as with BEIR's
+        ``ignore_identical_ids``; or those listed for each topic, such as items that a user has already seen. The
+        judgements are not changed. Default: none.
     columns : mapping, optional
         Names of the columns of data frames, such as ``{"qid": "user_id", "docno": "item_id"}``; the keys are
-        ``qid``, ``docno``, ``label`` and ``score``. Default: just that.
+        ``qid``, ``docno``, ``label`` and ``score``. Default: these names.
 
     Returns
     -------
     RunEvaluation
-        ``.value``, ``.per_query``, ``.to_frame()`` and ``str()`` as in an ``Evaluation``; and ``.judged``,
-        ``.qrels_only``, ``.run_only``, ``.n_unanswered``; with `by`, ``.slices``. The frame is of the library of the
-        run's frame, otherwise of that of the qrels. All judged documents enter a ``global`` ideal, retrieved or not; a
-        ``given`` ideal has them in the order of the qrels. A topic of the qrels without a document (``{"q1": {}}``) is
-        empty, and scores what the flavor's ``empty`` says.
+        ``.value``, ``.per_query``, ``.to_frame()`` and ``str()`` as in an ``Evaluation``; also ``.judged``,
+        ``.qrels_only``, ``.run_only``, ``.n_unanswered``; with `by`, ``.slices``. ``.to_frame()`` uses the library of
+        the run's frame, otherwise that of the qrels. All judged documents enter a ``global`` ideal, retrieved or not; a
+        ``given`` ideal has them in the order of the qrels. A topic of the qrels without documents (``{"q1": {}}``) is
+        empty, and its score is the flavor's ``empty``.
 
     Raises
     ------
     DataFileError
         A file has a malformed line. It is a ValueError that names the file and the line.
     TypeError
-        An argument has the wrong type, such as a LazyFrame, which must be collected first; ids are text on one side and
-        integers on the other, or neither.
+        An argument has the wrong type, such as a LazyFrame, which must be collected first; or ids are not all
+        strings or all integers.
     ValueError
-        A missing id or column; a document twice in a topic of the qrels, or of the run under ``duplicates="raise"``;
+        A missing id or column; a repeated document in a topic of the qrels, or of the run under ``duplicates="raise"``;
         NaN scores or grades; no topic in both; a retrieved document without a judgement under ``unjudged="raise"``; a
-        topic in which nothing is retrieved, and which the flavor would score 1 or leave out although it has relevant
-        documents; `by` or `cluster` lacks the label of a topic; or as for ``ndcg_score``.
+        topic with relevant documents in which nothing is retrieved, if the flavor would score it 1 or skip it; a topic
+        without a label in `by` or `cluster`; or as for ``ndcg_score``.
 
     Warns
     -----
     UserWarning
-        No document that the run retrieves is judged, so that every topic scores what the flavor says (0, usually): the
-        ids may be of two kinds. The run answers a topic that has relevant documents with an empty list. A
-        document that `exclude` names is judged relevant: it stays in the ideal, as in BEIR. The scores count up 1, 2,
-        3, ... in every topic, as ranks do. Most grades are fractions and all scores whole numbers, as if `qrels` and
-        `run` were exchanged.
+        No retrieved document is judged, which may mean that the ids of the run and the qrels differ. The run answers a
+        topic that has relevant documents with an empty list. An excluded document is judged relevant; it remains in
+        the ideal, as in BEIR. The scores count up 1, 2, 3, ... in every topic, like ranks. Most grades are fractions
+        and all scores are integers, as if `qrels` and `run` were swapped.
 
     See Also
     --------
@@ -273,18 +270,18 @@ def evaluate_run(
 
     Notes
     -----
-    The default counts every judged topic, as ``trec_eval -c``, ir_measures and the published figures of the TREC Deep
-    Learning tracks do: a run cannot gain by leaving out a topic. ``queries="both"`` is trec_eval without ``-c``, and
-    pytrec_eval. Equal to trec_eval 9.0.8 to the 4 digits that it prints, and to pytrec_eval-terrier 0.5.11 to 1e-12.
-    Its option ``-l`` (the lowest relevant grade) concerns binary measures and leaves NDCG as it is.
+    The default counts every judged topic, as ``trec_eval -c``, ir_measures and the published results of the TREC Deep
+    Learning tracks do, so a run cannot gain by omitting a topic. ``queries="both"`` corresponds to trec_eval without
+    ``-c`` and to pytrec_eval. Values equal those of trec_eval 9.0.8 to the 4 digits that it prints, and those of
+    pytrec_eval-terrier 0.5.11 to 1e-12. trec_eval's option ``-l`` (the lowest relevant grade) does not affect NDCG.
 
     Ids are matched exactly: 7, "7" and "07" are three ids. Under ``ties="docid"`` equal scores are ordered by
     descending id, as bytes in UTF-8; integers by their decimal digits, so that a dict and the file written from it give
-    one value. Under ``ties="first"`` they keep the order of the run.
+    the same value. Under ``ties="first"`` they keep the order of the run.
 
-    judged@k counts documents with any grade, negative ones too, in the order of the flavor's scores and ties; where
-    the order of equal scores is averaged or depends on gains (``ties`` "average", "best", "worst") it is the mean over
-    their orders.
+    judged@k counts documents with any grade, even a negative one, in the order of the flavor's scores and ties. If the
+    order of equal scores is averaged or depends on gains (``ties`` "average", "best", "worst"), it is the mean over
+    all orders.
 
     Examples
     --------
@@ -309,11 +306,11 @@ def evaluate_run(
         columns,
         exclude,
         keep=keep,
-        judgements="beside" if flavor.ideal == "given" else "ignored",
+        judgements="separate" if flavor.ideal == "given" else "ignored",
         stacklevel=3,
     )
     _check_labels(aligned, flavor)
-    labels, clusters = _topic_labels(by, cluster, aligned.qid)
+    labels, clusters = _read_labels(by, cluster, aligned.qid)
     evaluation: Evaluation[Any] = Prepared(flavor, k, aligned.queries()).evaluate(aligned.y_score)
     check_missing(evaluation, flavor)
     judged = _judged(aligned, flavor, ks)
@@ -337,10 +334,10 @@ def as_run_evaluation(
     qrels_only: NDArray[Any],
     run_only: NDArray[Any],
 ) -> RunEvaluation[Any]:
-    """Add to an evaluation of all topics, or of a slice of them, what is known of a run."""
+    """Add the attributes of a run to an evaluation of all topics, or of a slice."""
     several = isinstance(evaluation.k, tuple)
     judged = judged.reshape(len(n_retrieved), -1)
-    some = n_retrieved > 0  # a topic without a document has no fraction, and is not in its mean
+    some = n_retrieved > 0  # topics without documents are not in the mean
     means = judged[some].mean(axis=0).tolist() if some.any() else [math.nan] * judged.shape[1]
     table = RunPerQuery(
         **{name: evaluation.per_query[name] for name in PerQuery.__dataclass_fields__},
@@ -358,13 +355,13 @@ def as_run_evaluation(
     )
 
 
-def _topic_labels(
+def _read_labels(
     by: Any, cluster: Any, topics: NDArray[Any]
 ) -> tuple[dict[str, list[Any]] | None, NDArray[Any] | None]:
-    """The label of every topic, by column, and its cluster; None for what was not asked."""
+    """Return the labels of the topics, by column, and their clusters; None for an argument of None."""
     if by is None and cluster is None:
         return None, None
-    from ndcg_ml._compare.slice_labels import as_objects, column_by_id, labels_by_id  # few need it
+    from ndcg_ml._compare.slice_labels import as_objects, column_by_id, labels_by_id  # rarely needed
 
     return (
         None if by is None else labels_by_id(by, topics),
@@ -373,7 +370,7 @@ def _topic_labels(
 
 
 def run_with_slices(result: RunEvaluation[Any], labels: Mapping[str, list[Any]]) -> RunEvaluation[Any]:
-    """The result with the slices of these labels of its topics, each slice the evaluation of a run too."""
+    """Return the result with slices by these labels of its topics. Each slice is a ``RunEvaluation``."""
     from ndcg_ml._compare.slices import Slices, sliced
 
     def inside(evaluation: Evaluation[Any]) -> RunEvaluation[Any]:
@@ -392,7 +389,7 @@ def run_with_slices(result: RunEvaluation[Any], labels: Mapping[str, list[Any]])
 
 
 def warn_of_empty_answers(result: RunEvaluation[Any], stacklevel: int) -> None:
-    """Say which topics with relevant documents count as retrieving nothing although the run has them."""
+    """Warn of topics with relevant documents that the run answers with an empty list."""
     lacking = set(result.qrels_only.tolist())
     table = result.per_query
     topics = table.qid[(table.n_retrieved == 0) & (table.n_relevant > 0)].tolist()
@@ -400,8 +397,8 @@ def warn_of_empty_answers(result: RunEvaluation[Any], stacklevel: int) -> None:
     if empty:
         warnings.warn(
             f"the run answers {len(empty)} of {result.n_queries} topics with an empty list, the first "
-            f"{brief(empty[0])}; each counts as retrieving nothing. per_query.n_retrieved is 0 in them. If they should "
-            "not count, leave them out of the run and choose queries='both'.",
+            f"{brief(empty[0])}; each counts as retrieving nothing, with a per_query.n_retrieved of 0. If they should "
+            "not count, remove them from the run and choose queries='both'.",
             UserWarning,
             stacklevel,
         )
@@ -412,10 +409,10 @@ def warn_of_empty_answers(result: RunEvaluation[Any], stacklevel: int) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class AlignedRun:
-    """Qrels and a run as arrays: one row per document that is retrieved, judged or both. Made by ``align``.
+    """Qrels and a run as arrays, with one row per document that is retrieved or judged. Created by ``align``.
 
     The judged documents of a topic are in the order of the qrels, which ``ideal="given"`` follows. A topic with
-    documents of one score is in the order of the run, which ``ties="first"`` and ``"last"`` follow, and is listed in
+    tied documents is in the order of the run, which ``ties="first"`` and ``"last"`` follow, and is listed in
     `in_run_order`.
 
     Attributes
@@ -425,20 +422,20 @@ class AlignedRun:
     group : ndarray of int
         Number of consecutive rows of each topic.
     y_true : ndarray of float64
-        Grades; NaN is an unjudged document.
+        Grades; NaN for unjudged documents.
     y_score : ndarray of float64
-        Scores, of the retrieved documents alone; the others hold 0. A ranked list scores 0, -1, -2, ...
+        Scores of the retrieved documents; 0 for the others. A ranked list has the scores 0, -1, -2, ...
     retrieved : ndarray of bool
     doc_id : ndarray of int
-        For a retrieved document, the place of its id among those of its topic in byte order, counted from 10^9 so that
-        all have the same number of digits (integer ids are compared as text). For the others, a number below 0.
+        For a retrieved document, the position of its id in its topic in byte order, counted from 10^9 so that all
+        have the same number of digits (integer ids are compared as text). Negative for the others.
     qrels_only, run_only : ndarray
         The topics that only the qrels, and only the run, have.
     in_run_order : ndarray
-        The topics with documents of one score (in float32), so that a ``given`` ideal of these arrays may not be that
-        of ``evaluate_run``.
+        The topics with tied documents (in float32). With these arrays, their ``given`` ideal may differ from that of
+        ``evaluate_run``.
     n_excluded : int or None
-        Number of documents of the run that `exclude` left out; None without it.
+        Number of documents of the run that `exclude` removed; None without `exclude`.
     """
 
     qid: NDArray[Any]
@@ -452,12 +449,9 @@ class AlignedRun:
     in_run_order: NDArray[Any]
     n_excluded: int | None
     digests: NDArray[np.uint64]
-    """A digest of each topic's judgements, documents with grades: the same in whatever order they are.
-
-    If the order of the judgements is kept, another order has another digest.
-    """
+    """A digest of each topic's judgements. It depends on their order only if `judgement` keeps this order."""
     excluded: NDArray[np.uint64] | None
-    """A digest of the documents that `exclude` names in each topic; None without it."""
+    """A digest of each topic's excluded documents; None without `exclude`."""
     judgement: IntArray | None
     """The position of each judged row in the qrels; None if the rows are in that order."""
     place_of: Callable[[int], str]
@@ -468,7 +462,7 @@ class AlignedRun:
     """The ids of the documents; None if there are too many to keep."""
 
     def queries(self) -> Queries:
-        """The same, without the scores, as ``Prepared`` takes it."""
+        """Return the data without the scores, as input of ``Prepared``."""
         groups = replace(group_by_sizes(self.group, self.y_true.size), ids=self.qid)
         repeats = find_repeats(self.doc_id, groups, self.doc_id) if self.repeated else None
         return Queries(
@@ -482,14 +476,14 @@ class AlignedRun:
         )
 
     def n_retrieved(self) -> IntArray:
-        """Number of documents retrieved in each topic; a repeated one counts as often as it is listed."""
+        """Return the number of documents retrieved in each topic. Repeated documents count each time."""
         topic = np.repeat(np.arange(self.group.size), self.group)
         return np.bincount(topic[self.retrieved], minlength=self.group.size)
 
     def arguments(self) -> dict[str, Any]:
-        """Keyword arguments for ``evaluate``, ``explain_difference``, ``identify`` and all that take such data.
+        """Return keyword arguments for ``evaluate``, ``explain_difference``, ``identify`` and similar functions.
 
-        Topics are given as `qid`, one per row; as `group` where a topic has no row, neither judged nor retrieved.
+        Topics are passed as `qid`, one per row, or as `group` if a topic has no rows.
         """
         queries = {"qid": np.repeat(self.qid, self.group)} if self.group.all() else {"group": self.group}
         rows = {"y_true": self.y_true, "y_score": self.y_score, "retrieved": self.retrieved, "doc_id": self.doc_id}
@@ -507,16 +501,16 @@ def align(
 ) -> AlignedRun:
     """Match a run with its judgements, document by document.
 
-    ``align(qrels, run).arguments()`` are the labels, scores and ids that ``identify``, ``explain_difference`` and
-    ``evaluate`` take, from files, dicts or data frames.
+    ``align(qrels, run).arguments()`` returns labels, scores and ids as arguments of ``identify``,
+    ``explain_difference`` and ``evaluate``, from files, dicts or data frames.
 
     Parameters
     ----------
     qrels, run, queries, exclude, columns
         As for ``evaluate_run``.
     duplicates : {"raise", "keep"}, default "raise"
-        A document that the run lists twice in a topic is an error; or it is kept, as rows of one id, for flavors whose
-        ``duplicates`` is "first" or "count".
+        If the run lists a document twice in a topic: raise an error, or keep both rows with the same id, for flavors
+        whose ``duplicates`` is "first" or "count".
 
     Returns
     -------
@@ -525,7 +519,7 @@ def align(
     Raises
     ------
     TypeError, ValueError
-        As for ``evaluate_run``, except for what concerns the flavor.
+        As for ``evaluate_run``, except for errors that depend on the flavor.
 
     Examples
     --------
@@ -557,49 +551,48 @@ def _aligned(
     exclude: Exclude | None,
     *,
     keep: bool,
-    judgements: Literal["rows", "beside", "ignored"],
+    judgements: Literal["rows", "separate", "ignored"],
     stacklevel: int,
 ) -> AlignedRun:
     """Return the arrays of ``align``.
 
-    `judgements` says what becomes of the order of the qrels: the rows follow it, it is kept separately, or it is lost.
-    Unless the rows follow it or repeated documents are kept (`keep`), ``doc_id`` orders only documents that share a
-    float32 score.
+    `judgements` says how the order of the qrels is kept: by the rows, in a separate array, or not at all. Unless the
+    rows keep it or repeated documents are kept (`keep`), ``doc_id`` orders only documents that share a float32 score.
     """
-    # Refuse whatever needs no data first.
+    # Check the arguments before reading data.
     one_of(queries, "queries", get_args(Which))
     names = column_names({} if columns is None else columns)
     if columns is not None and not (is_frame(qrels) or is_frame(run)):
-        raise ValueError("columns is for data frames, and neither qrels nor run is one. Leave it out.")
+        raise ValueError("columns must be None unless qrels or run is a data frame; got column names. Leave it out.")
     _check_exclude(exclude)
 
-    # The two sides share their ids, so that topics and documents can be compared as numbers.
+    # Both sides share the same ids, so that topics and documents can be compared as numbers.
     ids = Ids()
     judged, ranked = read_rows("qrels", qrels, ids, names), read_rows("run", run, ids, names)
     topics = ids.topics
-    in_qrels, in_run = _topics_of(judged, ranked)
+    in_qrels, in_run = _find_topics(judged, ranked)
     chosen = {"qrels": in_qrels, "run": in_run, "both": in_qrels & in_run}[queries]
 
-    # Find the judgement of each row of the run. Some rows are left out; warn if that looks like a mistake.
-    match, place, repeated = _matched(ids, judged, ranked, keep, judgements == "rows")
-    takes_part = chosen[ranked.topic]
+    # Find the judgement of each row of the run, drop excluded rows, and warn of likely mistakes.
+    match, place, repeated = _match(ids, judged, ranked, keep, judgements == "rows")
+    included = chosen[ranked.topic]
     n_excluded = excluded = None
     if exclude is not None:
-        left_out, is_excluded, excluded = _excluded(exclude, ids, judged, ranked)
-        n_excluded = int((left_out & takes_part).sum())
-        takes_part &= ~left_out
+        left_out, is_excluded, excluded = _find_excluded(exclude, ids, judged, ranked)
+        n_excluded = int((left_out & included).sum())
+        included &= ~left_out
         _warn_of_excluded(judged, is_excluded & chosen[judged.topic] & (judged.value > 0), stacklevel + 1)
-    _warn_of_no_match(judged, ranked, match, takes_part, int(chosen.sum()), stacklevel + 1)
+    _warn_of_no_match(judged, ranked, match, included, int(chosen.sum()), stacklevel + 1)
     _warn_of_ranks(ranked, stacklevel + 1)
-    _warn_of_exchange(judged, ranked, stacklevel + 1)
+    _warn_of_swap(judged, ranked, stacklevel + 1)
 
-    # The names of documents take most of the memory, so only those of small runs are kept for later questions.
-    digests = _digests_of(judged, len(topics), with_order=judgements == "beside")
+    # Document ids take most of the memory, so they are kept only for small runs.
+    digests = _digest_judgements(judged, len(topics), with_order=judgements == "separate")
     documents = ids.documents if len(ids.documents) <= _NAMED_ROWS else None
-    if judged.lines is not None and ranked.lines is not None:  # errors name the lines of files
+    if judged.lines is not None and ranked.lines is not None:  # errors name lines of files, not ids
         ids.documents = Names()
 
-    rows = _Rows.from_match(judged, ranked, match, takes_part, chosen, judgements)
+    rows = _Rows.from_match(judged, ranked, match, included, chosen, judgements)
     grades = np.full(ranked.topic.size, np.nan)
     grades[match >= 0] = judged.value[match[match >= 0]]
     n_run, n_more = rows.of_run.size, rows.of_qrels.size
@@ -614,7 +607,9 @@ def _aligned(
 
     row_names = None
     if documents is not None:
-        row_names = _RunNames(ids, documents, rows.arranged(_compact(rows.of_run + judged.topic.size), rows.of_qrels))
+        row_names = _DocumentIds(
+            ids, documents, rows.arranged(_compact(rows.of_run + judged.topic.size), rows.of_qrels)
+        )
     return AlignedRun(
         qid=ids_of(chosen),
         group=rows.group,
@@ -635,8 +630,8 @@ def _aligned(
     )
 
 
-def _topics_of(judged: RunRows, ranked: RunRows) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Say which topics are in the qrels, and which in the run, and refuse sides that share none."""
+def _find_topics(judged: RunRows, ranked: RunRows) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which topics are in the qrels, and which are in the run. Raise if no topic is in both."""
     topics = judged.ids.topics
     in_qrels, in_run = (np.zeros(len(topics), dtype=bool) for _ in range(2))
     in_qrels[judged.topics], in_run[ranked.topics] = True, True
@@ -649,8 +644,8 @@ def _topics_of(judged: RunRows, ranked: RunRows) -> tuple[NDArray[np.bool_], NDA
     return in_qrels, in_run
 
 
-def _digests_of(judged: RunRows, n_topics: int, *, with_order: bool) -> NDArray[np.uint64]:
-    """Digest the judgements of each topic: documents with grades, and with their places if the order matters."""
+def _digest_judgements(judged: RunRows, n_topics: int, *, with_order: bool) -> NDArray[np.uint64]:
+    """Digest each topic's judgements: documents with grades and, with `with_order`, their positions."""
     rows = slice(judged.first, judged.first + judged.topic.size)
     digests = judgement_digests(judged.ids.documents, rows, judged.topic, judged.value, n_topics)
     if with_order:
@@ -662,7 +657,7 @@ def _digests_of(judged: RunRows, n_topics: int, *, with_order: bool) -> NDArray[
 
 
 class _Rows(NamedTuple):
-    """The rows of a run, then the judged documents that it lacks, and the order that sorts both by topic."""
+    """The rows of a run, the judged documents that it lacks, and the order that sorts both by topic."""
 
     of_run: NDArray[np.signedinteger[Any]]
     of_qrels: NDArray[np.signedinteger[Any]]
@@ -677,19 +672,19 @@ class _Rows(NamedTuple):
         judged: RunRows,
         ranked: RunRows,
         match: IntArray,
-        takes_part: NDArray[np.bool_],
+        included: NDArray[np.bool_],
         chosen: NDArray[np.bool_],
-        judgements: Literal["rows", "beside", "ignored"],
+        judgements: Literal["rows", "separate", "ignored"],
     ) -> _Rows:
         unretrieved = np.ones(judged.topic.size, dtype=bool)
-        unretrieved[match[takes_part & (match >= 0)]] = False
-        of_run = _compact(np.flatnonzero(takes_part))
+        unretrieved[match[included & (match >= 0)]] = False
+        of_run = _compact(np.flatnonzero(included))
         of_qrels = _compact(np.flatnonzero(unretrieved & chosen[judged.topic]))
         topic = np.concatenate([ranked.topic[of_run], judged.topic[of_qrels]])
         in_run_order = np.zeros(chosen.size, dtype=bool)
         judgement = None if judgements == "ignored" else np.concatenate([match[of_run], of_qrels])
         if judgement is not None and judgements == "rows":
-            in_run_order = _topics_with_ties(topic[: of_run.size], ranked.value[of_run], chosen.size)
+            in_run_order = _find_topics_with_ties(topic[: of_run.size], ranked.value[of_run], chosen.size)
             place_in_qrels = np.where(judgement < 0, judged.topic.size, judgement)
             place_in_qrels[in_run_order[topic]] = 0
             order, judgement = np.lexsort((place_in_qrels, topic)), None
@@ -706,8 +701,8 @@ class _Rows(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _RunNames:
-    """The ids of the documents of a run and its qrels, as the caller had them."""
+class _DocumentIds:
+    """The ids of the documents of a run and its qrels, as the caller passed them."""
 
     ids: Ids
     documents: Names
@@ -718,8 +713,8 @@ class _RunNames:
         return [self.ids.kind.decode(self.documents[row]) for row in self.row_of[rows].tolist()]
 
 
-def _topics_with_ties(topic: IntArray, score: FloatArray, n_topics: int) -> NDArray[np.bool_]:
-    """Which topics have documents that share a score in float32."""
+def _find_topics_with_ties(topic: IntArray, score: FloatArray, n_topics: int) -> NDArray[np.bool_]:
+    """Return which topics have documents that share a score in float32."""
     with np.errstate(over="ignore", under="ignore"):
         coarse = score.astype(np.float32)  # scores tied in float64 are tied in float32 too
     order = np.lexsort((coarse, topic))
@@ -738,15 +733,15 @@ def _check_exclude(exclude: Any) -> None:
     )
 
 
-def _excluded(
+def _find_excluded(
     exclude: Exclude, ids: Ids, judged: RunRows, ranked: RunRows
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.uint64]]:
-    """Which rows of the run, and which of the qrels, hold a document that is excluded; and a digest of each topic's."""
+    """Return which rows of the run and of the qrels hold excluded documents, and a digest of these by topic."""
     n_judged, n_ranked = judged.topic.size, ranked.topic.size
     topic, documents = ids.read_exclude(exclude)
     ids.documents.extend(documents)
     before = earlier(np.concatenate([judged.topic, ranked.topic, topic]), ids.documents)
-    # Every earlier row with the document, one step at a time: a run may list it twice.
+    # Flag all earlier rows with the same document, one step at a time: a run may list it twice.
     flags = np.zeros(n_judged + n_ranked, dtype=bool)
     at = before[n_judged + n_ranked :]
     listed = slice(flags.size, len(ids.documents))
@@ -762,16 +757,16 @@ def _warn_of_excluded(judged: RunRows, relevant: NDArray[np.bool_], stacklevel: 
     if rows.size:
         warnings.warn(
             f"exclude leaves out {rows.size} documents that are judged relevant, the first in "
-            f"{judged.place_of(int(rows[0]))}. They stay in the ideal, so that no run can reach 1 there. If they "
-            "should not count, take them out of the qrels.",
+            f"{judged.place_of(int(rows[0]))}. They remain in the ideal, so no run can score 1 there. If they "
+            "should not count, remove them from the qrels.",
             UserWarning,
             stacklevel,
         )
 
 
 def _warn_of_ranks(ranked: RunRows, stacklevel: int) -> None:
-    """Say so where scores count up from the first document of every topic: ranks do, and the best would be the last."""
-    if not ranked.value.size or ranked.value[0] not in (0.0, 1.0):  # any other run ends here
+    """Warn if the scores look like ranks, counting up from the first document of every topic."""
+    if not ranked.value.size or ranked.value[0] not in (0.0, 1.0):  # not ranks
         return
     order = np.argsort(ranked.topic, kind="stable")
     topic, score = ranked.topic[order], ranked.value[order]
@@ -779,20 +774,20 @@ def _warn_of_ranks(ranked: RunRows, stacklevel: int) -> None:
     starts = score[np.append(True, ~follows)]
     with np.errstate(invalid="ignore", over="ignore"):
         counts_up = (np.diff(score)[follows] == 1).all() and (starts == starts[0]).all()
-    if counts_up and follows.sum() >= _ENOUGH_STEPS:
+    if counts_up and follows.sum() >= _MIN_STEPS:
         warnings.warn(
-            f"the scores of {ranked.source} count up {starts[0]:g}, {starts[0] + 1:g}, ... in every topic, as ranks "
-            "do, and the highest score is taken as the best. If rank and score are exchanged, exchange them, or negate "
-            "the ranks.",
+            f"the scores of {ranked.source} count up {starts[0]:g}, {starts[0] + 1:g}, ... in every topic, like "
+            "ranks, but the document with the highest score is ranked first. If these are ranks, pass the scores, or "
+            "negate the ranks.",
             UserWarning,
             stacklevel,
         )
 
 
-def _warn_of_exchange(judged: RunRows, ranked: RunRows, stacklevel: int) -> None:
-    """Fractions as grades and whole numbers as scores are a run and judgements in each other's place.
+def _warn_of_swap(judged: RunRows, ranked: RunRows, stacklevel: int) -> None:
+    """Warn if grades are fractions and scores are integers, as if qrels and run were swapped.
 
-    The columns of files say what they are.
+    Files are not checked, because their formats differ.
     """
     if judged.lines is not None or not (judged.value.size and ranked.value.size):
         return
@@ -800,18 +795,18 @@ def _warn_of_exchange(judged: RunRows, ranked: RunRows, stacklevel: int) -> None
         return
     if ranked.value.min() >= 0 and 0 < ranked.value.max() < np.inf and (ranked.value == np.floor(ranked.value)).all():
         warnings.warn(
-            "the grades of qrels are fractions and the scores of run are whole numbers, as if the two were exchanged: "
-            "the order is evaluate_run(qrels, run).",
+            "the grades of qrels are fractions and the scores of run are integers, as if the two were swapped. "
+            "Call evaluate_run(qrels, run).",
             UserWarning,
             stacklevel=stacklevel,
         )
 
 
 def _warn_of_no_match(
-    judged: RunRows, ranked: RunRows, match: IntArray, takes_part: NDArray[np.bool_], n_topics: int, stacklevel: int
+    judged: RunRows, ranked: RunRows, match: IntArray, included: NDArray[np.bool_], n_topics: int, stacklevel: int
 ) -> None:
-    """Say so if no topic can gain anything, and show ids of both sides, if there are any."""
-    if ((match >= 0) & takes_part).any() or not takes_part.any():  # empty answers have a warning of their own
+    """Warn if no retrieved document is judged, and show an id of each side, if there is one."""
+    if ((match >= 0) & included).any() or not included.any():  # empty answers have a warning of their own
         return
     why = "no document is judged"
     if match.size and judged.topic.size:
@@ -820,7 +815,7 @@ def _warn_of_no_match(
             f"like {ranked.name(0)}"
         )
     warnings.warn(
-        f"the run retrieves no judged document in any of the {n_topics} topics, so none gains anything. "
+        f"the run retrieves no judged document in any of the {n_topics} topics, so no topic has a gain. "
         f"{why[0].upper()}{why[1:]}.",
         UserWarning,
         stacklevel,
@@ -828,20 +823,18 @@ def _warn_of_no_match(
 
 
 def _compact(rows: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:
-    """Row numbers in half the memory, if that holds them."""
+    """Convert row numbers to int32 if they fit."""
     return rows.astype(np.int32) if rows.size < 2**31 else rows
 
 
-# All places from here on have the same number of digits, so they sort alike as numbers and as text.
+# Numbers from here on have equally many digits, so that their order is the same as numbers and as text.
 _FIRST_PLACE = 10**9
 
 
-def _matched(
-    ids: Ids, judged: RunRows, ranked: RunRows, keep: bool, for_align: bool
-) -> tuple[IntArray, IntArray, bool]:
-    """For each row of the run: the row of the qrels that judges it or -1, and its place in byte order in its topic.
+def _match(ids: Ids, judged: RunRows, ranked: RunRows, keep: bool, for_align: bool) -> tuple[IntArray, IntArray, bool]:
+    """For each row of the run, return its row in the qrels or -1, and its position in byte order in its topic.
 
-    And whether the run lists a document twice in a topic, which is an error unless these are to be kept.
+    Also return whether the run lists a document twice in a topic, which raises unless `keep` is set.
     """
     names, n_judged = ids.documents, judged.topic.size
     before = earlier(np.concatenate([judged.topic, ranked.topic]), names)
@@ -852,18 +845,18 @@ def _matched(
             raise _repeated_document(rows, int(before[rows.first + again[0]]) - rows.first, int(again[0]), way_out)
     match = before[n_judged:]
     place = np.full(ranked.topic.size, _FIRST_PLACE, dtype=np.int64)
-    some = np.arange(place.size) if keep or for_align else _perhaps_tied(ranked)
+    some = np.arange(place.size) if keep or for_align else _find_possible_ties(ranked)
     in_order = names.order_by_bytes(ranked.topic[some], n_judged + some) - n_judged
     begins = starts_of(np.bincount(ranked.topic[in_order]))
     place[in_order] += np.arange(in_order.size) - begins[ranked.topic[in_order]]
-    for row in again.tolist():  # the order of the run settles the earlier row of a document first
+    for row in again.tolist():  # in the order of the run, so the earlier row is final
         first = int(match[row]) - n_judged
         match[row], place[row] = match[first], place[first]
     return match, place, bool(again.size)
 
 
-def _perhaps_tied(ranked: RunRows) -> IntArray:
-    """Rows of the run whose score another one of the topic may have, in float32: all rows, if they are not in order."""
+def _find_possible_ties(ranked: RunRows) -> IntArray:
+    """Return rows of the run that may share a float32 score in their topic: all rows, if they are not sorted."""
     with np.errstate(over="ignore"):
         score = ranked.value.astype(np.float32)
     follows = ranked.topic[1:] == ranked.topic[:-1]
@@ -891,7 +884,7 @@ def _first_topics(topics: Topics, flags: NDArray[np.bool_]) -> str:
 
 
 def _check_labels(aligned: AlignedRun, flavor: Flavor) -> None:
-    """Refuse what the flavor refuses, in the caller's terms."""
+    """Raise if the flavor does not allow the labels, and name the first document."""
     unjudged, negative = np.isnan(aligned.y_true), aligned.y_true < 0
     for switch, rule, bad, what, others in (
         ("unjudged", flavor.unjudged, unjudged, "a document without a judgement", "'zero' or 'condense'"),
@@ -899,15 +892,15 @@ def _check_labels(aligned: AlignedRun, flavor: Flavor) -> None:
     ):
         if rule == "raise" and bad.any():
             raise ValueError(
-                f"{what} is refused under {switch}='raise'; got {int(bad.sum())}, the first in "
+                f"{what} is an error under {switch}='raise'; got {int(bad.sum())}, the first in "
                 f"{aligned.place_of(int(np.flatnonzero(bad)[0]))}. Choose a flavor with {switch}={others}."
             )
 
 
 def check_missing(evaluation: Evaluation[Any], flavor: Flavor) -> None:
-    """Refuse a topic with relevant documents that would score 1, or be left out, because nothing is ranked in it.
+    """Raise if a topic with relevant documents would score 1 or be skipped because nothing is ranked in it.
 
-    An ideal of the retrieved documents is 0 there, so that the flavor's rule for empty queries would apply.
+    An ideal of retrieved documents is 0 there, so the flavor's rule for empty queries would apply.
     """
     if flavor.empty not in (1.0, "skip"):
         return
@@ -915,7 +908,7 @@ def check_missing(evaluation: Evaluation[Any], flavor: Flavor) -> None:
     empty = table.empty if table.empty.ndim == 1 else table.empty.any(axis=1)
     lost = np.flatnonzero((table.n_docs == 0) & (table.n_relevant > 0) & empty)
     if lost.size:
-        rule = "score 1" if flavor.empty == 1.0 else "be left out of the mean"
+        rule = "score 1" if flavor.empty == 1.0 else "be skipped"
         raise ValueError(
             f"every topic with relevant documents must rank some document under ideal={flavor.ideal!r} with "
             f"empty={flavor.empty if isinstance(flavor.empty, str) else int(flavor.empty)!r}; got {lost.size} that "
@@ -925,7 +918,7 @@ def check_missing(evaluation: Evaluation[Any], flavor: Flavor) -> None:
 
 
 def _judged(aligned: AlignedRun, flavor: Flavor, ks: tuple[int | None, ...]) -> FloatArray:
-    """judged@k of each topic at each cut-off: the expected number of judged documents is a DCG without discount."""
+    """Return judged@k by topic and cut-off. The expected number of judged documents is a DCG without discount."""
     counting = Flavor(
         duplicates="count",
         gain="linear",

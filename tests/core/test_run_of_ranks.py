@@ -10,7 +10,7 @@ from ndcg_ml import align, evaluate_run
 
 DOCUMENTS = list("abcde")
 QRELS = {"q1": dict.fromkeys("abc", 1), "q2": {"b": 2}}
-RANKS = r"count up 1, 2, \.\.\. in every topic, as ranks do"
+RANKS = r"count up 1, 2, \.\.\. in every topic, like ranks"
 
 
 def ranked(*scores):
