@@ -402,7 +402,9 @@ def test_a_search_weighs_each_query_by_the_weight_of_its_rows(problem, routing):
     assert scorer(search, X, y, qid=qid, sample_weight=np.full(len(y), 2.0)) == pytest.approx(unweighted, abs=1e-12)
     with pytest.raises(ValueError, match="sample_weight must be equal in all rows of a query"):
         search.fit(X, y, groups=qid, sample_weight=np.arange(1.0, len(y) + 1))
-    with pytest.raises(ValueError, match="not explicitly set as requested or not requested for NDCGScorer"):
+    with pytest.raises(
+        ValueError, match=r"not explicitly set as requested or not requested for (NDCGScorer|ndcg_scorer)"
+    ):
         search.set_params(scoring=ndcg_scorer(LIGHTGBM), refit=True).fit(X, y, groups=qid, sample_weight=weight[query])
     with pytest.raises(ValueError, match="sample_weight must be None with keep_queries=True"):
         ndcg_scorer(LIGHTGBM, keep_queries=True)(search, X, y, qid=qid, sample_weight=weight[query])
