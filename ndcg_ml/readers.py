@@ -1,7 +1,7 @@
-"""Scored rows from files: LETOR/SVMlight labels with scores, CSV, JSONL and parquet.
+"""Read scored rows from files: LETOR/SVMlight labels with scores, CSV, JSONL and Parquet.
 
-Ids are kept as strings, never read as numbers, hashed or cut. A malformed line raises an error with the name of the
-file and the number of the line.
+Ids remain strings. They are not parsed as numbers, hashed or truncated. A malformed line raises an error with the name
+of the file and the number of the line.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 
-_DIGITS = 18  # digits of the size of a query
+_MAX_DIGITS = 18  # of the size of a query
 
 
 # -- LETOR and SVMlight labels, one score per line ------------------------------------------------------------------
@@ -48,16 +48,16 @@ _DIGITS = 18  # digits of the size of a query
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoredRows:
-    """Documents with label, score and query, one per row, as ``evaluate`` takes them.
+    """Documents with label, score and query, one per row, as input of ``evaluate``.
 
     Attributes
     ----------
     y_true, y_score : ndarray of float64
     qid : ndarray
-        The query of each row: text, or what a parquet file holds.
+        The query of each row: strings, or the values of a Parquet file.
     doc_id : ndarray or None
     lines : ndarray of int or None
-        The line of each row, if the file has lines for them.
+        The line of each row in the file, if known.
     """
 
     y_true: FloatArray
@@ -67,32 +67,32 @@ class ScoredRows:
     lines: NDArray[np.int64] | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """Keyword arguments for ``evaluate`` and every function that takes the same data."""
+        """Return keyword arguments for ``evaluate`` and functions with the same parameters."""
         return {"y_true": self.y_true, "y_score": self.y_score, "qid": self.qid, "doc_id": self.doc_id}
 
 
 def read_letor(labels: AnyPath, scores: AnyPath) -> ScoredRows:
-    r"""Labels and queries from a LETOR/SVMlight file, with one score for each of its lines from another file.
+    r"""Read labels and queries from a LETOR/SVMlight file, and one score for each line from another file.
 
     Parameters
     ----------
     labels : path
-        Lines of ``grade qid:ID index:value ... # comment``, of which features and comments are ignored.
-        Where no line has a ``qid:``, the sizes of the queries are read from the file of that name with ``.query``
-        appended, one integer per line (LightGBM's convention), and queries are numbered from 1.
+        Lines of ``grade qid:ID index:value ... # comment``. Features and comments are ignored. If no line has a
+        ``qid:``, query sizes are read from a file with the same name and ``.query`` appended, one integer per line
+        (LightGBM's convention), and queries are numbered from 1.
     scores : path
         One number per line, in the order of `labels`. Either file may be compressed by gzip; blank lines are skipped.
 
     Returns
     -------
     ScoredRows
-        ``qid`` is text.
+        ``qid`` holds strings.
 
     Raises
     ------
     DataFileError
-        A line is malformed, only some lines have a ``qid:``, a grade is not finite, a score is NaN, the numbers of
-        lines differ, or query sizes do not sum to them.
+        A line is malformed, only some lines have a ``qid:``, a grade is not finite, a score is NaN, the files differ in
+        length, or query sizes do not sum to it.
     OSError
         A file cannot be read.
 
@@ -107,12 +107,12 @@ def read_letor(labels: AnyPath, scores: AnyPath) -> ScoredRows:
     >>> rows.y_true.tolist(), rows.y_score.tolist(), rows.qid.tolist()
     ([2.0, 0.0], [0.3, 0.9], ['7', '7'])
     """
-    grades, qid = _letor_rows(labels)
-    return ScoredRows(grades, _scores(scores, grades.size, labels), qid)
+    grades, qid = _read_letor_rows(labels)
+    return ScoredRows(grades, _read_scores(scores, grades.size, labels), qid)
 
 
-def _letor_rows(path: AnyPath) -> tuple[FloatArray, NDArray[Any]]:
-    """The grade and the query of each line of a LETOR/SVMlight file; the queries as text."""
+def _read_letor_rows(path: AnyPath) -> tuple[FloatArray, NDArray[Any]]:
+    """Read the grade and the query id of each line of a LETOR/SVMlight file, ids as strings."""
     grades: list[float] = []
     queries: list[bytes] = []
     for number, line in numbered(path):
@@ -124,7 +124,7 @@ def _letor_rows(path: AnyPath) -> tuple[FloatArray, NDArray[Any]]:
             raise wrong_line(path, number, "a line must begin with a grade, a finite number", line)
         given = len(tokens) > 1 and tokens[1].startswith(b"qid:")
         if given != (len(queries) == len(grades)) and grades:
-            raise wrong_line(path, number, "every line must have qid:ID after the grade, or no line of the file", line)
+            raise wrong_line(path, number, "either all lines or none must have qid:ID after the grade", line)
         if given:
             queries.append(tokens[1].removeprefix(b"qid:"))
             if not queries[-1]:
@@ -135,34 +135,34 @@ def _letor_rows(path: AnyPath) -> tuple[FloatArray, NDArray[Any]]:
         grades.append(grade)
     if not grades:
         raise DataFileError(f"{path}: has no rows.")
-    qid = _column(map(as_text, queries)) if queries else _queries_of_sizes(path, len(grades))
+    qid = _id_array(map(as_text, queries)) if queries else _read_query_sizes(path, len(grades))
     return np.array(grades), qid
 
 
-def _queries_of_sizes(labels: AnyPath, n_rows: int) -> NDArray[Any]:
+def _read_query_sizes(labels: AnyPath, n_rows: int) -> NDArray[Any]:
     name = os.fspath(labels)
     side = f"{name}.query"
     if not os.path.isfile(side):
         raise DataFileError(
-            f"{name}: no line has a qid:, and there is no {os.path.basename(side)} beside it with the sizes of the "
-            "queries. Add one of the two."
+            f"{name}: must have qid:ID in every line, or a file {os.path.basename(side)} of query sizes in the same "
+            "folder; got neither."
         )
     sizes: list[int] = []
     for number, line in numbered(side):
         token = line.strip()
-        # No file has 10^18 rows, and Python does not read a number of more than 4300 digits.
-        if token and not (token.isdigit() and len(token) <= _DIGITS and int(token)):
-            raise wrong_line(side, number, "a line must be the size of a query, a positive integer", line)
+        # No file has 10^18 rows, and Python cannot parse integers of more than 4300 digits.
+        if token and not (token.isdigit() and len(token) <= _MAX_DIGITS and int(token)):
+            raise wrong_line(side, number, "a line must be a query size, a positive integer", line)
         if token:
             sizes.append(int(token))
     if sum(sizes) != n_rows:
         raise DataFileError(
             f"{side}: sizes must sum to the {n_rows} rows of {os.path.basename(name)}; got {sum(sizes)}."
         )
-    return np.repeat(_column(str(i) for i in range(1, len(sizes) + 1)), sizes)
+    return np.repeat(_id_array(str(i) for i in range(1, len(sizes) + 1)), sizes)
 
 
-def _scores(path: AnyPath, n_rows: int, labels: AnyPath) -> FloatArray:
+def _read_scores(path: AnyPath, n_rows: int, labels: AnyPath) -> FloatArray:
     scores: list[float] = []
     for number, line in numbered(path):
         token = line.strip()
@@ -180,40 +180,40 @@ def _scores(path: AnyPath, n_rows: int, labels: AnyPath) -> FloatArray:
     return np.array(scores)
 
 
-# -- CSV and parquet ------------------------------------------------------------------------------------------------
+# -- CSV and Parquet ------------------------------------------------------------------------------------------------
 
 
 def read_columns(
     path: AnyPath, score: str = "score", *, qid: str = "qid", label: str = "label", docno: str | None = None
 ) -> ScoredRows:
-    r"""Rows from the columns of a CSV, JSONL or parquet file: query, label, score and perhaps document id.
+    r"""Read rows from columns of a CSV, JSONL or Parquet file: query, label, score and optionally document id.
 
     Parameters
     ----------
     path : path
-        A parquet file (known by its first bytes), which needs pyarrow; JSONL, known by the brace and the
-        quote that it begins with, one object on each line; otherwise CSV with a header line, separated by tabs if the
-        header line holds a tab, by semicolons if it holds these and no comma, and otherwise by commas. Text may be
-        compressed by gzip. Other columns are ignored.
+        A Parquet file (recognised by its first bytes), which needs pyarrow; JSONL, recognised by the brace and the
+        quote at its start, with one object per line; otherwise CSV with a header line, separated by tabs if the header
+        has one, by semicolons if it has one and no comma, and otherwise by commas. Text may be compressed by gzip.
+        Other columns are ignored.
     score, qid, label : str, default "score", "qid", "label"
-        The names of the columns that hold the scores, the ids of the queries and the labels.
+        Names of the columns of scores, query ids and labels.
     docno : str, optional
-        The name of the column that holds the ids of the documents. Default: "docno", if there is such a column.
+        Name of the column of document ids. Default: "docno", if there is such a column.
 
     Returns
     -------
     ScoredRows
-        From CSV, ``qid`` and ``doc_id`` are text as it stands; from JSONL too, where an integer is the text of its
-        digits. A label that is empty, null or ``nan`` is NaN, an unjudged document.
+        From CSV and JSONL, ``qid`` and ``doc_id`` are strings; integers in JSONL are converted. A label that is empty,
+        null or ``nan`` is NaN, for an unjudged document.
 
     Raises
     ------
     DataFileError
-        A column is missing, appears twice or is named for two things, a CSV line has more or fewer fields than the
-        header, a line is not JSON or lacks a key, a label or score is not a number, or an integer beyond 2^53, a score
-        is missing or NaN, an id is missing or holds a line end, or there are no rows.
+        A column is missing, repeated or passed for two things; a CSV line has more or fewer fields than the header; a
+        line is not JSON or lacks a key; a label or score is not a number, or an integer beyond 2^53; a score is
+        missing or NaN; an id is missing or contains a line end; or there are no rows.
     ImportError
-        The file is parquet, and pyarrow is not installed.
+        The file is Parquet, and pyarrow is not installed.
     OSError
         The file cannot be read.
 
@@ -233,19 +233,19 @@ def read_columns(
 
 
 def score_columns(path: AnyPath, scores: Sequence[str], *, qid: str, label: str, docno: str | None) -> list[ScoredRows]:
-    """Return the rows of each of several columns of scores, as ``read_columns`` reads one; the file is read once."""
+    """Read rows for each of several score columns, as ``read_columns`` does for one. The file is read once."""
     names: dict[Any, str] = {"qid": qid, "label": label, "docno": "docno" if docno is None else docno}
     names |= {("score", score): score for score in scores}
     for one, other in combinations(names, 2):
         if names[one] == names[other]:
             raise DataFileError(
-                f"{path}: {kind(one)} and {kind(other)} must be columns of their own; got {brief(names[one])} for both."
+                f"{path}: {kind(one)} and {kind(other)} must be different columns; got {brief(names[one])} for both."
             )
     columns, numbers = table_columns(path, names, ["docno"] if docno is None else [])
     lines = None if numbers is None else np.array(numbers, dtype=np.int64)
     if numbers is not None:
         columns = {
-            meaning: np.array(values, dtype=np.float64) if kind(meaning) in NUMBERS else _column(values)
+            meaning: np.array(values, dtype=np.float64) if kind(meaning) in NUMBERS else _id_array(values)
             for meaning, values in columns.items()
         }
     if not columns["label"].size:
@@ -259,8 +259,8 @@ def score_columns(path: AnyPath, scores: Sequence[str], *, qid: str, label: str,
 # -- ids ------------------------------------------------------------------------------------------------------------
 
 
-def _column(ids: Iterable[str]) -> NDArray[Any]:
-    """Ids as an array of Python strings, equal ones kept once: a fixed width would make every row as wide as any."""
+def _id_array(ids: Iterable[str]) -> NDArray[Any]:
+    """Return ids as an array of shared Python strings. NumPy's own would all be as wide as the longest."""
     once: dict[str, str] = {}
     listed = [once.setdefault(query, query) for query in ids]
     column = np.empty(len(listed), dtype=object)

@@ -1,4 +1,4 @@
-"""Full-catalogue evaluation: the items that a recommender retrieved, as numbers, against held-out interactions."""
+"""Evaluate recommendations from a full catalogue: retrieved item numbers against held-out interactions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._checks import ByK, KSpec, OneK, cutoffs
-from ndcg_ml._data.arrays import IntArray
+from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.groups import Groups, starts_of
 from ndcg_ml._data.queries import Queries, find_repeats, ids_as_array, plain_array, real_array
 from ndcg_ml._kernel.totals import Totals
@@ -22,14 +22,12 @@ from ndcg_ml.runs import RunEvaluation, as_run_evaluation, check_missing, warn_o
 
 __all__ = ["HeldOut", "evaluate_topk"]
 
-FloatArray = NDArray[np.float64]
-
 HeldOut: TypeAlias = Any
-"""A SciPy CSR matrix of grades, users by items; or three arrays of one length: users, items and grades."""
+"""A SciPy CSR matrix of grades, users by items; or three arrays of equal length: users, items and grades."""
 
-# Rows that are evaluated together: their arrays stay in the processor's cache, and the memory of a call is bounded.
-_PART_ROWS = 1 << 18
-# With smaller numbers, a user of a part and an item make one number of 64 bits.
+# Rows per batch: batches fit in the processor's cache and bound the memory of a call.
+_BATCH_ROWS = 1 << 18
+# Up to this number, a user of a batch and an item can be combined in 64 bits.
 _MOST_ITEMS = 1 << 40
 
 
@@ -53,29 +51,29 @@ def evaluate_topk(
     k: KSpec = ...,
     qid: ArrayLike | None = None,
 ) -> RunEvaluation[Any]:
-    """NDCG of the items that a recommender retrieved for each user, against held-out interactions.
+    """Compute the NDCG of the items that a recommender retrieved for each user, against held-out interactions.
 
-    As ``evaluate_run`` does from dicts, for users and items that are numbered 0, 1, 2, ... as in the matrices of
-    recommenders: no dict is made, and the scores of a whole catalogue never need to be in memory at once.
+    Like ``evaluate_run``, but for users and items that are numbered 0, 1, 2, ... as in the matrices of recommenders. No
+    dicts are needed, and the scores of a whole catalogue need not be in memory at once.
 
     Parameters
     ----------
     retrieved_ids : array-like of int, shape (n_users, depth), or list of lists of int
-        For each user the numbers of the retrieved items, the best first. -1 is padding or an item that was
-        masked: the items after it move up.
+        The numbers of the items retrieved for each user, best first. -1 is padding or a masked item; the items after
+        it move up.
     held_out : SciPy CSR matrix or array, shape (n_users, n_items), or tuple of three arrays (users, items, grades)
-        The interactions that were held out, with their grades. A matrix must have sorted indices without duplicates;
-        the three arrays may be in any order. An entry of grade 0 is a judgement too. A user without an entry is an
-        empty query. Of implicit feedback also the relevant items alone: a list of lists, one per user, or a dict by
-        row (by id, with `qid`).
+        The held-out interactions with their grades. A matrix must have sorted indices without duplicates; the three
+        arrays may be in any order. An entry of grade 0 is also a judgement. A user without entries is an empty query.
+        For implicit feedback, you can pass the relevant items only: a list of lists, one per user, or a dict by row
+        (by id, with `qid`).
     flavor : Flavor or str, default "trec_eval"
         As for ``evaluate_run``; most recommenders have a preset: ``"implicit"``, ``"recbole"``, ``"cornac"``,
-        ``"lenskit"``, ``"replay"``, ... No two items are tied, so that no tie rule applies. ``duplicates`` decides what
-        it means that a user is shown an item twice.
+        ``"lenskit"``, ``"replay"``, ... No items are tied, so ``ties`` has no effect. ``duplicates`` decides how an
+        item counts that is repeated for a user.
     k : int, None or sequence of them, optional
-        As for ``ndcg_score``. Default: the flavor's own. No cut-off reaches beyond `depth`.
+        As for ``ndcg_score``. Default: the flavor's cut-off. Only `depth` items are ranked, even if `k` is larger.
     qid : array-like of shape (n_users,), optional
-        The ids of the users, one per row, for the table and for ``compare``. Default: their numbers.
+        The ids of the users, one per row, for the table and for ``compare``. Default: row numbers.
 
     Returns
     -------
@@ -87,14 +85,14 @@ def evaluate_topk(
     TypeError
         Ids or users that are not integers; a sparse matrix that is not in CSR format; a tensor.
     ValueError
-        Shapes that do not agree; an item beyond the columns of the matrix or below -1; unsorted indices, or an entry
-        that is there twice; grades that are not finite; an item twice for a user under ``duplicates="raise"``; items
-        without a grade under ``unjudged="raise"``; or as for ``ndcg_score``.
+        Shapes that do not agree; an item beyond the columns of the matrix or below -1; unsorted indices or repeated
+        entries; grades that are not finite; a repeated item for a user under ``duplicates="raise"``; items without a
+        grade under ``unjudged="raise"``; or as for ``ndcg_score``.
 
     Warns
     -----
     UserWarning
-        A user with relevant items is shown none, and counts as retrieving nothing.
+        No items are retrieved for a user who has relevant items.
 
     See Also
     --------
@@ -102,8 +100,8 @@ def evaluate_topk(
 
     Notes
     -----
-    NDCG@k is DCG@k / IDCG@k. A retrieved item gains gain(grade) if it is held out, and 0 if it is not (under
-    ``unjudged="zero"``, which all presets of recommenders have); a ``global`` ideal is made of all held-out items.
+    NDCG@k is DCG@k / IDCG@k. A retrieved item has gain(grade) if it is held out, and gain 0 if it is not (under
+    ``unjudged="zero"``, as in all presets of recommenders). A ``global`` ideal contains all held-out items.
 
     Examples
     --------
@@ -113,31 +111,31 @@ def evaluate_topk(
     >>> round(result.value, 6), result.per_query.ndcg.round(6)
     (0.306574, array([0.613147, 0.      ]))
     """
-    # Everything is checked before anything is computed.
+    # Check all arguments before computing.
     flavor = as_flavor(flavor)
     ks, several = cutoffs(k, flavor)
-    retrieved = _retrieved(retrieved_ids)
+    retrieved = _read_retrieved(retrieved_ids)
     n_users = len(retrieved)
     users = None if qid is None else ids_as_array(qid, "qid", "user")
     if users is not None and users.size != n_users:
         raise ValueError(f"qid must have one id per row of retrieved_ids, {n_users}; got {users.size}.")
-    held = _held_out(held_out, n_users, users)
+    held = _read_held_out(held_out, n_users, users)
     _check_items(retrieved, held)
     _check_grades(held, flavor)
 
-    # Items are ranked in their order, so that no tie rule applies.
+    # Items are ranked in the order of their columns, so there are no ties.
     ranked = flavor.replace(ties="first")
     totals, counts, judged, sizes = [], [], [], []
-    for first, shown_items, part in _parts(retrieved, held):
-        queries, n_retrieved, hits = _queries(shown_items, part, flavor, first)
+    for first, items, batch in _batches(retrieved, held):
+        queries, n_retrieved, hits = _queries(items, batch, flavor, first)
         prepared: Prepared[Any] = Prepared(ranked, k, queries)
-        scores = _falling(queries.groups)
+        scores = _descending_scores(queries.groups)
         totals.append(prepared.totals(scores))
         counts.append(prepared.counts(scores))
         judged.append(np.stack([_fraction(hits, n_retrieved, cut) for cut in ks], axis=1))
         sizes.append(n_retrieved)
 
-    # The parts hold whole users, so joined they are the totals of one evaluation.
+    # Batches hold complete users, so their totals can be concatenated.
     ids = np.arange(n_users) if users is None else users.copy()
     dcg, ideal = (np.concatenate([getattr(part, name) for part in totals]) for name in ("dcg", "ideal"))
     columns = {name: np.concatenate([part[name] for part in counts]) for name in counts[0]}
@@ -158,11 +156,11 @@ class _Held(NamedTuple):
     items: NDArray[np.signedinteger[Any]]
     grades: FloatArray
     n_items: int
-    has_columns: bool  # whether a matrix says how many items there are
+    has_columns: bool  # whether a matrix defines the number of items
 
 
-def _retrieved(value: Any) -> NDArray[np.signedinteger[Any]]:
-    """The items as a matrix, -1 if there is none."""
+def _read_retrieved(value: Any) -> NDArray[np.signedinteger[Any]]:
+    """Return the items as a matrix, padded with -1."""
     if isinstance(value, (list, tuple)) and len({np.size(row) for row in value}) > 1:
         for at, row in enumerate(value):
             if np.ndim(row) != 1:
@@ -170,7 +168,7 @@ def _retrieved(value: Any) -> NDArray[np.signedinteger[Any]]:
         sizes = np.fromiter(map(len, value), np.int64, len(value))
         flat = plain_array(list(chain.from_iterable(value)), "retrieved_ids")
         ids = np.full((sizes.size, int(sizes.max())), -1, dtype=np.int64)
-        _refuse_other_than_integers(flat, "retrieved_ids")
+        _require_integers(flat, "retrieved_ids")
         ids[np.arange(ids.shape[1]) < sizes[:, None]] = flat
         return ids
     ids = plain_array(value, "retrieved_ids")
@@ -180,53 +178,55 @@ def _retrieved(value: Any) -> NDArray[np.signedinteger[Any]]:
             "For one user, pass [ids]."
         )
     if not len(ids):
-        raise ValueError(f"retrieved_ids must hold at least one user; got shape {ids.shape}. There is nothing to do.")
-    if not ids.size:  # no user is shown anything
+        raise ValueError(f"retrieved_ids must hold at least one user; got shape {ids.shape}.")
+    if not ids.size:  # no items were retrieved
         return np.full((len(ids), 1), -1, dtype=np.int64)
-    _refuse_other_than_integers(ids, "retrieved_ids")
+    _require_integers(ids, "retrieved_ids")
     return ids.astype(np.int64) if ids.dtype.kind == "u" else ids
 
 
-def _refuse_other_than_integers(ids: NDArray[Any], name: str) -> None:
+def _require_integers(ids: NDArray[Any], name: str) -> None:
     if ids.dtype.kind not in "iu":
         raise TypeError(
-            f"{name} must hold integers, the numbers of items from 0; got dtype {ids.dtype}. Other ids go to "
-            "evaluate_run, or number them with numpy.unique(ids, return_inverse=True)."
+            f"{name} must hold integers, the numbers of items from 0; got dtype {ids.dtype}. Use "
+            "evaluate_run for other ids, or number them with numpy.unique(ids, return_inverse=True)."
         )
     if ids.dtype == np.uint64 and ids.size and ids.max() >= _MOST_ITEMS:
         raise ValueError(f"{name} must be below 2^40; got {ids.max()}. Number the items 0, 1, 2, ...")
 
 
-def _held_out(value: Any, n_users: int, users: NDArray[Any] | None) -> _Held:
+def _read_held_out(value: Any, n_users: int, users: NDArray[Any] | None) -> _Held:
     if isinstance(value, Mapping):
         rows = {user: row for row, user in enumerate(range(n_users) if users is None else users.tolist())}
         unknown = [user for user in value if user not in rows]
         if unknown:
             raise ValueError(
-                f"held_out must be by {'row of retrieved_ids' if users is None else 'the ids of qid'}; got "
+                f"keys of held_out must be {'rows of retrieved_ids' if users is None else 'ids in qid'}; got "
                 f"{brief(unknown[0])}. Leave out users that were not scored."
             )
-        return _held_of_lists([rows[user] for user in value], list(value.values()), n_users)
+        return _read_lists([rows[user] for user in value], list(value.values()), n_users)
     if isinstance(value, list) and len(value) == n_users:
         if n_users == 3:
             raise ValueError(
-                "held_out must not be a list of three for three users, because it may be (users, items, grades). Pass "
-                "dict(enumerate(held_out)), or a tuple of three arrays."
+                "held_out must not be a list of three for three users, because it could be (users, items, grades). "
+                "Pass dict(enumerate(held_out)), or a tuple of three arrays."
             )
-        return _held_of_lists(list(range(n_users)), value, n_users)
+        return _read_lists(list(range(n_users)), value, n_users)
     if all(hasattr(value, name) for name in ("indptr", "indices", "data", "shape")):
-        return _held_of_matrix(value, n_users)
+        return _read_matrix(value, n_users)
     if isinstance(value, (tuple, list)) and len(value) == 3:
-        return _held_of_arrays(value[0], value[1], value[2], n_users)
-    hint = "Call its .tocsr()." if hasattr(value, "tocsr") else "From a dense array: scipy.sparse.csr_array(array)."
+        return _read_arrays(value[0], value[1], value[2], n_users)
+    hint = (
+        "Call its .tocsr()." if hasattr(value, "tocsr") else "Convert a dense array by scipy.sparse.csr_array(array)."
+    )
     raise TypeError(
         "held_out must be a SciPy CSR matrix of users by items, a tuple of three arrays (users, items, grades), or the "
         f"relevant items of each user as a list of lists or a dict; got {type(value).__name__}. {hint}"
     )
 
 
-def _held_of_lists(rows: list[int], items: list[Any], n_users: int) -> _Held:
-    """Relevant items by user, all of grade 1."""
+def _read_lists(rows: list[int], items: list[Any], n_users: int) -> _Held:
+    """Return relevant items by user, all of grade 1."""
     odd = next((each for each in items if not isinstance(each, (list, tuple, set, frozenset, np.ndarray))), None)
     if odd is not None:
         raise TypeError(
@@ -235,10 +235,10 @@ def _held_of_lists(rows: list[int], items: list[Any], n_users: int) -> _Held:
         )
     users = np.repeat(np.array(rows, dtype=np.int64), [len(each) for each in items])
     flat = plain_array(list(chain.from_iterable(items)), "held_out items")
-    return _held_of_arrays(users, flat.astype(np.int64) if not flat.size else flat, np.ones(users.size), n_users)
+    return _read_arrays(users, flat.astype(np.int64) if not flat.size else flat, np.ones(users.size), n_users)
 
 
-def _held_of_matrix(matrix: Any, n_users: int) -> _Held:
+def _read_matrix(matrix: Any, n_users: int) -> _Held:
     if getattr(matrix, "format", "csr") != "csr":
         raise TypeError(f"held_out must be in CSR format; got {matrix.format}. Call its .tocsr().")
     if len(matrix.shape) != 2 or matrix.shape[0] != n_users:
@@ -247,8 +247,8 @@ def _held_of_matrix(matrix: Any, n_users: int) -> _Held:
             "If only some users were scored, pass held_out[those_users]."
         )
     starts = np.asarray(matrix.indptr).astype(np.int64)
-    items = np.asarray(matrix.indices)[: starts[-1]]  # there may be spare slots behind the entries
-    # Rising within each user; the step from one user to the next may fall.
+    items = np.asarray(matrix.indices)[: starts[-1]]  # unused slots may follow the entries
+    # Items must increase within each user, but not from one user to the next.
     rises = items[1:] > items[:-1]
     inner = starts[1:-1]
     rises[inner[(inner > 0) & (inner < items.size)] - 1] = True
@@ -262,16 +262,16 @@ def _held_of_matrix(matrix: Any, n_users: int) -> _Held:
             )
         raise ValueError(f"held_out must have sorted indices; those of user {user} are not. Call its .sort_indices().")
     return _Held(
-        starts, items, _finite(matrix.data[: starts[-1]], "the grades of held_out"), int(matrix.shape[1]), True
+        starts, items, _require_finite(matrix.data[: starts[-1]], "the grades of held_out"), int(matrix.shape[1]), True
     )
 
 
-def _held_of_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
+def _read_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
     ids = {"users": plain_array(users, "held_out users"), "items": plain_array(items, "held_out items")}
     for name, numbers in ids.items():
         if numbers.size:
-            _refuse_other_than_integers(numbers, f"held_out {name}")
-    values = _finite(grades, "the grades of held_out")
+            _require_integers(numbers, f"held_out {name}")
+    values = _require_finite(grades, "the grades of held_out")
     shapes = (*(numbers.shape for numbers in ids.values()), values.shape)
     if len(set(shapes)) > 1 or values.ndim != 1:
         raise ValueError(
@@ -288,7 +288,7 @@ def _held_of_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
     if item.size and item.min() < 0:
         raise ValueError(f"held_out items must be numbers >= 0; got {item.min()}.")
     rising = (row[1:] > row[:-1]) | ((row[1:] == row[:-1]) & (item[1:] >= item[:-1]))
-    if not rising.all():  # most callers have them in order
+    if not rising.all():  # usually they are already sorted
         order = np.lexsort((item, row))
         row, item, values = row[order], item[order], values[order]
     repeated = np.flatnonzero((row[1:] == row[:-1]) & (item[1:] == item[:-1]))
@@ -301,7 +301,7 @@ def _held_of_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
     return _Held(starts, item, values, int(item.max(initial=-1)) + 1, False)
 
 
-def _finite(grades: Any, name: str) -> FloatArray:
+def _require_finite(grades: Any, name: str) -> FloatArray:
     values = real_array(grades, name).astype(np.float64, copy=False)
     if not np.isfinite(values).all():
         raise ValueError(f"{name} must be finite; got {values[~np.isfinite(values)][0]}. Leave the entry out.")
@@ -314,8 +314,8 @@ def _check_items(retrieved: NDArray[Any], held: _Held) -> None:
         raise ValueError(f"retrieved_ids must be item numbers, or -1 for none; got {lowest}.")
     if held.has_columns and highest >= held.n_items:
         raise ValueError(
-            f"retrieved_ids must be columns of held_out, from 0 to {held.n_items - 1}; got {highest}. Both must number "
-            "the items alike."
+            f"retrieved_ids must be columns of held_out, from 0 to {held.n_items - 1}; got {highest}. Both must use "
+            "the same item numbers."
         )
     if max(highest, held.n_items) >= _MOST_ITEMS:
         raise ValueError(f"item numbers must be below 2^40; got {highest}. Number the items 0, 1, 2, ...")
@@ -329,14 +329,14 @@ def _check_grades(held: _Held, flavor: Flavor) -> None:
         )
 
 
-# -- a part of the users -----------------------------------------------------------------------------------------------
+# -- a batch of users --------------------------------------------------------------------------------------------------
 
 
-def _parts(retrieved: NDArray[Any], held: _Held) -> Iterator[tuple[int, NDArray[Any], _Held]]:
-    """Some users at a time: the first of them, and what was retrieved and held out for them."""
+def _batches(retrieved: NDArray[Any], held: _Held) -> Iterator[tuple[int, NDArray[Any], _Held]]:
+    """Yield batches of users: the first user, and their retrieved and held-out items."""
     n_users, depth = retrieved.shape
     rows = np.arange(1, n_users + 1) * depth + held.starts[1:]
-    marks = np.arange(_PART_ROWS, int(rows[-1]), _PART_ROWS)
+    marks = np.arange(_BATCH_ROWS, int(rows[-1]), _BATCH_ROWS)
     cuts = np.unique([0, *np.searchsorted(rows, marks).tolist(), n_users])
     for begin, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
         starts = held.starts[begin : end + 1]
@@ -348,47 +348,46 @@ def _parts(retrieved: NDArray[Any], held: _Held) -> Iterator[tuple[int, NDArray[
 def _queries(
     retrieved: NDArray[Any], held: _Held, flavor: Flavor, first: int
 ) -> tuple[Queries, IntArray, NDArray[np.bool_]]:
-    """One row per retrieved item, in order, and then one per held-out item that was not; how many; and the hits."""
+    """Return one row per retrieved item and then one per other held-out item, the numbers of items, and the hits."""
     n_users = len(retrieved)
-    # Items move up over gaps, so that an item's column is its rank.
+    # Remove gaps, so that an item's column is its rank.
     real = retrieved >= 0
     n_retrieved = np.count_nonzero(real, axis=1)
     if (real[:, 1:] > real[:, :-1]).any():
         order = np.argsort(~real, axis=1, kind="stable")
         retrieved, real = np.take_along_axis(retrieved, order, axis=1), np.take_along_axis(real, order, axis=1)
 
-    # A user and an item make one number; those of the held-out entries are sorted already.
+    # Combine user and item into one number. The numbers of held-out entries are already sorted.
     user = np.repeat(np.arange(n_users), n_retrieved)
     item = retrieved[real].astype(np.int64)
     width = max(held.n_items, int(item.max(initial=0)) + 1)
     held_user = np.repeat(np.arange(n_users), np.diff(held.starts))
-    held_keys = held_user * width + held.items
-    at = np.searchsorted(held_keys, user * width + item)
-    hit = np.zeros(item.size, dtype=bool)
-    inside = at < held_keys.size
-    hit[inside] = held_keys[at[inside]] == (user * width + item)[inside]
+    keys, held_keys = user * width + item, held_user * width + held.items
+    at = np.searchsorted(held_keys, keys)
+    hit = np.append(held_keys, -1)[at] == keys
     if flavor.unjudged == "raise" and not hit.all():
         odd = int(np.flatnonzero(~hit)[0])
         raise ValueError(
-            f"a retrieved item that is not held out is refused under unjudged='raise'; the first is item {item[odd]} "
-            f"of user {first + user[odd]}. Choose a flavor with unjudged='zero' or 'condense'."
+            f"retrieved items must be held out under unjudged='raise'; got item {item[odd]} of user "
+            f"{first + user[odd]}. Choose a flavor with unjudged='zero' or 'condense'."
         )
     unretrieved = np.ones(held_keys.size, dtype=bool)
     unretrieved[at[hit]] = False
+    rest = np.flatnonzero(unretrieved)
 
-    # The rows of a user: what was retrieved, then the rest of what was held out.
-    n_rest = np.bincount(held_user[unretrieved], minlength=n_users)
-    sizes = n_retrieved + n_rest
+    # The rows of a user: the retrieved items, then the other held-out items.
+    sizes = n_retrieved + np.bincount(held_user[rest], minlength=n_users)
     starts = starts_of(sizes)
     is_retrieved = np.arange(int(sizes.sum())) < np.repeat(starts + n_retrieved, sizes)
-    labels = np.empty(is_retrieved.size)
-    grades = np.full(item.size, np.nan)
-    grades[hit] = held.grades[at[hit]]
-    labels[is_retrieved], labels[~is_retrieved] = grades, held.grades[unretrieved]
-    groups = Groups(sizes=sizes, starts=starts, order=None, n_rows=labels.size)
+    groups = Groups(sizes=sizes, starts=starts, order=None, n_rows=is_retrieved.size)
 
-    # An item twice for one user. The ids of items are only made if there is one, because few data have any.
-    repeats = order_of_entries = None
+    def arrange(of_items: NDArray[Any], of_rest: NDArray[Any]) -> NDArray[Any]:
+        rows = np.empty(is_retrieved.size, dtype=of_items.dtype)
+        rows[is_retrieved], rows[~is_retrieved] = of_items, of_rest
+        return rows
+
+    # Item ids are arranged only if a user has an item twice, which is rare.
+    repeats = None
     in_order = np.sort(retrieved, axis=1)
     again = (in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)
     if again.any():
@@ -399,28 +398,25 @@ def _queries(
                 f"{in_order[row, 1:][again[row]][0]} twice. Remove the duplicates, or choose a flavor with "
                 "duplicates='first' or 'count'."
             )
-        names = np.empty(labels.size, dtype=np.int64)
-        names[is_retrieved], names[~is_retrieved] = item, held.items[unretrieved]
+        names = arrange(item, held.items[rest])
         repeats = find_repeats(names, groups, names)
-    # The ideal "given" follows the order of the held-out entries; items that are not among them come last.
-    if flavor.ideal == "given":
-        order_of_entries = np.full(labels.size, held_keys.size)
-        entry = np.flatnonzero(unretrieved)
-        order_of_entries[is_retrieved], order_of_entries[~is_retrieved] = np.where(hit, at, held_keys.size), entry
+    # The ideal "given" follows the order of the held-out entries. Other items come last.
+    entries = arrange(np.where(hit, at, held_keys.size), rest) if flavor.ideal == "given" else None
     hits = np.zeros(retrieved.shape, dtype=bool)
     hits[real] = hit
-    queries = Queries(labels, groups, is_retrieved, repeats=repeats, given_order=order_of_entries)
+    grades = np.where(hit, np.append(held.grades, np.nan)[at], np.nan)
+    queries = Queries(arrange(grades, held.grades[rest]), groups, is_retrieved, repeats=repeats, given_order=entries)
     return queries, n_retrieved, hits
 
 
-def _falling(groups: Groups) -> FloatArray:
-    """Scores that fall with every row of a query."""
+def _descending_scores(groups: Groups) -> FloatArray:
+    """Return scores that decrease along the rows of each query."""
     rank = np.arange(groups.n_rows) - np.repeat(groups.starts, groups.sizes)
     return -rank.astype(np.float64)
 
 
 def _fraction(hits: NDArray[np.bool_], n_retrieved: IntArray, k: int | None) -> FloatArray:
-    """The fraction of the first k retrieved items that are held out, for each user; nan if there are none."""
+    """Return the fraction of the first k retrieved items of each user that are held out; nan if there are none."""
     depth = hits.shape[1] if k is None else min(k, hits.shape[1])
     n_hits = np.count_nonzero(hits[:, :depth], axis=1)
     n_first = np.minimum(n_retrieved, depth)

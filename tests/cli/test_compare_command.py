@@ -118,7 +118,7 @@ def test_columns_of_other_names(command):
     [
         ("", "user', 'Rating', 's_old', 's_new'. Give the names of yours by --query, --label, --score."),
         ("--query user --label RATING --score s_new", "RATING is missing. .*'s_new'. Did you mean 'Rating'?"),
-        ("--query user --label s_new --score s_new", "label and score must be columns of their own; got 's_new'"),
+        ("--query user --label s_new --score s_new", "label and score must be different columns; got 's_new'"),
     ],
 )
 def test_missing_columns_suggest_those_of_similar_names(options, words):

@@ -53,8 +53,8 @@ def test_held_out_items_without_grades(held_out, qid):
 @pytest.mark.parametrize(
     ("held_out", "qid", "message"),
     [
-        ({2: [1]}, None, "held_out must be by row of retrieved_ids; got 2"),
-        ({0: [1]}, ["t", "u"], "held_out must be by the ids of qid; got 0"),
+        ({2: [1]}, None, "keys of held_out must be rows of retrieved_ids; got 2"),
+        ({0: [1]}, ["t", "u"], "keys of held_out must be ids in qid; got 0"),
         ([[1, 1], [0]], None, "user 0 has item 1 twice"),
     ],
 )

@@ -78,7 +78,7 @@ def check(seed: int, flavor: Any, k: Any, repeats: bool = False) -> None:
     for name, form in forms.items():
         for part_rows in (1 << 18, 9):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(topk, "_PART_ROWS", part_rows)
+                patch.setattr(topk, "_BATCH_ROWS", part_rows)
                 got = outcome(evaluate_topk, *form, flavor=flavor, k=k)
             if expected is None:
                 # A topic of the run that the qrels lack is no query there, so that this side may refuse more.
@@ -208,9 +208,7 @@ def test_a_matrix_is_refused_for_what_is_wrong_with_it() -> None:
 
 
 def test_flavors_that_refuse_what_is_there() -> None:
-    with pytest.raises(
-        ValueError, match=r"not held out is refused under unjudged='raise'; the first is item 2 of user 1"
-    ):
+    with pytest.raises(ValueError, match=r"must be held out under unjudged='raise'; got item 2 of user 1"):
         evaluate_topk([[1], [2]], ([0], [1], [1]), flavor=Flavor())
     with pytest.raises(ValueError, match=r"grades of held_out must be >= 0 under negative='raise'; got -1"):
         evaluate_topk([[1]], ([0], [1], [-1]), flavor=Flavor(unjudged="zero"))

@@ -208,7 +208,7 @@ REFUSED = [
     (lambda: evaluate(FRAME, columns={"label": "score"}), ValueError, "'score' for label and score"),
     (lambda: evaluate(FRAME, columns={"qid": "docno"}), ValueError, "'docno' for qid and docno"),
     (lambda: evaluate(FRAME, columns="qid"), TypeError, "columns must be a mapping.*got str"),
-    (lambda: evaluate_run(QRELS, RUN, columns={}), ValueError, "columns is for data frames"),
+    (lambda: evaluate_run(QRELS, RUN, columns={}), ValueError, "columns must be None"),
     (
         lambda: evaluate_run(QRELS, frame(RUN, "score"), columns={"score": "s"}),
         ValueError,
