@@ -54,6 +54,16 @@ def quote(names: Iterable[object]) -> str:
     return ", ".join(repr(name) for name in names)
 
 
+_MEANT = {"sample_weight": "query_weight", "weights": "query_weight", "groups": "qid", "top_k": "k", "at": "k"}
+
+
+def refuse_unknown(function: str, arguments: Iterable[str]) -> None:
+    """Refuse keyword arguments that a function does not have, with a hint if another library calls one so."""
+    for name in arguments:
+        hint = f" Did you mean {_MEANT[name]}=?" if name in _MEANT else ""
+        raise TypeError(f"{function} got an unexpected keyword argument {name!r}.{hint}")
+
+
 def did_you_mean(got: object, names: Collection[str]) -> str:
     """Return a sentence that suggests the nearest of the names, or an empty string."""
     if not isinstance(got, str):

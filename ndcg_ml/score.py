@@ -11,7 +11,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ndcg_ml._checks import ByK, KSpec, OneK
+from ndcg_ml._checks import ByK, KSpec, OneK, refuse_unknown
 from ndcg_ml._data.frames import ColumnNames, Frame, column_names, is_frame, library_of, select_columns
 from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import Weights, real_array
@@ -50,6 +50,7 @@ def ndcg_score(
     retrieved: ArrayLike | None = None,
     doc_id: ArrayLike | None = None,
     query_weight: Weights | None = None,
+    **unknown: object,
 ) -> Any:
     r"""Normalised discounted cumulative gain of scores against graded labels, averaged over queries.
 
@@ -133,6 +134,7 @@ def ndcg_score(
     >>> ndcg_score([[3, 0, 1]], [[0.9, 0.1, 0.3]], k=(1, 3))
     {1: 1.0, 3: 1.0}
     """
+    refuse_unknown("ndcg_score", unknown)
     prepared = prepare(
         y_true,
         flavor=flavor,
@@ -174,6 +176,7 @@ def dcg_score(
     retrieved: ArrayLike | None = None,
     doc_id: ArrayLike | None = None,
     query_weight: Weights | None = None,
+    **unknown: object,
 ) -> Any:
     r"""Discounted cumulative gain, not normalised: the (weighted) mean over queries of DCG@k.
 
@@ -203,6 +206,7 @@ def dcg_score(
     >>> round(dcg_score([[3, 0, 1]], [[0.9, 0.1, 0.3]], flavor="sklearn"), 6)
     3.63093
     """
+    refuse_unknown("dcg_score", unknown)
     prepared = prepare(
         y_true,
         flavor=flavor,
@@ -248,6 +252,7 @@ def evaluate(
     by: ArrayLike | Mapping[str, Any] | None = None,
     cluster: ArrayLike | Mapping[Any, Any] | None = None,
     columns: ColumnNames | None = None,
+    **unknown: object,
 ) -> Evaluation[Any]:
     """NDCG with a table of the queries.
 
@@ -297,6 +302,7 @@ def evaluate(
     country=de        3      0  0.6000  0.7979   0.4235 to 1.1723           +0.2325
     country=fr        2      0  0.4000  0.5655  -0.2663 to 1.3973           -0.2325
     """
+    refuse_unknown("evaluate", unknown)
     refuse_lazy(y_true, "y_true")
     library = library_of(y_true) or "pandas"
     if columns is not None:

@@ -344,7 +344,12 @@ class NDCGCallback(NamedMetric):
                 "too. Pass X=xgb.DMatrix(X, base_margin=...)."
             )
         # Without category columns enable_categorical has no effect.
-        return xgb.DMatrix(self.X, missing=training.missing, enable_categorical=True)
+        data = xgb.DMatrix(self.X, missing=training.missing, enable_categorical=True)
+        if data.num_col() != training.num_col():
+            raise ValueError(
+                f"X must have the {training.num_col()} columns of the training data; got {data.num_col()}."
+            )
+        return data
 
     def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         """Nothing to do, called by XGBoost."""

@@ -537,7 +537,8 @@ def compare(
         Compare each system with the one of this name (as Dunnett) instead of all pairs (as Tukey). With fewer pairs,
         intervals are narrower.
     margin : float, optional
-        The largest difference that does not matter, above 0. With it, a verdict may be ``equivalent`` or ``not worse``.
+        The largest difference that does not matter, above 0 and below 1. With it, a verdict may be ``equivalent`` or
+        ``not worse``.
     cluster : array-like, mapping or pandas object, optional
         Groups of related queries (user, topic, session): one label per query, in the forms of `by`. The test then
         permutes clusters. Default: the clusters of the evaluations, if they have any.
@@ -632,7 +633,7 @@ def compare(
     """
     from ndcg_ml._compare.model_labels import CorrectedEvaluation, corrected
 
-    settings = _settings(confidence, margin, n_resamples)
+    settings = _settings(confidence, as_margin(margin, 1.0), n_resamples)
     one_of(unjudged, "unjudged", get_args(Unjudged))
     named = named_systems(systems, names)
     runs = [run for of_one in named.values() for run in of_one]
@@ -727,7 +728,7 @@ def compare_values(
     >>> compare_values(values, qid=["q1", "q2", "q3"], measure="recall@10").verdict
     'undecided'
     """
-    settings = _settings(confidence, margin, n_resamples)
+    settings = _settings(confidence, as_margin(margin, math.inf), n_resamples)
     if not isinstance(values, Mapping):
         raise TypeError(f"values must be a mapping from system names to values per query; got {type(values).__name__}.")
     named = named_systems([values], None)
@@ -745,11 +746,9 @@ def compare_values(
     )
 
 
-def _settings(confidence: object, margin: object, n_resamples: object) -> Settings:
+def _settings(confidence: object, margin: float | None, n_resamples: object) -> Settings:
     return Settings(
-        confidence=as_confidence(confidence),
-        margin=as_margin(margin),
-        n_resamples=whole_number(n_resamples, "n_resamples"),
+        confidence=as_confidence(confidence), margin=margin, n_resamples=whole_number(n_resamples, "n_resamples")
     )
 
 

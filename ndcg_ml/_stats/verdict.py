@@ -52,16 +52,17 @@ def verdict(low: float, high: float, n_queries: int, margin: float | None) -> Ve
     return "not worse" if margin is not None and low > -margin else "undecided"
 
 
-def as_margin(margin: object) -> float | None:
-    """Return the margin as a float above 0, or None."""
+def as_margin(margin: object, most: float) -> float | None:
+    """Return the margin as a float above 0 and below `most`, or None."""
     if margin is None:
         return None
     number = as_float(margin)
     if number is None:
         raise TypeError(f"margin must be a number above 0, or None; got {brief(margin)}.")
-    if not 0 < number < float("inf"):
+    if not 0 < number < most:
+        limits = "above 0" if most == float("inf") else f"above 0 and below {most:g}"
         raise ValueError(
-            f"margin must be above 0, the largest difference that does not matter, such as 0.01; got {brief(margin)}. "
+            f"margin must be {limits}, the largest difference that does not matter, such as 0.01; got {brief(margin)}. "
             "Leave it out if any difference matters."
         )
     return number

@@ -63,7 +63,7 @@ Examples:
 @click.option("--baseline", metavar="RUN", help="Compare each run only with this one, instead of all pairs.")
 @click.option(
     "--margin",
-    type=click.FloatRange(0, min_open=True),
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
     help="The largest difference that does not matter. Verdicts may then be 'equivalent' or 'not worse'.",
 )
 @click.option(

@@ -43,7 +43,7 @@ Exit codes: 0 not worse by more than the margin, or unchanged; 3 worse; 4 undeci
 @data_options
 @click.option(
     "--margin",
-    type=click.FloatRange(0, min_open=True),
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
     required=True,
     help="The largest loss that does not matter, such as 0.01.",
 )

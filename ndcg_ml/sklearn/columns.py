@@ -25,8 +25,8 @@ __all__ = [
 ]
 
 HOW_TO_PASS_IDS = (
-    "NDCG needs the query of each row. Either write sklearn.set_config(enable_metadata_routing=True), then "
-    "GridSearchCV(..., cv=GroupKFold(5)).fit(X, y, groups=qid) or cross_validate(..., params={'groups': qid}), "
+    "NDCG needs the query of each row: pass qid=. In a search, write sklearn.set_config(enable_metadata_routing=True), "
+    "then GridSearchCV(..., cv=GroupKFold(5)).fit(X, y, groups=qid) or cross_validate(..., params={'groups': qid}), "
     "and if the split is not by query, .fit(X, y, groups=user, qid=qid); "
     "or, without routing, keep the ids in a column of X and name it: QueryRanker(..., qid_column='qid'), "
     "ndcg_scorer(..., qid_column='qid'), QueryKFold(5, qid_column='qid')"

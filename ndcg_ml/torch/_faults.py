@@ -93,7 +93,8 @@ def fault_message(flavor: Flavor, counts: Sequence[int], labels: str, scores: st
     grades = f"from 0 to {table - 1}" if flavor.off_table == "raise" else ">= 0"
     return {
         "unjudged": f"{labels} must not hold NaN (an unjudged document) under unjudged='raise'; got {n}. "
-        f"Remove them, or use a flavor with unjudged='zero' or 'condense'{such_as(unjudged='zero')}.",
+        "If they mark padding, pass mask=; otherwise remove them, or use a flavor with unjudged='zero' or 'condense'"
+        f"{such_as(unjudged='zero')}.",
         "infinite": f"{labels} must be finite; got {n} infinite ones. Remove them, or replace them by a grade.",
         "negative": f"{labels} must be >= 0 under negative='raise'; got {n} negative ones. If they mark padding, pass "
         "mask=; otherwise shift the grades, or use a flavor with negative='zero', 'drop' or 'allow'"

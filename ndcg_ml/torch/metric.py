@@ -25,7 +25,7 @@ except ImportError as _error:
         "Install it with: pip install 'ndcg_ml[torch]'"
     ) from _error
 
-from ndcg_ml._checks import KSpec, cutoffs, one_of, refuse_docid, true_or_false
+from ndcg_ml._checks import KSpec, cutoffs, one_of, refuse_docid, refuse_unknown, true_or_false
 from ndcg_ml._flavor.text import metric_key
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.torch._faults import fault_message
@@ -230,9 +230,7 @@ compute_with_cache
         compute_with_cache: bool = True,
         **unknown: object,
     ) -> None:
-        for name in unknown:
-            hint = " Did you mean k=?" if name == "top_k" else ""
-            raise TypeError(f"NDCG got an unexpected keyword argument {name!r}.{hint}")
+        refuse_unknown("NDCG", unknown)
         # Invalid arguments raise before torchmetrics sets anything up.
         flavor = as_flavor(flavor)
         ks, several = cutoffs(k, flavor)

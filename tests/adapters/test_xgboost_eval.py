@@ -320,6 +320,8 @@ def test_what_the_callback_refuses():
         NDCGCallback("sklearn", X=X, y=y)
     with pytest.raises(ValueError, match=rf"X must have one row per label, {len(y)}; got {len(y) - 1}"):
         train(ALONE, matrix(X, y, group), 2, [], callbacks=[NDCGCallback("sklearn", X=X[1:], y=y, group=group)])
+    with pytest.raises(ValueError, match=f"X must have the {X.shape[1]} columns of the training data; got 1"):
+        train(ALONE, matrix(X, y, group), 2, [], callbacks=[NDCGCallback("sklearn", X=X[:, :1], y=y, group=group)])
     with pytest.raises(ValueError, match=r"xgb\.cv trains several.*NDCGEval"):
         xgb.cv(ALONE, matrix(X, y, group), 2, nfold=2, callbacks=[held_out()])
     several = {"objective": "multi:softprob", "num_class": 5, "nthread": 1, "verbosity": 0}

@@ -224,6 +224,7 @@ def test_labels_that_are_not_known_are_refused():
         ("--table table.csv --margin .01", 1, "must have the same definition"),
         ("--run alike.json", 2, "--margin"),
         ("--run alike.json --margin 0", 2, "margin"),
+        ("--run alike.json --margin 1", 2, "0<x<1"),
         ("--margin .01", 2, "the data must be given as"),
         ("--run nowhere.json --margin .01", 2, "nowhere.json"),
         ("--run bad.json --margin .01", 1, "bad.json, line "),

@@ -557,12 +557,14 @@ def test_numbers_of_any_measure():
         compare_values(list(two), **of)
 
 
-@pytest.mark.parametrize("margin", [0, -0.01, math.nan, math.inf])
+@pytest.mark.parametrize("margin", [0, -0.01, 1, math.nan, math.inf])
 def test_a_margin_is_above_0(margin):
-    with pytest.raises(ValueError, match="margin must be above 0"):
-        values(0, 1, margin=margin)
+    two = evaluate([[1, 0], [0, 1]], [[1, 2], [2, 1]]), evaluate([[1, 0], [0, 1]], [[2, 1], [2, 1]])
+    with pytest.raises(ValueError, match="margin must be above 0 and below 1"):
+        compare(*two, margin=margin)
     with pytest.raises(TypeError, match="margin must be a number above 0, or None; got '1 %'"):
         values(0, 1, margin="1 %")
+    assert values(0, 1, margin=5).margin == 5  # a measure may have any scale
 
 
 def test_the_28th_system_has_a_name():

@@ -22,6 +22,8 @@ CASES = {
     "both": (Y, S, {"qid": Q, "group": [2, 2]}, ValueError, "qid and group.*pass one of them; got both"),
     "scores of another length": (Y, S[:3], {"qid": Q}, ValueError, r"y_score must have the shape of y_true, \(4,\); got \(3,\)"),
     "qid of another length": (Y, S, {"qid": Q[:3]}, ValueError, "qid must have one id per row, 4; got 3"),
+    "sample_weight": (Y, S, {"qid": Q, "sample_weight": Y}, TypeError, "unexpected keyword argument 'sample_weight'. Did you mean query_weight="),
+    "groups": (Y, S, {"groups": Q}, TypeError, "Did you mean qid="),
     "sizes as qid": (Y, S, {"qid": [2, 2]}, ValueError, "qid must have one id per row.*pass them as group="),
     "sizes that do not sum": (Y, S, {"group": [2, 1]}, ValueError, "group must sum to the number of rows, 4; got a sum of 3"),
     "ids as group": (Y, S, {"group": Q}, ValueError, "group must sum to.*pass them as qid="),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from printed import assert_shown, code_and_output
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
@@ -37,17 +38,24 @@ def test_the_code_of_a_page_runs(capsys, name, n_blocks, needs, printed):
 
 
 @pytest.mark.parametrize(
-    ("block", "needs"),
-    list(enumerate(["sklearn lightgbm", "torch torchmetrics", "lightgbm", "sklearn xgboost", "", "", ""])),
-    ids=["search", "torch", "lightgbm", "xgboost", "runs", "catalogue", "explain"],
+    ("block", "needs", "slack"),
+    [
+        pytest.param(0, "sklearn lightgbm", [0.3, 0, 0.02], id="search"),
+        pytest.param(1, "torch torchmetrics", [10, 0.02], id="torch"),
+        pytest.param(2, "lightgbm", [10, 0.02], id="lightgbm"),
+        pytest.param(3, "sklearn xgboost", [10, 0.02], id="xgboost"),
+        *(pytest.param(at, "", 1e-12, id=name) for at, name in enumerate(("runs", "catalogue", "explain"), 4)),
+    ],
 )
-def test_each_block_of_the_first_page_runs_alone(tmp_path, monkeypatch, block, needs):
+def test_each_block_of_the_first_page_runs_alone_and_prints_what_is_shown(
+    tmp_path, monkeypatch, capsys, block, needs, slack
+):
     for library in needs.split():
         pytest.importorskip(library)
     monkeypatch.chdir(tmp_path)
-    found = blocks("start")
-    assert len(found) == 7
-    exec(compile(found[block], "start", "exec"), {})
+    code, shown = code_and_output(ROOT / "docs" / "start.md")[block]
+    exec(compile(code, "start", "exec"), {})
+    assert_shown(capsys.readouterr().out, shown, slack)
 
 
 def test_every_public_loss_is_in_the_table_of_costs():

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from printed import assert_shown, code_and_output
 
 from ndcg_ml import PRESETS, compare, evaluate_run
 
@@ -40,7 +41,6 @@ ROWS: tuple[tuple[str, dict[str, str]], ...] = (
 # Pairs whose differences the README reports.
 PAIRS = (("SPLADE++", "BM25"), ("SPLADE++", "TAS-B"))
 MODELS = {"SPLADE++": "SPLADE_P_P_ENSEMBLE_DISTIL", "TAS-B": "D_BERT_KD_TASB", "BM25": "BM25"}
-BLOCK = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
 
 
 def measured(data: Path) -> dict[str, dict[str, float]]:
@@ -140,15 +140,11 @@ def test_what_is_said_of_chance_is_so():
 def test_a_block_runs_alone_and_prints_what_is_shown(block, needs, capsys):
     for library in needs:
         pytest.importorskip(library)
-    code, shown = BLOCK.findall(README.read_text(encoding="utf-8"))[block]
+    code, shown = code_and_output(README)[block]
     exec(compile(code, "README.md", "exec"), {})
-    printed = capsys.readouterr().out
-    number = re.compile(r"(?<![\w@])[+-]?\d+(?:\.\d+)?")
-    assert number.sub("#", printed) == number.sub("#", shown)
     # Another version of a library trains another model, which may stop a few rounds sooner or later.
-    slack = {2: [0, 0.02], 3: [0.02], 4: [5, 0.02]}.get(block, [1e-12])
-    got, want = (np.array([*map(float, number.findall(text))]) for text in (printed, shown))
-    assert (abs(got - want) <= slack).all(), printed
+    slack = {2: [0, 0.02], 3: [0.02], 4: [5, 0.02]}.get(block, 1e-12)
+    assert_shown(capsys.readouterr().out, shown, slack)
 
 
 def test_it_counts_the_presets():
