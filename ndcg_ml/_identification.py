@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import EllipsisType
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from ndcg_ml._data.queries import Queries, Weights
 from ndcg_ml._flavor.text import WORDS, switch_text
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._one_line import brief
+from ndcg_ml._text.plain import plain
 from ndcg_ml.flavor import PRESETS, Flavor
 from ndcg_ml.prepared import Prepared
 
@@ -114,28 +115,10 @@ class Identification:
         -------
         dict
         """
-
-        def plain(match: Match) -> dict[str, Any]:
-            return {
-                "name": match.name,
-                "flavor": str(match.flavor),
-                "value": match.value,
-                "presets": list(match.presets),
-                "n_others": match.n_others,
-            }
-
-        return {
-            "value": self.value,
-            "decimals": self.decimals,
-            "truncated": self.truncated,
-            "matches": [plain(match) for match in self.matches],
-            "nearest": [plain(match) for match in self.nearest],
-            "n_tried": self.n_tried,
-            "cutoffs": list(self.cutoffs),
-            "not_tried": dict(self.not_tried),
-            "by_chance": self.by_chance,
-            "presets_by_chance": self.presets_by_chance,
-        }
+        values = _fields_of(self)
+        for name in ("matches", "nearest"):
+            values[name] = [_fields_of(match) for match in values[name]]
+        return {name: plain(value) for name, value in values.items()}
 
     def __str__(self) -> str:
         listed = [match for match in self.matches if match.presets] or self.matches or self.nearest
@@ -183,6 +166,10 @@ class Identification:
         if not self.matches and self.decimals is not None and written < self.decimals:
             lines.append(f"if the number was rounded to fewer decimals, pass decimals={written}")
         return lines
+
+
+def _fields_of(record: Match | Identification) -> dict[str, Any]:
+    return {each.name: getattr(record, each.name) for each in fields(record)}
 
 
 def _list_equal_flavors(match: Match) -> list[str]:
@@ -475,9 +462,9 @@ def _identification(
     # The number may have been rounded, and the sum before rounding may be slightly inaccurate.
     unit = 0.0 if digits is None else 10.0**-digits
     within = _EXACT if digits is None else (0.5 + _SLACK) * unit
-    plain = digits is not None and abs(number - round(number, digits)) < _SAME
+    is_rounded = digits is not None and abs(number - round(number, digits)) < _SAME
     groups, truncated = _group_by_value(number - within, number + within, candidates), False
-    if not groups and plain:
+    if not groups and is_rounded:
         # Truncation towards zero. A value equal to the next number with the same decimals does not truncate to it.
         low, high = -_SLACK * unit, unit - max(_NEXT * unit, _SAME)
         ends = (number + low, number + high) if number >= 0 else (number - high, number - low)
@@ -490,7 +477,7 @@ def _identification(
 
     for group in groups:
         group.sort(key=key)
-    if plain:
+    if is_rounded:
         groups.sort(key=lambda group: key(group[0]))
     else:
         groups.sort(key=lambda group: (bool(group[0].change), abs(group[0].value - number), key(group[0])))

@@ -299,7 +299,9 @@ def evaluate_part(
                 raise ValueError(f"{name} must be as long as y_true, which has no rows; got shape {np.shape(rows)}.")
         return _empty_part(flavor, k)
     # If all weights of a data set are 0, that is an error. In a part it is not: others may have positive weights.
-    all_zero = query_weight is not None and _are_zero(query_weight)
+    values = list(query_weight.values()) if isinstance(query_weight, Mapping) else query_weight
+    weight = real_array(() if values is None else values, "query_weight")
+    all_zero = weight.size > 0 and not weight.any()
     queries = Queries.read(
         y_true,
         qid=qid,
@@ -309,10 +311,9 @@ def evaluate_part(
         doc_id=doc_id,
         query_weight=None if all_zero else query_weight,
     )
-    if all_zero and np.size(_values(query_weight)) != queries.n_queries:
+    if all_zero and weight is not None and weight.size != queries.n_queries:
         raise ValueError(
-            f"query_weight must have one weight per query, shape ({queries.n_queries},); got "
-            f"{np.shape(_values(query_weight))}."
+            f"query_weight must have one weight per query, shape ({queries.n_queries},); got {weight.shape}."
         )
     if query_id is not None:
         queries = replace(queries, groups=replace(queries.groups, ids=_check_ids(query_id, queries.n_queries)))
@@ -343,15 +344,6 @@ def _part(
         id_kind=kind,
         ids=np.sort(numbers),
     )
-
-
-def _values(query_weight: Any) -> Any:
-    return list(query_weight.values()) if isinstance(query_weight, Mapping) else query_weight
-
-
-def _are_zero(query_weight: Any) -> bool:
-    weight = real_array(_values(query_weight), "query_weight")
-    return weight.size > 0 and not weight.any()
 
 
 def _check_ids(query_id: ArrayLike, n_queries: int) -> NDArray[Any]:

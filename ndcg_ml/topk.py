@@ -261,9 +261,7 @@ def _read_matrix(matrix: Any, n_users: int) -> _Held:
                 "Call its .sum_duplicates(), which adds the grades, or leave one of the entries out."
             )
         raise ValueError(f"held_out must have sorted indices; those of user {user} are not. Call its .sort_indices().")
-    return _Held(
-        starts, items, _require_finite(matrix.data[: starts[-1]], "the grades of held_out"), int(matrix.shape[1]), True
-    )
+    return _Held(starts, items, _require_finite(matrix.data[: starts[-1]]), int(matrix.shape[1]), True)
 
 
 def _read_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
@@ -271,7 +269,7 @@ def _read_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
     for name, numbers in ids.items():
         if numbers.size:
             _require_integers(numbers, f"held_out {name}")
-    values = _require_finite(grades, "the grades of held_out")
+    values = _require_finite(grades)
     shapes = (*(numbers.shape for numbers in ids.values()), values.shape)
     if len(set(shapes)) > 1 or values.ndim != 1:
         raise ValueError(
@@ -301,10 +299,12 @@ def _read_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
     return _Held(starts, item, values, int(item.max(initial=-1)) + 1, False)
 
 
-def _require_finite(grades: Any, name: str) -> FloatArray:
-    values = real_array(grades, name).astype(np.float64, copy=False)
+def _require_finite(grades: Any) -> FloatArray:
+    values = real_array(grades, "the grades of held_out").astype(np.float64, copy=False)
     if not np.isfinite(values).all():
-        raise ValueError(f"{name} must be finite; got {values[~np.isfinite(values)][0]}. Leave the entry out.")
+        raise ValueError(
+            f"the grades of held_out must be finite; got {values[~np.isfinite(values)][0]}. Leave the entry out."
+        )
     return values
 
 

@@ -53,6 +53,8 @@ def _relative_path(path: AnyPath, qrels: AnyPath) -> str | None:
 
 
 def _to_text(evaluation: Evaluation[Any], qrels: str | None) -> str:
+    from ndcg_ml import __version__
+
     # The file stores the flavor as text, which cannot represent a callable.
     totals, table, flavor = evaluation._totals, evaluation.per_query, evaluation.flavor
     if not isinstance(flavor.gain, (str, tuple)) or not isinstance(flavor.discount, str):
@@ -102,7 +104,7 @@ def _to_text(evaluation: Evaluation[Any], qrels: str | None) -> str:
         "k": list(evaluation.k) if isinstance(evaluation.k, tuple) else evaluation.k,
         "value": plain(list(values.values())),
         "saved": date.today().isoformat(),
-        "versions": _versions(),
+        "versions": {"ndcg_ml": __version__, "numpy": np.__version__, "python": platform.python_version()},
         "qrels": qrels,
         "run": run,
     }
@@ -124,12 +126,6 @@ def _stored(value: object, what: str) -> str | int:
 
 def _hexadecimal(digests: NDArray[np.uint64] | None, n: int) -> list[str | None]:
     return [None] * n if digests is None else [f"{digest:016x}" for digest in digests.tolist()]
-
-
-def _versions() -> dict[str, str]:
-    from ndcg_ml import __version__
-
-    return {"ndcg_ml": __version__, "numpy": np.__version__, "python": platform.python_version()}
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------

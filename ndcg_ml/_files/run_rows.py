@@ -170,10 +170,6 @@ class Ids:
                 topics += [number] * len(of_topic)
         return np.array(topics, dtype=np.intp), names
 
-    def document(self, row: int) -> str:
-        """Format the id of a row's document for a message."""
-        return brief(self.kind.decode(self.documents[row]))
-
 
 # -- rows -----------------------------------------------------------------------------------------------------------
 
@@ -215,7 +211,7 @@ class RunRows:
 
     def name(self, row: int) -> str:
         """Format the id of a row's document."""
-        return self.ids.document(self.first + row)
+        return brief(self.ids.kind.decode(self.ids.documents[self.first + row]))
 
     def place_of(self, row: int) -> str:
         """Describe a row for an error message."""
@@ -295,7 +291,7 @@ def _read_mapping(name: str, data: Mapping[Any, Any], ids: Ids, called: str = ""
     if not data:
         raise ValueError(f"{called} must hold at least one topic; got an empty {type(data).__name__}.")
     first, topics = len(ids.documents), ids.topics.numbers(ids.topics.kind.encode(list(data), called))
-    if (usual := _usual_entries(name, data, ids)) is not None:
+    if (usual := _read_all_entries(name, data, ids)) is not None:
         ids.documents.extend(usual[0])
         topic = np.repeat(topics, usual[1])
         return RunRows(source=called, ids=ids, first=first, topics=topics, topic=topic, value=usual[2])
@@ -323,7 +319,7 @@ def _read_mapping(name: str, data: Mapping[Any, Any], ids: Ids, called: str = ""
     return RunRows(source=called, ids=ids, first=first, topics=topics, topic=topic, value=value)
 
 
-def _usual_entries(
+def _read_all_entries(
     name: str, data: Mapping[Any, Any], ids: Ids
 ) -> tuple[list[bytes], NDArray[np.int64], NDArray[np.float64]] | None:
     """Read documents, sizes and values of all topics at once, if all are dicts of floats or small integers.

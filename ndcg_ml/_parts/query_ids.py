@@ -13,14 +13,11 @@ from ndcg_ml._one_line import brief
 
 Digests: TypeAlias = NDArray[np.uint64]
 
-KINDS = ("int", "str", "bytes", "float", "time")
-"""The kinds of ids that ``digests`` returns."""
-
 _64_BITS = 2**64 - 1
 
 
 def digests(ids: NDArray[Any]) -> tuple[str, Digests]:
-    """Return the kind of the ids and a number for each. Ids of one kind are equal if their numbers are.
+    """Return the kind of the ids (int, str, bytes, float or time) and a number for each.
 
     Integers, floats and times keep their value. Strings and bytes are hashed to 64 bits: the probability that any two
     of a million have the same hash is 3e-8.

@@ -496,13 +496,13 @@ def test_dicts_read_at_once_are_those_read_topic_by_topic(qrels: Any, run: Any, 
 
     at_once = outcome()
     assert ("Error" in at_once) == ((qrels, run) not in READ)
-    monkeypatch.setattr(run_rows, "_usual_entries", lambda *given: None)
+    monkeypatch.setattr(run_rows, "_read_all_entries", lambda *given: None)
     assert outcome() == at_once
 
 
 @pytest.mark.parametrize("data", [data for pair in USUAL for data in pair])
 def test_usual_dicts_are_read_at_once(data: Any) -> None:
-    assert run_rows._usual_entries("run", data, run_rows.Ids()) is not None
+    assert run_rows._read_all_entries("run", data, run_rows.Ids()) is not None
 
 
 @pytest.mark.parametrize(
