@@ -1,4 +1,4 @@
-"""A file that is written whole or not at all: after a full disk or Ctrl-C the old one is there, or the new one."""
+"""Write files atomically: after a full disk or Ctrl-C, either the old or the new file exists."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ _STREAMS = (1, 2)  # standard output and standard error
 
 
 def write(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Write a file next to its final place and rename it; into a pipe, a device or the standard output, write directly.
+    """Write a temporary file and rename it. Pipes, devices and standard streams are written directly.
 
     Raises
     ------
     OSError
-        With the name of the file.
+        The file cannot be written. The error names it.
     """
     data = content.encode() if isinstance(content, str) else content
     try:
-        if _written_directly(path):
+        if _is_written_directly(path):
             with open(path, "wb") as file:
                 file.write(data)
             return
-        target = os.path.realpath(path)  # a link stays one
+        target = os.path.realpath(path)  # keep a symbolic link
         if os.path.exists(target) and not os.access(target, os.W_OK):
             raise PermissionError(13, "Permission denied")
         part = os.path.join(os.path.dirname(target), f".{secrets.token_hex(8)}.part")
@@ -44,8 +44,8 @@ def write(path: str | os.PathLike[str], content: str | bytes) -> None:
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
-def _written_directly(path: str | os.PathLike[str]) -> bool:
-    """Whether a file exists that a rename would cut off from those who read it."""
+def _is_written_directly(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path exists that a rename would disconnect from its readers."""
     if not os.path.exists(path):
         return False
     found = os.stat(path)

@@ -1,4 +1,4 @@
-"""Shared by Dask, Spark and Ray: checked arguments, and the part of some rows of a distributed table."""
+"""Code shared by Dask, Spark and Ray: checks of arguments, and the evaluation of part of a table."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.parts import PartialEvaluation, evaluate_part
 
 MERGED_AT_ONCE = 16
-"""Parts that one task merges. A part of a million queries has 8 MB."""
+"""Number of parts that one task merges. A part of a million queries takes 8 MB."""
 
 
 class EngineRows:
-    """Columns of a distributed table and the flavor that its rows are evaluated under, checked before any work.
+    """Columns of a distributed table and the flavor of its evaluation, checked before any work.
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ class EngineRows:
     Raises
     ------
     TypeError, ValueError
-        A column is not in the table, or is named twice; the flavor or the cut-off is invalid; or the flavor follows the
-        order of rows or document ids.
+        A column is not in the table, or is passed twice; the flavor or the cut-off is invalid; or the flavor depends on
+        the order of rows or on document ids.
     """
 
     def __init__(self, has: Iterable[str], label: str, score: str, qid: str, flavor: Flavor | str, k: KSpec) -> None:
@@ -57,18 +57,18 @@ class EngineRows:
         if self._flavor.ideal == "given" or self._flavor.ties not in ("average", "best", "worst"):
             raise ValueError(
                 "flavor must not follow the order of rows or document ids, because a shuffle by query keeps neither; "
-                f'got {switch}. Choose ties="average" and another ideal, or add up evaluate_part(...) of whole queries.'
+                f'got {switch}. Choose ties="average" and another ideal, or merge evaluate_part(...) of whole queries.'
             )
 
     def part(self, rows: Mapping[str, Any]) -> PartialEvaluation:
         """Evaluate whole queries, from the values of each of `columns`."""
         return evaluate_part(rows["label"], rows["score"], qid=rows["qid"], flavor=self._flavor, k=self._k)
 
-    def nothing(self) -> PartialEvaluation:
-        """The part of no rows."""
+    def empty_part(self) -> PartialEvaluation:
+        """Return the part without rows."""
         return self.part(dict.fromkeys(self.columns, ()))
 
 
-def merged(parts: Iterable[bytes | PartialEvaluation]) -> PartialEvaluation:
-    """Merge parts, pickled or not."""
+def merge_parts(parts: Iterable[bytes | PartialEvaluation]) -> PartialEvaluation:
+    """Merge parts, which may be pickled."""
     return PartialEvaluation.merge(pickle.loads(part) if isinstance(part, bytes) else part for part in parts)

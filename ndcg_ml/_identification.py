@@ -1,4 +1,4 @@
-"""Which NDCG a reported number is: the presets, and presets with one switch changed, that reproduce it on the data."""
+"""Find the presets, and presets with one switch changed, that reproduce a reported number on the data."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from ndcg_ml._one_line import brief
 from ndcg_ml.flavor import PRESETS, Flavor
 from ndcg_ml.prepared import Prepared
 
-# A string with more decimals than this was not rounded.
+# A string with more decimals than this is exact.
 MOST_DECIMALS = 9
 _USUAL_DECIMALS = 4
 _MOST_ROWS_OF_ONE_QUERY = 100_000
 _COMMON_KS = (None, 1, 3, 5, 10, 15, 20, 30, 50, 100, 200, 500, 1000)
-# Lists of at most this many documents are cut at every rank.
+# For lists of at most this length, every cut-off is tried.
 _SHORT = 20
-# Two flavors whose values are this close are the same flavor as far as the data can tell.
+# The data cannot distinguish two flavors whose values are this close.
 _SAME = 1e-12
-# With decimals=None the value is taken to be exact, up to what a library's own summation loses.
+# Tolerance for exact values (decimals=None), because libraries sum in different orders.
 _EXACT = 1e-9
-# How much of the last printed digit a library's own rounding (of float32 sums, say) may cost.
+# Tolerance for a library's own rounding (such as float32 sums), in units of the last digit.
 _SLACK = 0.01
-# A value this close to the next number with as many decimals, in units of the last one, is that number.
+# A value this close to the next number with the same decimals, in units of the last one, equals it.
 _NEXT = 1e-3
 _NEAREST = 5
-# Numbers this close are drawn for the expected number of matches by chance.
+# The expected number of chance matches is that of a random number within this distance.
 _CLOSE = 0.05
 _PRINTED = 5
-# From this many matches expected by chance on, a match is weak evidence, or none.
+# With this expected number of chance matches or more, a match is weak evidence, or none.
 _WEAK, _WORTHLESS = 0.05, 0.5
 _ONE_QUERY = " (all rows as one query)"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Match:
-    """A value that some flavors have on the data, named after one of them.
+    """A value of one or more flavors on the data, named after one of them.
 
     Attributes
     ----------
@@ -56,10 +56,10 @@ class Match:
     value : float
         Its value on the data.
     presets : tuple of str
-        Every preset with this value, with its cut-off; the first is `name`, unless there is none. After a name,
-        "(all rows as one query)" says that its value is that of the data without their queries.
+        All presets with this value, with their cut-offs; if there are any, the first is `name`. After a name,
+        "(all rows as one query)" means that the query ids were ignored.
     n_others : int
-        Number of other presets with one switch changed and the same value to 1e-12 on the data.
+        Number of other presets with one switch changed and the same value to 1e-12.
     """
 
     name: str
@@ -76,24 +76,24 @@ class Identification:
     Attributes
     ----------
     value : float
-        The number, as it was given.
+        The number that you passed.
     decimals : int or None
         The decimals to which it was rounded.
     truncated : bool
-        Whether nothing rounds to the number, and the matches are flavors whose value is cut off to it.
+        Whether no value rounds to the number, so that the matches are values that truncate to it.
     matches : tuple of Match
-        Those with a preset first.
+        The matches, those with a preset first.
     nearest : tuple of Match
-        Where nothing matches: what comes closest.
+        The nearest values, if nothing matches.
     n_tried : int
-        Flavors whose value was compared.
+        Number of flavors whose values were compared.
     cutoffs : tuple of int or None
-        The cut-offs that were tried. If `k` was not passed, each preset was tried at its own as well.
+        The cut-offs that were tried. If `k` was not passed, each preset's own was also tried.
     not_tried : dict of str to str
-        Presets that the data rule out, and why.
+        Presets that the data rule out, with the reasons.
     by_chance, presets_by_chance : float
-        Expected number of matches, and of matches with a preset, of a random number within 0.05 of this one. If a match
-        is expected by chance, having one is no evidence.
+        Expected number of matches, and of matches with a preset, of a random number within 0.05 of this one. If it is
+        large, a match is no evidence.
     """
 
     value: float
@@ -108,7 +108,7 @@ class Identification:
     presets_by_chance: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON: flavors and switches as text.
+        """Return numbers and strings for JSON.
 
         Returns
         -------
@@ -144,15 +144,15 @@ class Identification:
         width = max((len(match.name) for match in printed), default=0)
         for match in printed:
             lines.append(f"  {match.name:<{width}}  {match.value:.6f}")
-            lines += [f"    {line}" for line in _same_text(match)]
+            lines += [f"    {line}" for line in _list_equal_flavors(match)]
         if n_all > len(printed):
             lines.append(f"  and {n_all - len(printed)} more, in .{'matches' if self.matches else 'nearest'}")
-        return "\n".join([*lines, *self._below()])
+        return "\n".join([*lines, *self._footer()])
 
     __repr__ = __str__
 
     def _headline(self) -> str:
-        """Say the number of matches, and of those with a preset."""
+        """Return a line with the number of matches, with and without a preset."""
         shown = repr(self.value) if self.decimals is None else f"{self.value:.{self.decimals}f}"
         if not self.matches:
             return f"{shown}: no match; the nearest are"
@@ -160,39 +160,39 @@ class Identification:
         others = len(self.matches) - presets
         counts = [f"{presets} match{'es' * (presets != 1)} with a preset"] if presets else ["no preset"]
         counts += [f"{others} other{'s' * (others != 1)} with switches changed"] if others else []
-        counts += ["if it was cut off rather than rounded"] * self.truncated
+        counts += ["if it was truncated rather than rounded"] * self.truncated
         return f"{shown}: {', '.join(counts)}"
 
-    def _below(self) -> list[str]:
-        """Say the number of matches expected by chance, what was tried, and what was not."""
+    def _footer(self) -> list[str]:
+        """Return lines on the matches expected by chance, what was tried, and what was not."""
         first = self.presets_by_chance if any(match.presets for match in self.matches) else self.by_chance
         worth = ""
         if self.matches and first >= _WEAK:
             worth = ": a match is no evidence here" if first >= _WORTHLESS else ": a match is weak evidence here"
             worth += "; pass more decimals, k, or more data"
-        chances = f"{self.by_chance:.2g} matches, {self.presets_by_chance:.2g} of them with a preset"
+        chances = f"{self.by_chance:.2g} flavors, {self.presets_by_chance:.2g} of them presets"
         lines = [
-            f"by chance a number close to this one has {chances}{worth}",
-            f"{self.n_tried} flavors tried, with k of {', '.join(map(switch_text, self.cutoffs))}",
+            f"a random number close to this one matches on average {chances}{worth}",
+            f"{self.n_tried} flavors tried, with the cut-offs {', '.join(map(switch_text, self.cutoffs))}",
         ]
         by_reason: dict[str, list[str]] = {}
         for name, reason in self.not_tried.items():
             by_reason.setdefault(reason, []).append(name)
         lines += [f"not tried: {', '.join(names)}: {reason}" for reason, names in by_reason.items()]
-        written = _decimals_of(self.value)
+        written = _count_decimals(self.value)
         if not self.matches and self.decimals is not None and written < self.decimals:
             lines.append(f"if the number was rounded to fewer decimals, pass decimals={written}")
         return lines
 
 
-def _same_text(match: Match) -> list[str]:
-    """A line that says what these data cannot tell from a match, unless it is another cut-off alone."""
+def _list_equal_flavors(match: Match) -> list[str]:
+    """Return a line on flavors with the same value as a match, unless only the cut-off differs."""
     start = match.name.partition("@")[0]
     also = list({preset.partition("@")[0]: preset for preset in reversed(match.presets)}.values())[::-1]
     also = [preset for preset in also if preset.partition("@")[0] != start]
     if match.n_others:
         also.append(f"{match.n_others} preset{'s' * (match.n_others > 1)} with a switch changed")
-    return [f"these data cannot tell it from {', '.join(also)}"] if also else []
+    return [f"these data cannot distinguish it from {', '.join(also)}"] if also else []
 
 
 def identify(
@@ -214,23 +214,23 @@ def identify(
     Parameters
     ----------
     value : float or str
-        The reported NDCG; as text, ``"0.7840"``, it says how many decimals it was printed with.
+        The reported NDCG. A string such as ``"0.7840"`` also gives the number of decimals.
     y_true, y_score, qid, group, mask, retrieved, doc_id, query_weight
-        As for ``ndcg_score``. Pass everything that the reporting library saw: `doc_id` if it orders ties by id,
+        As for ``ndcg_score``. Pass everything that the reporting library used: `doc_id` if it orders ties by id,
         `retrieved` if its ideal includes judged documents that were not retrieved.
     k : int, None or sequence of them, optional
-        The cut-off if it is known, or several to choose from. Default: each preset's own, no cut-off, 1, 3, 5, 10, 15,
+        The cut-off if it is known, or several candidates. Default: each preset's own, no cut-off, 1, 3, 5, 10, 15,
         20, 30, 50, 100, 200, 500 and 1000; if no list is longer than 20, also every cut-off up to the longest.
     decimals : int or None, optional
-        The decimals to which the number was rounded: a flavor matches within half a unit of the last one, plus a
+        The decimals to which the number was rounded. A flavor matches within half a unit of the last one, plus a
         hundredth of a unit for the library's own rounding. None means an exact number, which matches to 1e-9. Default:
-        for a string its own decimals, exact if there are more than 9; for a number those that it needs, and 4 if it is
-        an integer or needs more.
+        the decimals of a string, or None if it has more than 9; the decimals that a number needs, or 4 if it is an
+        integer or needs more.
 
     Returns
     -------
     Identification
-        ``.matches``, the likeliest first; ``print`` shows them, ``.to_dict()`` is for JSON.
+        ``.matches``, most likely first; ``print`` shows them, ``.to_dict()`` is for JSON.
 
     Raises
     ------
@@ -239,33 +239,33 @@ def identify(
 
     Notes
     -----
-    It tries every preset, and every preset with one switch changed: gain (linear, exponential, binary, and the tables
+    Every preset is tried, unchanged and with one switch changed: gain (linear, exponential, binary, and the tables
     of presets), discount, ideal (global, recall, local, and max with the highest label), ideal_depth (k, all), ties,
     empty (0, 1, skip), aggregate and score_dtype; also negative if labels are negative, unjudged if labels are missing,
-    and duplicates if ids repeat. A number for which two switches must be changed is not found. Presets that the data
-    rule out, such as those that order ties by id without ids, are listed in ``not_tried``.
+    and duplicates if ids repeat. Numbers that need two changed switches are not found. Presets that the data rule out,
+    such as those that order ties by id if there are no ids, are listed in ``not_tried``.
 
-    Flavors whose values agree to 1e-12 are one match, because the data cannot tell them apart. It is named after a
-    preset if there is one, otherwise after the first preset that it changes.
+    Flavors whose values agree to 1e-12 are one match, because the data cannot distinguish them. It is named after a
+    preset if there is one, otherwise after the first preset with a switch changed.
 
     Matches with a preset come first. If the value has more decimals than `decimals`, they are ordered by their distance
-    from it. Otherwise all agree with it equally well, and the data say which tools are usual for them: with document
+    from it. Otherwise all agree with it equally well, and tools that are usual for such data come first: with document
     ids, those that order ties by id (as trec_eval does); with unjudged documents or some that were not retrieved, those
-    that have a rule for unjudged ones; with neither, those that want a label for every document. Then a preset at its
-    own cut-off comes before others, and the rest is the order of ``PRESETS``. Presets that coincide are in the same
-    order. Matches without a preset follow.
+    that have a rule for unjudged ones; with neither, those that require a label for every document. Then presets at
+    their own cut-offs precede others, and the rest follows ``PRESETS``, as do presets with equal values. Matches
+    without a preset come last.
 
-    If nothing rounds to the value and it has no more than `decimals` decimals, flavors match whose value is cut off to
-    it: 0.87669 to 0.8766, but 1 not to 0.9999.
+    If nothing rounds to the value and it has no more than `decimals` decimals, flavors match whose value truncates to
+    it: 0.87669 matches 0.8766, but 1 does not match 0.9999.
 
-    A number that was computed from all rows as one query, a frequent mistake, is recognised too: the presets are also
-    tried on the data without their queries (up to 100 000 rows), and say so after their name.
+    Numbers that were computed from all rows as one query, a frequent mistake, are found too: all presets are also tried
+    without query ids (up to 100 000 rows), and such matches are marked.
 
-    With so many flavors a random number may match some. ``.by_chance`` and ``.presets_by_chance`` are the expected
-    numbers of such matches, and the text says if a match is no evidence. More decimals, a known `k` and more queries
-    make it stronger.
+    With this number of flavors, a random number may match some. ``.by_chance`` and ``.presets_by_chance`` are the
+    expected numbers of such matches, and the printed text says if a match is no evidence. More decimals, a known `k`
+    and more queries make it stronger.
 
-    Qrels and a run become arrays by ``align``: ``identify(0.5058, **align("qrels.txt", "run.txt").arguments())``.
+    For qrels and a run, use ``align``: ``identify(0.5058, **align("qrels.txt", "run.txt").arguments())``.
 
     Examples
     --------
@@ -278,12 +278,12 @@ def identify(
     >>> identify(0.7602, **data.arguments(), k=3).matches[0].name
     'trec_eval@3'
     """
-    number, digits = _number_and_decimals(value, decimals)
+    number, digits = _read_number(value, decimals)
     given = None if isinstance(k, EllipsisType) else cutoffs(k, Flavor())[0]
     queries = Queries.read(
         y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
     )
-    # A flavor that refuses nothing: an error here is one of the data, and the caller must fix them.
+    # This flavor accepts all valid data, so an error here is one of the data.
     Prepared(Flavor(negative="allow", unjudged="zero", duplicates="count"), None, queries).evaluate(y_score)
     longest = int(queries.groups.sizes.max())
     short = range(1, longest + 1) if longest <= _SHORT else ()
@@ -296,30 +296,30 @@ def identify(
         if queries.groups.sizes.sum() > _MOST_ROWS_OF_ONE_QUERY:
             not_tried["all rows as one query"] = f"there are more than {_MOST_ROWS_OF_ONE_QUERY} rows"
         else:
-            together = _Search(_one_query(queries), y_score, data._replace(ids=False), ks, own_k=given is None)
+            together = _Search(_merge_queries(queries), y_score, data._replace(ids=False), ks, own_k=given is None)
             candidates += [each._replace(one_query=True) for each in together.presets({})]
     return _identification(number, digits, candidates, ks, not_tried)
 
 
-def _number_and_decimals(value: float | str, decimals: int | None | EllipsisType) -> tuple[float, int | None]:
-    """The number, and to how many decimals it was rounded: as it is written, or as the caller says."""
+def _read_number(value: float | str, decimals: int | None | EllipsisType) -> tuple[float, int | None]:
+    """Return the number and its decimals, as it is written or as the caller says."""
     if isinstance(value, str):
         written = re.fullmatch(r"\s*[+-]?\d+(?:\.(\d*))?\s*|\s*[+-]?\.(\d+)\s*", value, re.ASCII)
         if written is None:
-            raise ValueError(f"value as text must be a number in decimals, such as '0.7840'; got {brief(value)}.")
+            raise ValueError(f"value must be a decimal number, such as '0.7840'; got {brief(value)}.")
         number = float(value)
         needed = len(written[1] or written[2] or "")
         usual = needed if needed <= MOST_DECIMALS else None
     else:
         number = finite_number(value, "value")
-        needed = _decimals_of(number)
+        needed = _count_decimals(number)
         usual = needed if 0 < needed < _USUAL_DECIMALS else _USUAL_DECIMALS
     if isinstance(decimals, EllipsisType):
         return number, usual
     return number, optional_whole_number(decimals, "decimals", "if it is exact", 0)
 
 
-def _one_query(queries: Queries) -> Queries:
+def _merge_queries(queries: Queries) -> Queries:
     """Put the rows of all queries into one query."""
     groups = queries.groups
     size = np.array([groups.sizes.sum()])
@@ -352,7 +352,7 @@ class _Data(NamedTuple):
         )
 
     def changes(self) -> Iterator[dict[str, Any]]:
-        """Every change of one switch, with the switches that only make sense with it; the named one comes first."""
+        """Yield every change of one switch, followed by the switches that depend on it."""
         tables = dict.fromkeys((f.gain, f.off_table) for f in PRESETS.values() if isinstance(f.gain, tuple))
         words = [(word, "raise") for word in ("linear", "exponential", "binary")]
         for gain, off_table in (*words, *tables):
@@ -414,14 +414,14 @@ class _Search:
         self._known: dict[Flavor, Totals] = {}
 
     def presets(self, not_tried: dict[str, str]) -> list[_Candidate]:
-        """Every preset at every cut-off; those without a value are added to `not_tried`."""
+        """Return every preset at every cut-off, and add those without a value to `not_tried`."""
         candidates = []
         for name, flavor in PRESETS.items():
             if flavor.ties in TIES_BY_ID and not self._data.ids:
                 not_tried[name] = "doc_id was not given"
                 continue
             try:
-                found = self._at_every_k(name, flavor.replace(k=None), {})
+                found = self._evaluate_at_ks(name, flavor.replace(k=None), {})
             except ValueError as error:
                 not_tried[name] = str(error)
                 continue
@@ -431,7 +431,7 @@ class _Search:
         return candidates
 
     def changed(self) -> list[_Candidate]:
-        """Every preset with one switch changed, named after the first preset that gives the flavor."""
+        """Return every preset with one switch changed, named after the first preset that gives the flavor."""
         tried = {flavor.replace(k=None) for flavor in PRESETS.values()}
         candidates = []
         for change in self._data.changes():
@@ -441,19 +441,19 @@ class _Search:
                     if start in tried or (start.ties in TIES_BY_ID and not self._data.ids):
                         continue
                     tried.add(start)
-                    candidates += self._at_every_k(name, start, change)
-                except ValueError:  # the switch does not go with this preset, or the data are refused
+                    candidates += self._evaluate_at_ks(name, start, change)
+                except ValueError:  # incompatible with this preset or the data
                     continue
         return candidates
 
-    def _at_every_k(self, name: str, start: Flavor, change: dict[str, Any]) -> list[_Candidate]:
+    def _evaluate_at_ks(self, name: str, start: Flavor, change: dict[str, Any]) -> list[_Candidate]:
         ranking = start.replace(empty=0.0, aggregate="macro")
         if ranking not in self._known:
             self._known[ranking] = Prepared(ranking, self._every, self._queries).totals(self._y_score)
         values = dict(zip(self._every, self._known[ranking].finite_values(start), strict=True))
         own = PRESETS[name].k
-        # The weightiest reason first: tools that order ties by id are usual if documents have ids, tools with a rule
-        # for unjudged documents if some are not judged or not retrieved.
+        # The strongest reason first: tools that order ties by id are usual if documents have ids, tools with a rule for
+        # unjudged documents if some are not judged or not retrieved.
         unlikely = (
             self._data.ids and start.ties not in TIES_BY_ID,
             self._data.run == (start.unjudged == "raise"),
@@ -472,16 +472,16 @@ def _identification(
     ks: tuple[int | None, ...],
     not_tried: dict[str, str],
 ) -> Identification:
-    # A number may have been rounded, and the sum that was rounded may itself be a little off.
+    # The number may have been rounded, and the sum before rounding may be slightly inaccurate.
     unit = 0.0 if digits is None else 10.0**-digits
     within = _EXACT if digits is None else (0.5 + _SLACK) * unit
     plain = digits is not None and abs(number - round(number, digits)) < _SAME
-    groups, truncated = _groups(number - within, number + within, candidates), False
+    groups, truncated = _group_by_value(number - within, number + within, candidates), False
     if not groups and plain:
-        # Cut off towards zero: a value that is the next number with as many decimals is not cut off to this one.
+        # Truncation towards zero. A value equal to the next number with the same decimals does not truncate to it.
         low, high = -_SLACK * unit, unit - max(_NEXT * unit, _SAME)
         ends = (number + low, number + high) if number >= 0 else (number - high, number - low)
-        groups = _groups(*ends, candidates)
+        groups = _group_by_value(*ends, candidates)
         truncated = bool(groups)
     order = {name: at for at, name in enumerate(PRESETS)}
 
@@ -494,17 +494,17 @@ def _identification(
         groups.sort(key=lambda group: key(group[0]))
     else:
         groups.sort(key=lambda group: (bool(group[0].change), abs(group[0].value - number), key(group[0])))
-    # Without a match, the nearest values hint at what else was different.
+    # Without a match, the nearest values suggest what differs.
     nearest: list[list[_Candidate]] = []
     if not groups:
-        nearest = sorted(_groups(-np.inf, np.inf, candidates), key=lambda group: abs(group[0].value - number))
+        nearest = sorted(_group_by_value(-np.inf, np.inf, candidates), key=lambda group: abs(group[0].value - number))
         nearest = [sorted(group, key=key) for group in nearest[:_NEAREST]]
     return Identification(
         value=number,
         decimals=digits,
         truncated=truncated,
-        matches=tuple(_match(group) for group in groups),
-        nearest=tuple(_match(group) for group in nearest),
+        matches=tuple(_to_match(group) for group in groups),
+        nearest=tuple(_to_match(group) for group in nearest),
         n_tried=len(candidates),
         cutoffs=ks,
         not_tried=not_tried,
@@ -513,8 +513,8 @@ def _identification(
     )
 
 
-def _groups(low: float, high: float, candidates: list[_Candidate]) -> list[list[_Candidate]]:
-    """The candidates between two values, those of the same value together."""
+def _group_by_value(low: float, high: float, candidates: list[_Candidate]) -> list[list[_Candidate]]:
+    """Return the candidates between two values, grouped by equal values."""
     inside = sorted((each for each in candidates if low <= each.value <= high), key=lambda each: each.value)
     groups: list[list[_Candidate]] = []
     for at, each in enumerate(inside):
@@ -525,7 +525,7 @@ def _groups(low: float, high: float, candidates: list[_Candidate]) -> list[list[
     return groups
 
 
-def _match(group: list[_Candidate]) -> Match:
+def _to_match(group: list[_Candidate]) -> Match:
     first = group[0]
     presets = [each for each in group if not each.change]
     return Match(
@@ -538,9 +538,9 @@ def _match(group: list[_Candidate]) -> Match:
 
 
 def _expected_matches(number: float, within: float, values: list[float]) -> float:
-    """Return the mean number of distinct values within reach of a number close to this one.
+    """Return the expected number of distinct values that a random number close to this one matches.
 
-    Numbers are uniform within 0.05 of this one, and within the range of the values.
+    The random number is uniform within 0.05 of this one, and in [0, 1] if this one is.
     """
     known = np.sort(values)
     low, high = max(number - _CLOSE, min(number, 0.0)), min(number + _CLOSE, max(number, 1.0))
@@ -549,6 +549,6 @@ def _expected_matches(number: float, within: float, values: list[float]) -> floa
     return n_values * 2 * within / (high - low)
 
 
-def _decimals_of(value: float) -> int:
-    """The decimals that a number needs when it is written."""
+def _count_decimals(value: float) -> int:
+    """Return the number of decimals that a number needs."""
     return len(f"{value:.15f}".rstrip("0").partition(".")[2])

@@ -16,7 +16,7 @@ def brief(value: object) -> str:
 
 
 def brief_text(text: str) -> str:
-    """Return a text, such as the message of another error, shortened as in ``brief``."""
+    """Shorten a text, such as the message of another error, as in ``brief``."""
     if len(text) > 10 * _WIDTH:
         text = text[: 5 * _WIDTH] + text[-5 * _WIDTH :]
     if not text.isprintable():  # line ends in the repr of an array; control characters in a message
@@ -36,5 +36,5 @@ def _escape(code: int) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share in per cent with all its digits, so that 99.99999 % does not become 100 %."""
+    """Format a fraction in per cent with all its digits, so that 99.99999 % does not become 100 %."""
     return f"{100 * share:.12g} %"

@@ -1,11 +1,11 @@
-"""Dask: NDCG of a table whose rows are distributed, in one line."""
+"""Evaluate a distributed table with Dask."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ndcg_ml._checks import KSpec
-from ndcg_ml._engines import MERGED_AT_ONCE, EngineRows, merged
+from ndcg_ml._engines import MERGED_AT_ONCE, EngineRows, merge_parts
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.parts import PartialEvaluation
 
@@ -19,9 +19,9 @@ def evaluate(
     flavor: Flavor | str = "sklearn",
     k: KSpec = ...,
 ) -> PartialEvaluation:
-    """NDCG of a Dask data frame: shuffled by query, evaluated by partition, merged in a tree on the workers.
+    """Compute the NDCG of a Dask data frame: shuffle it by query, evaluate each partition, and merge on the workers.
 
-    The rows may lie in any order and partition. Only the columns that are named are shuffled, and only sums, counts and
+    The rows may be in any order and partition. Only the named columns are shuffled, and only sums, counts and
     8 bytes per query leave a worker.
 
     Parameters
@@ -29,25 +29,25 @@ def evaluate(
     frame : dask.dataframe.DataFrame
         One row per document.
     label, score, qid : str
-        Names of the columns that hold the grade, the score and the query id of a row. A missing label is an unjudged
-        document; missing scores and ids are refused.
+        Names of the columns with the grade, the score and the query id of each row. A missing label is an unjudged
+        document; missing scores and ids raise an error.
     flavor, k
-        As for ``ndcg_score``; but a shuffle keeps no order of rows, so that flavors that follow it (``ties="first"`` or
-        ``"last"``, ``ideal="given"``) are refused.
+        As for ``ndcg_score``, except for flavors that depend on the order of rows, which a shuffle does not keep
+        (``ties="first"`` or ``"last"``, ``ideal="given"``).
 
     Returns
     -------
     PartialEvaluation
-        ``.value`` is the number that ``ndcg_score`` gives for all rows on one machine. ``.n_queries`` and ``.n_docs``
-        are what was counted. It may be merged with parts of other queries.
+        ``.value`` is the number that ``ndcg_score`` returns for all rows on one machine. ``.n_queries`` and ``.n_docs``
+        are counts. The part can be merged with parts of other queries.
 
     Raises
     ------
     ImportError
         Dask's data frames are not installed.
     TypeError, ValueError
-        `frame` is not a Dask data frame, a column is missing, the flavor follows the order of rows or document ids, or
-        as for ``ndcg_score``.
+        `frame` is not a Dask data frame, a column is missing, the flavor depends on the order of rows or on document
+        ids, or as for ``ndcg_score``.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def evaluate(
         raise ImportError("ndcg_ml.dask needs Dask's data frames. Install: pip install 'dask[dataframe]'") from error
     if not isinstance(frame, dd.DataFrame):
         raise TypeError(
-            f"frame must be a dask.dataframe.DataFrame; got {type(frame).__name__}. A frame in memory is for "
+            f"frame must be a dask.dataframe.DataFrame; got {type(frame).__name__}. For a frame in memory, use "
             "ndcg_score, evaluate and evaluate_part."
         )
     task = EngineRows(frame.columns, label, score, qid, flavor, k)
@@ -75,7 +75,7 @@ def evaluate(
 
     by_query = frame[list(task.columns.values())].shuffle(on=qid)
     parts = [dask.delayed(part)(partition) for partition in by_query.to_delayed()]
-    together = dask.delayed(merged)
+    together = dask.delayed(merge_parts)
     while len(parts) > 1:
         some = [parts[first : first + MERGED_AT_ONCE] for first in range(0, len(parts), MERGED_AT_ONCE)]
         parts = [together(group) for group in some]

@@ -1,4 +1,4 @@
-"""Ray: NDCG of a data set whose rows are distributed, in one line."""
+"""Evaluate a distributed data set with Ray."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ndcg_ml._checks import KSpec
-from ndcg_ml._engines import MERGED_AT_ONCE, EngineRows, merged
+from ndcg_ml._engines import MERGED_AT_ONCE, EngineRows, merge_parts
 from ndcg_ml._parts.query_ids import digests
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.parts import PartialEvaluation
@@ -25,9 +25,9 @@ def evaluate(
     flavor: Flavor | str = "sklearn",
     k: KSpec = ...,
 ) -> PartialEvaluation:
-    """NDCG of a Ray data set: grouped by buckets of queries, evaluated by bucket, merged in a tree on the workers.
+    """Compute the NDCG of a Ray data set: evaluate buckets of queries, and merge them in a tree on the workers.
 
-    The rows may lie in any order and block. Only the columns that are named are shuffled.
+    The rows may be in any order and block. Only the named columns are shuffled.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ def evaluate(
     Raises
     ------
     TypeError, ValueError
-        `frame` is not a Ray data set, a column is missing, or the flavor follows the order of rows or document ids.
-        What is wrong with the rows themselves is raised by Ray, with the same words.
+        `frame` is not a Ray data set, a column is missing, or the flavor depends on the order of rows or on document
+        ids. Errors in the rows themselves are raised by Ray, with the same messages.
 
     Examples
     --------
@@ -56,29 +56,29 @@ def evaluate(
     """
     if not type(frame).__module__.startswith("ray.data") or not hasattr(frame, "groupby"):
         raise TypeError(
-            f"frame must be a ray.data.Dataset; got {type(frame).__name__}. A frame in memory is for ndcg_score, "
+            f"frame must be a ray.data.Dataset; got {type(frame).__name__}. For a frame in memory, use ndcg_score, "
             "evaluate and evaluate_part."
         )
     import ray
 
     columns = frame.columns()
     task = EngineRows([label, score, qid] if columns is None else columns, label, score, qid, flavor, k)
-    if not frame.take(1):  # Ray cannot group a data set in which no block has a row
-        return task.nothing()
+    if not frame.take(1):  # Ray cannot group a data set without rows
+        return task.empty_part()
     # Several buckets per processor, because their sizes differ.
     buckets = max(4, 4 * int(ray.cluster_resources().get("CPU", 1)))
 
-    def dealt(rows: dict[str, Any]) -> dict[str, Any]:
-        # Python's hash of a text differs between processes. This one does not.
+    def add_bucket(rows: dict[str, Any]) -> dict[str, Any]:
+        # Python's hash of a string differs between processes, these digests do not.
         return {**rows, _BUCKET: (digests(np.asarray(rows[qid]))[1] % np.uint64(buckets)).astype(np.int64)}
 
     def part(rows: dict[str, Any]) -> dict[str, Any]:
         return {"part": [pickle.dumps(task.part({meaning: rows[name] for meaning, name in task.columns.items()}))]}
 
     def merge(rows: dict[str, Any]) -> dict[str, Any]:
-        return {"part": [pickle.dumps(merged(rows["part"]))]}
+        return {"part": [pickle.dumps(merge_parts(rows["part"]))]}
 
-    rows = frame.select_columns([label, score, qid]).map_batches(dealt).groupby(_BUCKET, num_partitions=buckets)
+    rows = frame.select_columns([label, score, qid]).map_batches(add_bucket).groupby(_BUCKET, num_partitions=buckets)
     parts = rows.map_groups(part, batch_format="numpy")
     some = parts.map_batches(merge, batch_size=MERGED_AT_ONCE, batch_format="numpy")
-    return merged(bytes(row["part"]) for row in some.iter_rows())
+    return merge_parts(bytes(row["part"]) for row in some.iter_rows())

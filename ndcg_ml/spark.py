@@ -1,4 +1,4 @@
-"""Spark: NDCG of a table whose rows are distributed, in one line."""
+"""Evaluate a distributed table with Spark."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ndcg_ml._checks import KSpec
-from ndcg_ml._engines import EngineRows, merged
+from ndcg_ml._engines import EngineRows, merge_parts
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.parts import PartialEvaluation
 
@@ -21,18 +21,18 @@ def evaluate(
     flavor: Flavor | str = "sklearn",
     k: KSpec = ...,
 ) -> PartialEvaluation:
-    """NDCG of a Spark data frame: repartitioned by query, evaluated by partition, and merged.
+    """Compute the NDCG of a Spark data frame: repartition it by query, evaluate each partition, and merge.
 
-    The rows may lie in any order and partition. Only the columns that are named are shuffled. ndcg_ml and pyarrow must
+    The rows may be in any order and partition. Only the named columns are shuffled. ndcg_ml and pyarrow must
     be installed on the workers.
 
     Parameters
     ----------
     frame : pyspark.sql.DataFrame
-        One row per document. Spark Connect's frames are taken as well.
+        One row per document. Spark Connect's frames are also accepted.
     label, score, qid : str
         Names of columns, as for ``ndcg_ml.dask.evaluate``. A null label is an unjudged document; null scores and ids
-        are refused.
+        raise an error.
     flavor, k
         As for ``ndcg_ml.dask.evaluate``.
 
@@ -44,8 +44,8 @@ def evaluate(
     Raises
     ------
     TypeError, ValueError
-        `frame` is not a Spark data frame, a column is missing, or the flavor follows the order of rows or document ids.
-        What is wrong with the rows themselves is raised by Spark, with the same words.
+        `frame` is not a Spark data frame, a column is missing, or the flavor depends on the order of rows or on
+        document ids. Errors in the rows themselves are raised by Spark, with the same messages.
 
     Examples
     --------
@@ -55,17 +55,17 @@ def evaluate(
     """
     if not type(frame).__module__.startswith("pyspark.") or not hasattr(frame, "mapInArrow"):
         raise TypeError(
-            f"frame must be a pyspark.sql.DataFrame; got {type(frame).__name__}. A frame in memory is for ndcg_score, "
-            "evaluate and evaluate_part."
+            f"frame must be a pyspark.sql.DataFrame; got {type(frame).__name__}. For a frame in memory, use "
+            "ndcg_score, evaluate and evaluate_part."
         )
     task = EngineRows(frame.columns, label, score, qid, flavor, k)
-    # New names, because a column may be called anything, "a.b" and "a`b" too.
+    # Rename the columns, because names such as "a.b" and "a`b" are allowed.
     renamed = ["`" + column.replace("`", "``") + f"` as {meaning}" for meaning, column in task.columns.items()]
 
     def part(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
-        # A partition holds whole queries, and Spark hands it over in batches that cut them.
+        # A partition holds complete queries, but Spark passes it in batches that split them.
         filled = [batch for batch in batches if batch.num_rows]
         if filled:
             table = pa.Table.from_batches(filled)
@@ -73,4 +73,4 @@ def evaluate(
             yield pa.RecordBatch.from_pydict({"part": [pickle.dumps(found)]})
 
     parts = frame.selectExpr(*renamed).repartition("qid").mapInArrow(part, "part binary")
-    return merged([task.nothing(), *(bytes(row["part"]) for row in parts.collect())])
+    return merge_parts([task.empty_part(), *(bytes(row["part"]) for row in parts.collect())])

@@ -45,7 +45,7 @@ BAD = {
     f"eval {TREC} --flavor lightgbm": "run, line 5",
     f"explain --a trec_eval --b lightgbm {TREC}": "y_true must not hold NaN",
     "identify 0.5 --table short": "short: must have the columns",
-    f"identify half {LETOR}": "value as text must be a number in decimals",
+    f"identify half {LETOR}": "value must be a decimal number",
     "compare run short --qrels qrels": "short, line 1: a line of a run must have 6",
     "eval --qrels qrels --run foreign": "qrels and run must share a topic",
 }

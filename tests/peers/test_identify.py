@@ -137,7 +137,7 @@ def test_of_equal_fits_the_tools_for_such_data_come_first():
     for match in (every, trec):
         assert {"recommenders_raw@10", "ranx@10"} <= set(match.presets)
     text = str(identify(trec.value, missing, s, group=group, doc_id=ids, decimals=None))
-    assert re.search("these data cannot tell it from .*pytrec_eval@10.*recommenders_raw@10", text)
+    assert re.search("these data cannot distinguish it from .*pytrec_eval@10.*recommenders_raw@10", text)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_a_value_that_was_cut_off():
     cut = identify(0.87663298, **SMALL, k=3, decimals=8)
     assert cut.truncated
     assert cut.matches[0].name == "lightgbm@3"
-    assert "cut off rather than rounded" in str(cut)
+    assert "truncated rather than rounded" in str(cut)
     assert not identify(0.876632982, **SMALL, k=3, decimals=8).matches  # has more digits than it was cut to
     assert not identify(0.87663300, **SMALL, k=3, decimals=8).truncated
     assert identify(0.87663299, **SMALL, k=3, decimals=8).matches[0].value == value
@@ -293,8 +293,8 @@ def test_json_and_text():
     [
         ({"value": math.nan}, ValueError, "value must be a finite number"),
         ({"value": math.inf}, ValueError, "value must be a finite number"),
-        ({"value": "half"}, ValueError, "value as text must be a number in decimals, such as '0.7840'; got 'half'"),
-        ({"value": "1e-3"}, ValueError, "value as text must be a number in decimals"),
+        ({"value": "half"}, ValueError, "value must be a decimal number, such as '0.7840'; got 'half'"),
+        ({"value": "1e-3"}, ValueError, "value must be a decimal number"),
         ({"value": None}, TypeError, "value must be a finite number"),
         ({"value": True}, TypeError, "value must be a finite number"),
         ({"decimals": -1}, ValueError, "decimals must be"),
