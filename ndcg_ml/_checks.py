@@ -27,6 +27,8 @@ ByK: TypeAlias = "dict[int | None, float]"
 
 # The largest integer of 64 bits.
 _LARGEST = 2**63 - 1
+# The largest cut-off under ideal="max".
+_DEEPEST = 10**8
 
 # Names that other libraries use, for suggestions.
 _ELSEWHERE = {
@@ -166,18 +168,19 @@ def cutoffs(k: KSpec, flavor: Flavor) -> tuple[tuple[int | None, ...], bool]:
     Raises
     ------
     TypeError, ValueError
-        A cut-off is not an integer >= 1 or None, one is repeated, or the sequence is empty.
+        A cut-off is not an integer >= 1 or None, is repeated, or is above 10^8 under ``ideal="max"``; or there is none.
     """
-    if isinstance(k, EllipsisType):
-        return (flavor.k,), False
-    if not is_vector(k):
-        return (_cutoff(k),), False
-    several = tuple(_cutoff(entry) for entry in k)
-    if not several:
+    several = is_vector(k)
+    ks = (flavor.k,) if isinstance(k, EllipsisType) else tuple(map(_cutoff, k if is_vector(k) else [k]))
+    if not ks:
         raise ValueError("k must hold at least one cut-off; got an empty sequence.")
-    if len(set(several)) != len(several):
-        raise ValueError(f"k must not repeat a cut-off; got {several}.")
-    return several, True
+    if len(set(ks)) != len(ks):
+        raise ValueError(f"k must not repeat a cut-off; got {ks}.")
+    if flavor.ideal == "max" and max(each or 0 for each in ks) > _DEEPEST:
+        raise ValueError(
+            f"k must be at most {_DEEPEST} under ideal='max', which sums over all ranks up to k; got {ks}."
+        )
+    return ks, several
 
 
 def _cutoff(k: object) -> int | None:

@@ -175,7 +175,7 @@ def _read_retrieved(value: Any) -> NDArray[np.signedinteger[Any]]:
     if ids.ndim != 2:
         raise ValueError(
             f"retrieved_ids must have one row of item numbers per user, shape (n_users, depth); got shape {ids.shape}. "
-            "For one user, pass [ids]."
+            "For one user, pass [ids]; for dicts by user, use evaluate_run."
         )
     if not len(ids):
         raise ValueError(f"retrieved_ids must hold at least one user; got shape {ids.shape}.")
@@ -188,8 +188,9 @@ def _read_retrieved(value: Any) -> NDArray[np.signedinteger[Any]]:
 def _require_integers(ids: NDArray[Any], name: str) -> None:
     if ids.dtype.kind not in "iu":
         raise TypeError(
-            f"{name} must hold integers, the numbers of items from 0; got dtype {ids.dtype}. Use "
-            "evaluate_run for other ids, or number them with numpy.unique(ids, return_inverse=True)."
+            f"{name} must hold integers, the numbers of items from 0; got dtype {ids.dtype}. Of scores, pass "
+            "numpy.argsort(-scores, axis=1)[:, :k]. Use evaluate_run for other ids, or number them with "
+            "numpy.unique(ids, return_inverse=True)."
         )
     if ids.dtype == np.uint64 and ids.size and ids.max() >= _MOST_ITEMS:
         raise ValueError(f"{name} must be below 2^40; got {ids.max()}. Number the items 0, 1, 2, ...")
@@ -205,7 +206,12 @@ def _read_held_out(value: Any, n_users: int, users: NDArray[Any] | None) -> _Hel
                 f"{brief(unknown[0])}. Leave out users that were not scored."
             )
         return _read_lists([rows[user] for user in value], list(value.values()), n_users)
-    if isinstance(value, list) and len(value) == n_users:
+    if isinstance(value, list):
+        if len(value) != n_users:
+            raise ValueError(
+                f"held_out as a list must have one list per row of retrieved_ids, {n_users}; got {len(value)}. "
+                "Pass users, items and grades as a tuple of three arrays."
+            )
         if n_users == 3:
             raise ValueError(
                 "held_out must not be a list of three for three users, because it could be (users, items, grades). "
@@ -214,7 +220,7 @@ def _read_held_out(value: Any, n_users: int, users: NDArray[Any] | None) -> _Hel
         return _read_lists(list(range(n_users)), value, n_users)
     if all(hasattr(value, name) for name in ("indptr", "indices", "data", "shape")):
         return _read_matrix(value, n_users)
-    if isinstance(value, (tuple, list)) and len(value) == 3:
+    if isinstance(value, tuple) and len(value) == 3:
         return _read_arrays(value[0], value[1], value[2], n_users)
     hint = (
         "Call its .tocsr()." if hasattr(value, "tocsr") else "Convert a dense array by scipy.sparse.csr_array(array)."

@@ -39,6 +39,7 @@ CASES = {
     "grade outside the table": ([3, 4, 1, 2], S, {"qid": Q, "flavor": Flavor(gain=(0, 1, 3, 7))}, ValueError, "integer grades from 0 to 3.*got 4"),
     "negative with a table": ([3, -1, 1, 2], S, {"qid": Q, "flavor": Flavor(gain=(0, 1, 3, 7), negative="allow")}, ValueError, "integer grades.*got -1"),
     "grade above max_grade": (Y, S, {"qid": Q, "flavor": Flavor(ideal="max", max_grade=2)}, ValueError, "y_true must not exceed Flavor.max_grade=2.0; got 3.0.*Raise max_grade"),
+    "k beyond any list": (Y, S, {"qid": Q, "k": 10**18, "flavor": Flavor(ideal="max", max_grade=3)}, ValueError, "k must be at most 100000000 under ideal='max'"),
     "k=0": (Y, S, {"qid": Q, "k": 0}, ValueError, "k must be an integer >= 1, or None.*got 0"),
     "k=-1": (Y, S, {"qid": Q, "k": -1}, ValueError, "k must be an integer >= 1.*got -1"),
     "k=True": (Y, S, {"qid": Q, "k": True}, TypeError, "k must be an integer >= 1.*got True of type bool"),

@@ -68,6 +68,11 @@ def test_the_message_names_a_row_that_is_not_a_list():
         evaluate_topk(RETRIEVED, [[0], "a"])
 
 
+def test_a_list_has_one_entry_per_user():
+    with pytest.raises(ValueError, match=r"one list per row of retrieved_ids, 2; got 3.*as a tuple"):
+        evaluate_topk([[0], [1]], [[0, 1], [4, 1], [1, 1]])
+
+
 def test_three_lists_for_three_users_are_ambiguous():
     with pytest.raises(ValueError, match="must not be a list of three for three users"):
         evaluate_topk([[0], [1], [2]], [[0], [1], [2]])

@@ -77,7 +77,7 @@ class Doubling:
         ("trec", trec, "_all_at_once", fails, KeyError),
         ("arrays", numpy_kernel, "dcg", undefined, fuzz.BrokenContractError),
         ("arrays", totals, "np", Doubling(), fuzz.BrokenContractError),
-        ("runs", runs, "_matched", fails, KeyError),
+        ("runs", runs, "_match", fails, KeyError),
     ],
 )
 def test_a_defect_is_found(target, home, name, defect, kind, monkeypatch):
