@@ -283,7 +283,7 @@ def evaluate_part(
     {1: 0.666667, 3: 0.876977}
     """
     flavor = as_flavor(flavor)
-    # Merging compares query ids, for which positions are no substitute.
+    # Merging compares query ids, so positions are not enough.
     if (qid is None) == (query_id is None):
         raise ValueError(
             f"qid (one id per row) or query_id (one id per query, with group or two-dimensional input) must be given, "
@@ -298,7 +298,7 @@ def evaluate_part(
             if rows is not None and np.shape(rows)[:1] != (0,):
                 raise ValueError(f"{name} must be as long as y_true, which has no rows; got shape {np.shape(rows)}.")
         return _empty_part(flavor, k)
-    # If all weights of a data set are 0, that is an error. In a part it is not: others may have positive weights.
+    # All weights may be 0 here, because other parts may have positive ones. In a whole data set, this is an error.
     values = list(query_weight.values()) if isinstance(query_weight, Mapping) else query_weight
     weight = real_array(() if values is None else values, "query_weight")
     all_zero = weight.size > 0 and not weight.any()
@@ -311,7 +311,7 @@ def evaluate_part(
         doc_id=doc_id,
         query_weight=None if all_zero else query_weight,
     )
-    if all_zero and weight is not None and weight.size != queries.n_queries:
+    if all_zero and weight.size != queries.n_queries:
         raise ValueError(
             f"query_weight must have one weight per query, shape ({queries.n_queries},); got {weight.shape}."
         )
@@ -377,7 +377,7 @@ def evaluate_batches(
         Labels, scores and one query id per row, one-dimensional, as for ``ndcg_score``. Each query's rows must be
         contiguous in the stream. Batches may be empty.
     flavor, k
-        As for ``ndcg_score``. ``ties="docid"`` is refused because there are no document ids.
+        As for ``ndcg_score``. ``ties="docid"`` raises an error because there are no document ids.
 
     Returns
     -------

@@ -374,13 +374,13 @@ class Evaluation(Generic[V]):
         >>> print(result.range())
         0.950234 (0.950234 to 1.000000 over all grades 0, 1, 2 of 1 unjudged documents)
         """
-        from ndcg_ml._unjudged.range import range_of_value, require_documents
+        from ndcg_ml._unjudged.range import compute_range, require_documents
 
         scored, values = require_documents(self._scored), self._as_dict(self.value)
         totals = self._totals
         by_k: Range | dict[int | None, Range] = self._shaped(
             {
-                k: range_of_value(scored, self.flavor, k, values[k], max_grade, totals.dcg[:, at], totals.ideal[:, at])
+                k: compute_range(scored, self.flavor, k, values[k], max_grade, totals.dcg[:, at], totals.ideal[:, at])
                 for at, k in enumerate(totals.ks)
             }
         )

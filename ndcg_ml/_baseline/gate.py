@@ -139,7 +139,7 @@ class Gate:
 
     @property
     def queries_needed(self) -> int | None:
-        """Number of queries that has power 0.8 to show that an equal system is not worse; None if decided."""
+        """Number of queries needed to show, with power 0.8, that an equal system is not worse; None if decided."""
         needed = [
             check.pair.queries_needed(self.margin)
             for check in self.checks
@@ -155,9 +155,9 @@ class Gate:
         if self.outcome == "pass":
             return f"not worse than the margin of {self.margin:g}"
         if self.outcome == "worse":
-            where = ", ".join(_name(check) for check in checks if check.verdict == "worse")
+            where = ", ".join(_describe_check(check) for check in checks if check.verdict == "worse")
             return f"worse: {where}"
-        where = ", ".join(_name(check) for check in checks if not check.passes)
+        where = ", ".join(_describe_check(check) for check in checks if not check.passes)
         n = max(check.n_queries for check in checks)
         needed = self.queries_needed
         more = f", about {needed} needed" if needed is not None and needed > n else ""
@@ -189,7 +189,7 @@ class Gate:
         notes = list(self.changes)
         if self.unanswered.size:
             ids = self.unanswered.tolist()
-            notes.append(f"queries for which the new run returns no documents: {_first_ids(ids)}")
+            notes.append(f"queries for which the new run returns no documents: {_list_ids(ids)}")
         notes += dict.fromkeys(note for comparison in self.comparisons.values() for note in comparison.notes)
         if self.saved is not None:
             days = (date.today() - self.saved).days
@@ -244,8 +244,8 @@ def gate(
         Largest acceptable loss of NDCG.
     confidence : float, default 0.95
         Confidence level of all checks together, over all cut-offs and segments (Bonferroni).
-    by : mapping by column of labels by query id, optional
-        Segments of queries to check as well.
+    by : mapping of mappings, optional
+        Labels by column and query id. Queries with the same label are also checked, as a segment.
     on_change : {"refuse", "drop"}, default "refuse"
         What to do if queries, labels, exclusions or weights changed: raise, or drop those queries.
     drop_at_most : float, default 0.1
@@ -256,8 +256,8 @@ def gate(
     Raises
     ------
     GateError
-        The two differ in flavor, cut-offs or kind of data; the labels of one are unknown; or queries, labels,
-        exclusions or weights changed, under "drop" in too many queries.
+        The evaluations differ in flavor, cut-offs or kind of data; the labels of one are unknown; or queries, labels,
+        exclusions or weights changed (with "drop", in too many queries).
     TypeError, ValueError
         As from ``compare``.
     """
@@ -284,7 +284,7 @@ def gate(
     if new.cluster is None:  # the command line cannot pass clusters
         new = replace(new, cluster=base.cluster)
 
-    # Split the level between cut-offs, and at each between all queries and the segments.
+    # Divide the level among the cut-offs and, with `by`, between all queries and the segments.
     ks = base._totals.ks
     values, values_now = (side.per_query.ndcg.reshape(len(same), -1) for side in (base, new))
     if np.array_equal(values, values_now, equal_nan=True) and (~np.isnan(values).any(axis=1)).sum() < 2:
@@ -322,13 +322,13 @@ def gate(
 
 def _require_same_definition(base: Evaluation[Any], new: Evaluation[Any]) -> None:
     """Raise if the flavors, cut-offs or kinds of data differ."""
-    one, other = _definition(base), _definition(new)
+    one, other = _describe_definition(base), _describe_definition(new)
     differ = [f"{what} {one[what]} in the baseline and {other[what]} now" for what in one if one[what] != other[what]]
     if differ:
         raise GateError(f"baseline and new evaluation must have the same definition; got {'; '.join(differ)}.")
 
 
-def _definition(evaluation: Evaluation[Any]) -> dict[str, str]:
+def _describe_definition(evaluation: Evaluation[Any]) -> dict[str, str]:
     """Return the settings that both evaluations must share, by name."""
     is_run = isinstance(evaluation, RunEvaluation)
     return {
@@ -346,24 +346,24 @@ def _find_changes(base: Evaluation[Any], new: Evaluation[Any]) -> tuple[list[Any
     shared = [qid for qid in one if qid in other]
     mine, theirs = (np.array([rows[qid] for qid in shared], dtype=np.int64) for rows in (one, other))
     changed = {
-        "queries of the baseline that are missing now": [qid for qid in one if qid not in other],
+        "queries missing from the new evaluation": [qid for qid in one if qid not in other],
         "queries that are not in the baseline": [qid for qid in other if qid not in one],
     }
     same = np.ones(len(shared), dtype=bool)
-    for name, values, values_now in zip(_COMPARED, _per_query(base), _per_query(new), strict=True):
+    for name, values, values_now in zip(_COMPARED, _comparable_values(base), _comparable_values(new), strict=True):
         differs = values[mine] != values_now[theirs]
         changed[f"queries whose {name} changed"] = [shared[at] for at in np.flatnonzero(differs)]
         same &= ~differs
     return (
         [shared[at] for at in np.flatnonzero(same)],
-        [f"{words}: {_first_ids(ids)}" for words, ids in changed.items() if ids],
+        [f"{words}: {_list_ids(ids)}" for words, ids in changed.items() if ids],
     )
 
 
 _COMPARED = ("judgements", "exclusions", "weights")
 
 
-def _per_query(evaluation: Evaluation[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def _comparable_values(evaluation: Evaluation[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return each query's digest of labels, digest of excluded documents, and weight."""
     labels = label_digests(evaluation)
     if labels is None:
@@ -412,9 +412,9 @@ def _select(evaluation: Evaluation[Any], ids: Sequence[Any]) -> Evaluation[Any]:
     return replace(evaluation, **changed, slices=None, _scored=None, _labels=None)
 
 
-def _name(check: Check) -> str:
+def _describe_check(check: Check) -> str:
     return f"ndcg{at_cutoff(check.k)}{f' of {visible(check.segment)}' * bool(check.segment)}"
 
 
-def _first_ids(ids: Sequence[Any]) -> str:
+def _list_ids(ids: Sequence[Any]) -> str:
     return ", ".join(brief(qid) for qid in ids[:5]) + ", ..." * (len(ids) > 5) + f" ({len(ids)})"

@@ -63,9 +63,9 @@ def _to_text(evaluation: Evaluation[Any], qrels: str | None) -> str:
             "ones, or a table of gains."
         )
     # Each row holds the unrounded totals of a query, so that a loaded evaluation is bitwise identical.
-    ids = [_stored(query, "query ids") for query in table.qid.tolist()]
+    ids = [_check_storable(query, "query ids") for query in table.qid.tolist()]
     ndcg = table.ndcg.reshape(len(ids), -1)
-    labels = _hexadecimal(label_digests(evaluation), len(ids))
+    labels = _to_hexadecimal(label_digests(evaluation), len(ids))
     rows: list[dict[str, Any]] = [
         {
             "qid": qid,
@@ -80,20 +80,20 @@ def _to_text(evaluation: Evaluation[Any], qrels: str | None) -> str:
     ]
     if evaluation.cluster is not None:
         for row, cluster in zip(rows, evaluation.cluster.tolist(), strict=True):
-            row["cluster"] = _stored(cluster, "clusters")
+            row["cluster"] = _check_storable(cluster, "clusters")
     # The rows of a run also hold judged@k and a digest of the excluded documents.
     run = None
     if isinstance(evaluation, RunEvaluation):
         judged = evaluation.per_query.judged.reshape(len(ids), -1)
-        excluded = _hexadecimal(evaluation._excluded, len(ids))
+        excluded = _to_hexadecimal(evaluation._excluded, len(ids))
         for at, row in enumerate(rows):
             row["n_retrieved"] = int(evaluation.per_query.n_retrieved[at])
             row["judged"] = plain(judged[at].tolist())
             row["excluded"] = excluded[at]
         run = {
             "queries": evaluation.queries,
-            "qrels_only": [_stored(topic, "query ids") for topic in evaluation.qrels_only.tolist()],
-            "run_only": [_stored(topic, "query ids") for topic in evaluation.run_only.tolist()],
+            "qrels_only": [_check_storable(topic, "query ids") for topic in evaluation.qrels_only.tolist()],
+            "run_only": [_check_storable(topic, "query ids") for topic in evaluation.run_only.tolist()],
             "n_excluded": evaluation.n_excluded,
         }
     # The value is redundant, but readers of the file look for it at the top.
@@ -115,7 +115,7 @@ def _to_text(evaluation: Evaluation[Any], qrels: str | None) -> str:
     return "\n".join(["{", *lines, '  "per_query": [', *[body] * bool(rows), "  ]", "}", ""])
 
 
-def _stored(value: object, what: str) -> str | int:
+def _check_storable(value: object, what: str) -> str | int:
     if type(value) is int or isinstance(value, str):
         return value
     raise TypeError(
@@ -124,7 +124,7 @@ def _stored(value: object, what: str) -> str | int:
     )
 
 
-def _hexadecimal(digests: NDArray[np.uint64] | None, n: int) -> list[str | None]:
+def _to_hexadecimal(digests: NDArray[np.uint64] | None, n: int) -> list[str | None]:
     return [None] * n if digests is None else [f"{digest:016x}" for digest in digests.tolist()]
 
 
@@ -145,7 +145,7 @@ def read(path: AnyPath) -> tuple[Evaluation[Any], str | None, date]:
         text = whole_text(path, file, max(_MOST_BYTES, os.path.getsize(path)))
     try:
         stored = read_digested(text, "ndcg_ml_evaluation", _FORMAT)
-        return _evaluation(stored), stored["qrels"], date.fromisoformat(stored["saved"])
+        return _to_evaluation(stored), stored["qrels"], date.fromisoformat(stored["saved"])
     except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise DataFileError(
             f"{path}: must be a file that Evaluation.save wrote; it could not be read: "
@@ -153,7 +153,7 @@ def read(path: AnyPath) -> tuple[Evaluation[Any], str | None, date]:
         ) from error
 
 
-def _evaluation(stored: dict[str, Any]) -> Evaluation[Any]:
+def _to_evaluation(stored: dict[str, Any]) -> Evaluation[Any]:
     flavor, k, run = Flavor.parse(stored["flavor"]), stored["k"], stored["run"]
     ks, several = cutoffs(tuple(k) if isinstance(k, list) else k, flavor)
     column = {name: [row.get(name) for row in stored["per_query"]] for name in stored["per_query"][0]}
@@ -166,7 +166,7 @@ def _evaluation(stored: dict[str, Any]) -> Evaluation[Any]:
         None if column["weight"][0] is None else np.array(column["weight"], dtype=np.float64),
     )
     counts = {name: np.array(column[name], dtype=np.int64) for name in _COUNTS}
-    result, labels = evaluation_from_totals(totals, flavor, several, **counts), _digests(column["labels"])
+    result, labels = evaluation_from_totals(totals, flavor, several, **counts), _from_hexadecimal(column["labels"])
     if "cluster" in column:
         clusters = np.empty(len(ids), dtype=object)
         clusters[:] = column["cluster"]
@@ -176,11 +176,11 @@ def _evaluation(stored: dict[str, Any]) -> Evaluation[Any]:
     topics = id_array(run["qrels_only"]), id_array(run["run_only"])
     judged = np.array(column["judged"], dtype=np.float64)
     whole = as_run_evaluation(result, np.array(column["n_retrieved"]), judged, run["queries"], *topics)
-    excluded = _digests(column["excluded"])
+    excluded = _from_hexadecimal(column["excluded"])
     return replace(whole, n_excluded=run["n_excluded"], _judgements=labels, _excluded=excluded)
 
 
-def _digests(stored: list[str | None]) -> NDArray[np.uint64] | None:
+def _from_hexadecimal(stored: list[str | None]) -> NDArray[np.uint64] | None:
     """Return digests from their hexadecimal digits; None if they are unknown."""
     known = [int(digest, 16) for digest in stored if digest is not None]
     return np.array(known, dtype=np.uint64) if len(known) == len(stored) else None

@@ -11,7 +11,7 @@ from ndcg_ml._compare.matching import Matched, keys_of
 from ndcg_ml._compare.slice_labels import as_objects
 from ndcg_ml._unjudged.documents import RangeError, UnsearchedRangeError
 from ndcg_ml._unjudged.judge_next import ToJudge, next_to_judge
-from ndcg_ml._unjudged.range import Pair, Range, pair_of, require_documents
+from ndcg_ml._unjudged.range import Pair, Range, match_systems, require_documents
 
 # Ranges are slow to compute: notes have them for at most so many pairs.
 _MOST_PAIRS = 45
@@ -122,7 +122,7 @@ class MissingLabels:
             ndcg.append(source.values[self._rows[:, column]])
         first = self._sources[a]
         assert first.evaluation is not None
-        return pair_of(
+        return match_systems(
             scored[0],
             scored[1],
             first.evaluation.flavor,

@@ -126,7 +126,7 @@ class Names:
         return np.flatnonzero(np.append(len(self) > 0, other))
 
     def hashes(self, rows: slice) -> NDArray[np.uint64]:
-        """Return a 64-bit hash of each id. Its high bits are mixed best."""
+        """Return a 64-bit hash of each id. The high bits are the most random."""
         mixed: NDArray[np.uint64] = self.sizes[rows].astype(np.uint64) * _FACTORS[2]
         for column in range(self.words.shape[1]):
             word = self.words[rows, column] * (_FACTORS[0] + np.uint64(2 * column))
@@ -168,7 +168,7 @@ class Names:
 def digests(names: Names, rows: slice, topic: NDArray[Any], values: NDArray[np.float64], n: int) -> NDArray[np.uint64]:
     """Return a 64-bit digest of each topic's pairs of id and value, which does not depend on their order.
 
-    Saved files hold these digests, so they must not change. They detect accidents, not forgery.
+    Saved files hold these digests, so they must not change. They detect accidental changes, not forgery.
     """
     from hashlib import blake2b  # rarely needed, and slow to import
 

@@ -13,7 +13,7 @@ from ndcg_ml._files.lines import EXACT, ROUNDED, AnyPath, DataFileError, as_numb
 from ndcg_ml._one_line import brief
 
 NUMBERS = ("label", "grade", "score")
-"""Meanings of numeric columns. A label may be missing, for an unjudged document; a grade may not."""
+"""Meanings of numeric columns. A label may be missing, if a document is unjudged; a grade may not."""
 
 
 def kind(meaning: Any) -> Any:
@@ -24,7 +24,7 @@ def kind(meaning: Any) -> Any:
 _MISSING = ("na", "n/a", "none", "null", "<na>", "-")
 
 
-def must(meaning: str) -> str:
+def allowed_values(meaning: str) -> str:
     """Return the allowed numbers with this meaning, for an error message."""
     return {
         "label": "finite, or empty for an unjudged document",
@@ -47,7 +47,7 @@ def are_wrong(meaning: str, values: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.isinf(values) if meaning == "label" else np.isnan(values)
 
 
-def cell_of_text(path: AnyPath, number: int, name: str, cell: str, meaning: str) -> str | float:
+def parse_csv_cell(path: AnyPath, number: int, name: str, cell: str, meaning: str) -> str | float:
     """Parse a cell of the CSV column `name` on line `number`."""
     if meaning not in NUMBERS:
         if not cell or "\0" in cell:
@@ -60,7 +60,7 @@ def cell_of_text(path: AnyPath, number: int, name: str, cell: str, meaning: str)
     if value is None:
         raise DataFileError(f"{path}, line {number}: {name} must be a number; got {brief(cell)}.{_hint(cell, meaning)}")
     if is_wrong(meaning, value):
-        raise DataFileError(f"{path}, line {number}: {name} must be {must(meaning)}; got {value}.")
+        raise DataFileError(f"{path}, line {number}: {name} must be {allowed_values(meaning)}; got {value}.")
     if abs(value) >= EXACT and is_rounded(token):
         raise DataFileError(f"{path}, line {number}: {name}: {ROUNDED}; got {brief(cell)}.")
     return value
@@ -74,10 +74,10 @@ def _hint(cell: str, meaning: str) -> str:
     return ""
 
 
-def cell_of_json(path: AnyPath, number: int | None, name: str, value: Any, meaning: str) -> Any:
+def parse_json_cell(path: AnyPath, number: int | None, name: str, value: Any, meaning: str) -> Any:
     """Parse a value of a JSON object, an id or a number; `number` is its line, if known."""
     if meaning not in NUMBERS:
-        return id_of_json(path, number, name, value)
+        return parse_json_id(path, number, name, value)
     if meaning == "label" and value is None:
         return math.nan
     if type(value) not in (float, int, bool):
@@ -85,11 +85,11 @@ def cell_of_json(path: AnyPath, number: int | None, name: str, value: Any, meani
     if type(value) is int and abs(value) > EXACT:
         raise DataFileError(f"{describe_place(path, number)}: {name}: {ROUNDED}; got {brief(value)}.")
     if is_wrong(meaning, value):
-        raise DataFileError(f"{describe_place(path, number)}: {name} must be {must(meaning)}; got {value}.")
+        raise DataFileError(f"{describe_place(path, number)}: {name} must be {allowed_values(meaning)}; got {value}.")
     return float(value)
 
 
-def id_of_json(path: AnyPath, number: int | None, name: str, value: Any) -> str:
+def parse_json_id(path: AnyPath, number: int | None, name: str, value: Any) -> str:
     """Parse an id that is a string or an integer in JSON."""
     if type(value) is int:
         return str(value)
@@ -121,7 +121,7 @@ def json_repr(value: Any) -> str:
     return "an array" if isinstance(value, list) else brief(value)
 
 
-def names_in(path: AnyPath, of: str, columns: Sequence[str]) -> dict[str, str]:
+def find_columns(path: AnyPath, of: str, columns: Sequence[str]) -> dict[str, str]:
     """Return the names of the columns of a table that hold topics, documents and values of qrels or of a run.
 
     They are ``qid``, ``docno`` and ``score`` (in qrels, ``label`` or ``grade``); or BEIR's ``query-id``,

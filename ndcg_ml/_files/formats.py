@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ndcg_ml._files.byte_ids import Names
-from ndcg_ml._files.cells import names_in
+from ndcg_ml._files.cells import find_columns
 from ndcg_ml._files.json_text import is_json, json_predictions, json_topics
 from ndcg_ml._files.lines import (
     AnyPath,
@@ -106,7 +106,7 @@ def _has_header(head: bytes) -> bool:
 
 
 def _read_table(path: AnyPath, of: str, table: TextTable) -> Iterator[Lines]:
-    columns, numbers = text_columns(path, table, lambda names: names_in(path, of, names))
+    columns, numbers = text_columns(path, table, lambda names: find_columns(path, of, names))
     topics, documents, values = columns.values()
     yield _to_lines(topics, documents, values, numbers)
 
@@ -125,7 +125,7 @@ def _encode(ids: Iterable[str]) -> list[bytes]:
 
 def _read_parquet(path: AnyPath, of: str) -> Iterator[Lines]:
     first, n_bytes, limit = 1, 0, unpacked_limit()
-    for batch in parquet_batches(path, lambda names: names_in(path, of, names)):
+    for batch in parquet_batches(path, lambda names: find_columns(path, of, names)):
         topics, documents, values = batch.values()
         topic_ids, names = _to_strings(path, topics, "topics"), _to_strings(path, documents, "documents")
         n_bytes += sum(map(len, topic_ids)) + sum(map(len, names))

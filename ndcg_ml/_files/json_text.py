@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import IO, Any
 
-from ndcg_ml._files.cells import cell_of_json, id_of_json, json_repr
+from ndcg_ml._files.cells import json_repr, parse_json_cell, parse_json_id
 from ndcg_ml._files.lines import AnyPath, DataFileError, decode_utf8, describe_place, numbered
 from ndcg_ml._one_line import brief, brief_text
 
@@ -18,7 +18,7 @@ _JSON = re.compile(rb"\s*(\{\s*[\"}]|\[\s*[\[{\"])")
 
 
 def is_json(head: bytes) -> bool:
-    """Return whether a file begins like JSON. A TREC id may begin with a brace, but a quote does not follow."""
+    """Return whether a file begins like JSON. TREC ids may begin with a brace, but no quote follows it."""
     return _JSON.match(head) is not None
 
 
@@ -69,7 +69,7 @@ def _refuse_constant(constant: str) -> None:
 
 
 def json_topics(path: AnyPath, of: str, text: str) -> dict[str, dict[str, Any] | list[str]]:
-    """Parse the text of a file of qrels or of a run (`of` says which) into dicts, as ``evaluate_run`` takes them.
+    """Parse the text of a file of qrels or of a run (`of` says which) into dicts, as ``evaluate_run`` accepts them.
 
     Raises
     ------
@@ -81,15 +81,15 @@ def json_topics(path: AnyPath, of: str, text: str) -> dict[str, dict[str, Any] |
         raise DataFileError(f"{path}: must be an object of topics; got {json_repr(topics)}.")
     meaning = "grade" if of == "qrels" else "score"
     for topic, entries in topics.items():
-        id_of_json(path, None, "a topic", topic)
+        parse_json_id(path, None, "a topic", topic)
         document, value = f"a document of {brief(topic)}", f"a {meaning} of {brief(topic)}"
         if isinstance(entries, dict):
             topics[topic] = {
-                id_of_json(path, None, document, key): cell_of_json(path, None, value, number, meaning)
+                parse_json_id(path, None, document, key): parse_json_cell(path, None, value, number, meaning)
                 for key, number in entries.items()
             }
         elif isinstance(entries, list) and of == "run":
-            topics[topic] = [id_of_json(path, None, document, key) for key in entries]
+            topics[topic] = [parse_json_id(path, None, document, key) for key in entries]
         elif entries == []:
             topics[topic] = {}
         else:
@@ -118,7 +118,7 @@ def json_predictions(path: AnyPath, file: IO[bytes] | None = None) -> dict[str, 
                 f'{path}, line {number}: must be {{"query_id": ..., "results": [{{"corpus_id": ..., "score": ...}}]}}; '
                 f"it has the keys {brief_text(', '.join(line)) or 'none'}."
             )
-        topic = id_of_json(path, number, "query_id", line["query_id"])
+        topic = parse_json_id(path, number, "query_id", line["query_id"])
         documents: dict[str, float] = {}
         for entry in results:
             if not isinstance(entry, dict) or not {"corpus_id", "score"} <= entry.keys():
@@ -126,8 +126,8 @@ def json_predictions(path: AnyPath, file: IO[bytes] | None = None) -> dict[str, 
                     f"{path}, line {number}: results must hold objects with corpus_id and score; got "
                     f"{json_repr(entry)}."
                 )
-            document = id_of_json(path, number, "corpus_id", entry["corpus_id"])
-            documents[document] = cell_of_json(path, number, "score", entry["score"], "score")
+            document = parse_json_id(path, number, "corpus_id", entry["corpus_id"])
+            documents[document] = parse_json_cell(path, number, "score", entry["score"], "score")
         if topic in run or len(documents) < len(results):
             raise DataFileError(
                 f"{path}, line {number}: each query must appear once, and each of its documents once; "

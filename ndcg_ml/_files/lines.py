@@ -1,4 +1,4 @@
-"""Read text files, plain or compressed by gzip: lines, required columns, and the errors of all readers."""
+"""Read text files, plain or compressed by gzip, and define the errors that all readers raise."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ EXACT = 2**53
 
 ROUNDED = "an integer must be at most 2^53, because float64 rounds larger ones"
 
-JOINED = "Two lines may have been joined by concatenating files of which one lacks a final line end"
+JOINED = "Two lines may have been joined by concatenating files without a final line end"
 
 
 class DataFileError(ValueError):
-    """A data file cannot be used. The message names the file, the line (if it is in one) and the reason."""
+    """A data file cannot be used. The message names the file, the line if there is one, and the reason."""
 
 
 class MissingColumnError(DataFileError):
@@ -129,7 +129,7 @@ def open_with_head(path: AnyPath) -> Iterator[tuple[bytes, IO[bytes]]]:
 def blocks(path: AnyPath, file: IO[bytes] | None = None) -> Iterator[bytes]:
     """Yield a file, which may already be open, in blocks of whole lines, without byte order marks at line starts.
 
-    A concatenation of files that were saved with such a mark has several.
+    Concatenated files may each begin with such a mark.
     """
     if file is None:
         with _open(path) as file:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.queries import real_array
-from ndcg_ml._files.cells import NUMBERS, are_wrong, kind, must
+from ndcg_ml._files.cells import NUMBERS, allowed_values, are_wrong, kind
 from ndcg_ml._files.lines import EXACT, ROUNDED, AnyPath, DataFileError, choose_columns, too_large, unpacked_limit
 from ndcg_ml._files.tables import ColumnNames
 from ndcg_ml._one_line import brief, brief_text
@@ -101,7 +101,7 @@ def _check_column(path: AnyPath, first: int, name: str, column: Any, meaning: st
     except TypeError as error:
         raise DataFileError(f"{path}: column {name} must hold numbers; got {column.type}.") from error
     for bad, why in (
-        (are_wrong(meaning, numbers), f"{name} must be {must(meaning)}"),
+        (are_wrong(meaning, numbers), f"{name} must be {allowed_values(meaning)}"),
         ((values > EXACT) | (values < -EXACT) if values.dtype.kind in "iu" else np.zeros(0), f"{name}: {ROUNDED}"),
     ):
         if bad.any():
@@ -111,7 +111,7 @@ def _check_column(path: AnyPath, first: int, name: str, column: Any, meaning: st
 
 
 def _ids(column: Any) -> NDArray[Any]:
-    """Return integers, or Python objects with one object for all equal ids."""
+    """Return integers, or Python objects in which equal ids share an object."""
     if not hasattr(column, "dictionary"):
         plain: NDArray[Any] = column.to_numpy(zero_copy_only=False)
         return plain

@@ -310,7 +310,7 @@ def _read_mapping(name: str, data: Mapping[Any, Any], ids: Ids, called: str = ""
                 raise TypeError(
                     f"{source} must hold one number per document; got {brief(next(iter(listed.values())))}."
                 )
-            with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs, which are refused later
+            with np.errstate(invalid="ignore"):  # no warning for signalling NaNs, which raise later
                 values.append(numbers.astype(np.float64))
         else:
             values.append(np.ones(len(listed)) if name == "qrels" else -np.arange(len(listed), dtype=np.float64))
@@ -324,7 +324,7 @@ def _read_all_entries(
 ) -> tuple[list[bytes], NDArray[np.int64], NDArray[np.float64]] | None:
     """Read documents, sizes and values of all topics at once, if all are dicts of floats or small integers.
 
-    In a run, all may also be lists. Otherwise, or if ids are invalid, return None: reading by topic names the error.
+    In a run, all may also be lists. In other cases, and for invalid ids, return None. The caller then reads by topic.
     """
     entries = list(data.values())
     kinds = set(map(type, entries))
@@ -372,7 +372,7 @@ def _read_frame(name: str, frame: Any, ids: Ids, names: Mapping[str, Any]) -> Ru
     topic = ids.topics.numbers(ids.topics.kind.encode(ids_of["qid"], f"{name}, {called['qid']},"))
     first = len(ids.documents)
     ids.documents.extend(ids.kind.encode(ids_of["docno"], f"{name}, {called['docno']},"))
-    with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs, which are refused later
+    with np.errstate(invalid="ignore"):  # no warning for signalling NaNs, which raise later
         read_values = score_array if name == "run" else real_array
         values: NDArray[Any] = read_values(columns[value], f"{called[value]} of {name}").astype(np.float64)
     topics = np.flatnonzero(np.bincount(topic))

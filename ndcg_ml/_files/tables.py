@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import IO, Any, NamedTuple, TypeAlias
 
-from ndcg_ml._files.cells import cell_of_json, cell_of_text, kind
+from ndcg_ml._files.cells import kind, parse_csv_cell, parse_json_cell
 from ndcg_ml._files.json_text import objects
 from ndcg_ml._files.lines import AnyPath, DataFileError, as_text, choose_columns, numbered
 from ndcg_ml._one_line import brief_text
@@ -44,7 +44,7 @@ def csv_table(path: AnyPath, file: IO[bytes] | None = None) -> TextTable:
                 )
             yield number, dict(zip(header, row, strict=True))
 
-    return TextTable(header, records(), cell_of_text)
+    return TextTable(header, records(), parse_csv_cell)
 
 
 def _csv_rows(path: AnyPath, file: IO[bytes] | None) -> Iterator[tuple[int, list[str]]]:
@@ -68,7 +68,7 @@ def json_table(path: AnyPath, file: IO[bytes] | None = None) -> TextTable:
     """Return the table of a JSONL file. Its columns are the keys of the first line."""
     lines = objects(path, file)
     first = next(lines)
-    return TextTable([*first[1]], chain([first], lines), cell_of_json)
+    return TextTable([*first[1]], chain([first], lines), parse_json_cell)
 
 
 def text_columns(

@@ -120,9 +120,9 @@ def trec_lines(path: AnyPath, form: Form, file: IO[bytes] | None = None) -> Iter
         block, numbers = _drop_comments(block, numbers)
         if not numbers.size:
             continue
-        lines = _all_at_once(block, form, numbers)
+        lines = _parse_block(block, form, numbers)
         if lines is None:
-            lines = _one_by_one(path, block, form, numbers)
+            lines = _parse_lines(path, block, form, numbers)
         if lines.values.size:
             empty = False
             yield lines
@@ -154,10 +154,10 @@ _INDENTS = np.frombuffer(b" \t\x0b\x0c", dtype=np.uint8)
 _BLANK, _COMMENT, _LINE_END, _TAB = b" #\n\t"
 
 
-def _all_at_once(block: bytes, form: Form, numbers: IntArray) -> Lines | None:
+def _parse_block(block: bytes, form: Form, numbers: IntArray) -> Lines | None:
     """Parse a block if every line has the usual columns and a valid number; otherwise return None."""
     text = np.frombuffer(b"".join([block, b"" if block.endswith(b"\n") else b"\n", PADDING]), dtype=np.uint8)
-    bounds = _bounds(text[: -len(PADDING)], len(form.columns), numbers.size)
+    bounds = _find_columns(text[: -len(PADDING)], len(form.columns), numbers.size)
     if bounds is None:
         return None
 
@@ -165,7 +165,7 @@ def _all_at_once(block: bytes, form: Form, numbers: IntArray) -> Lines | None:
         starts = np.ascontiguousarray(bounds[:, which, 0])
         return starts, bounds[:, which, 1] - starts
 
-    values = _numbers_at(text, *column(form.value), infinite=form is RUN)
+    values = _parse_numbers(text, *column(form.value), infinite=form is RUN)
     if values is None:
         return None
     topics, documents = Names(), Names()
@@ -174,10 +174,10 @@ def _all_at_once(block: bytes, form: Form, numbers: IntArray) -> Lines | None:
     documents.cut(text, *column(2))
     heads = topics.changes()
     lengths = np.diff(np.append(heads, numbers.size))
-    return Lines(_tokens(text, starts[heads], sizes[heads]), lengths, documents, values, numbers)
+    return Lines(_cut_tokens(text, starts[heads], sizes[heads]), lengths, documents, values, numbers)
 
 
-def _bounds(text: Bytes, width: int, n_lines: int) -> IntArray | None:
+def _find_columns(text: Bytes, width: int, n_lines: int) -> IntArray | None:
     """Return the start and the end of each column of each line; None if the number of columns differs.
 
     The text ends with a line end.
@@ -201,12 +201,12 @@ def _bounds(text: Bytes, width: int, n_lines: int) -> IntArray | None:
     return bounds if fine else None
 
 
-_LONGEST_NUMBER = 17  # characters; with a point, 16 digits
+_LONGEST_NUMBER = 17  # characters, such as 16 digits and a point
 _POWERS = 10.0 ** np.arange(_LONGEST_NUMBER)  # exact
 _MINUS, _POINT, _ZERO = b"-.0"
 
 
-def _numbers_at(text: Bytes, starts: IntArray, sizes: IntArray, *, infinite: bool) -> FloatArray | None:
+def _parse_numbers(text: Bytes, starts: IntArray, sizes: IntArray, *, infinite: bool) -> FloatArray | None:
     """Parse the numbers at these positions like ``float``; return None if one is invalid.
 
     A number with few digits is an integer divided by a power of ten. Both are exact, so the quotient is rounded once.
@@ -232,15 +232,15 @@ def _numbers_at(text: Bytes, starts: IntArray, sizes: IntArray, *, infinite: boo
     np.negative(values, out=values, where=negative)
     rest = np.flatnonzero(~simple)
     if rest.size:
-        tokens = _tokens(text, starts[rest], sizes[rest])
-        numbers = _floats(tokens, infinite=infinite)
+        tokens = _cut_tokens(text, starts[rest], sizes[rest])
+        numbers = _to_floats(tokens, infinite=infinite)
         if numbers is None:
             return None
         values[rest] = numbers
     return values
 
 
-def _tokens(text: Bytes, starts: IntArray, sizes: IntArray) -> list[bytes]:
+def _cut_tokens(text: Bytes, starts: IntArray, sizes: IntArray) -> list[bytes]:
     whole = text.tobytes()
     return [whole[start:stop] for start, stop in zip(starts.tolist(), (starts + sizes).tolist(), strict=True)]
 
@@ -248,7 +248,7 @@ def _tokens(text: Bytes, starts: IntArray, sizes: IntArray) -> list[bytes]:
 # -- one by one -------------------------------------------------------------------------------------------------------
 
 
-def _one_by_one(path: AnyPath, block: bytes, form: Form, numbers: IntArray) -> Lines:
+def _parse_lines(path: AnyPath, block: bytes, form: Form, numbers: IntArray) -> Lines:
     """Parse the lines of a block one by one; raise an error for the first malformed one."""
     usual = len(form.columns)
     fields = [line.split() for line in block.split(b"\n")]
@@ -256,7 +256,7 @@ def _one_by_one(path: AnyPath, block: bytes, form: Form, numbers: IntArray) -> L
     fields, numbers = [fields[i] for i in rows], numbers[rows]
     _check_columns(path, form, fields, numbers)
     tokens = [column for columns in fields for column in columns[:usual]]
-    values = _numbers(path, form, tokens[form.value :: usual], numbers)
+    values = _check_numbers(path, form, tokens[form.value :: usual], numbers)
     documents = Names()
     documents.extend(tokens[2::usual])
     return Lines(tokens[::usual], np.ones(numbers.size, dtype=np.int64), documents, values, numbers)
@@ -295,10 +295,10 @@ def _contains_second_line(tokens: list[bytes]) -> bool:
     )
 
 
-def _numbers(path: AnyPath, form: Form, tokens: Sequence[bytes], numbers: IntArray) -> FloatArray:
-    values = _floats(tokens, infinite=form is RUN)
+def _check_numbers(path: AnyPath, form: Form, tokens: Sequence[bytes], numbers: IntArray) -> FloatArray:
+    values = _to_floats(tokens, infinite=form is RUN)
     if values is None:
-        first = next(i for i, token in enumerate(tokens) if _floats([token], infinite=form is RUN) is None)
+        first = next(i for i, token in enumerate(tokens) if _to_floats([token], infinite=form is RUN) is None)
         what = form.columns[form.value]
         kind = "a finite number" if form is QRELS else "a number, and not NaN, which cannot be ranked"
         kind += f" ({ROUNDED})" * is_rounded(tokens[first])
@@ -308,8 +308,8 @@ def _numbers(path: AnyPath, form: Form, tokens: Sequence[bytes], numbers: IntArr
     return values
 
 
-def _floats(tokens: Sequence[bytes], *, infinite: bool) -> FloatArray | None:
-    """Convert tokens to numbers; return None if one is not a number, is NaN, or is infinite and may not be."""
+def _to_floats(tokens: Sequence[bytes], *, infinite: bool) -> FloatArray | None:
+    """Convert tokens to numbers. Return None if one is invalid, NaN, or infinite unless `infinite` is set."""
     try:
         values = np.fromiter(map(float, tokens), np.float64, len(tokens))
     except ValueError:

@@ -71,7 +71,7 @@ class Problem:
         return self.constant.size
 
     def negate(self) -> Problem:
-        """Return the problem with the sign of the numerator changed."""
+        """Return the problem with a negated numerator."""
         return replace(self, constant=-self.constant, weight=-self.weight)
 
 

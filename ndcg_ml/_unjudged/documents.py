@@ -15,7 +15,7 @@ from ndcg_ml._kernel.numpy_kernel import order_ties
 from ndcg_ml._one_line import brief
 from ndcg_ml.flavor import Flavor
 
-# No relevance scale has more grades. Longer ones are measurements.
+# Relevance scales are shorter. Labels with more values are measurements.
 _LONGEST_SCALE = 1001
 
 
@@ -24,7 +24,7 @@ class RangeError(ValueError):
 
 
 class UnsearchedRangeError(RangeError):
-    """The range is not supported, so that missing labels may change the sign of the difference."""
+    """The flavor or the data are not supported, so the sign of the difference is not certain."""
 
 
 # -- supported flavors -------------------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ def _require_support(flavor: Flavor, queries: Queries) -> None:
 # -- the scale ---------------------------------------------------------------------------------------------------------
 
 
-def scale_of(flavor: Flavor, labels: FloatArray, max_grade: float | None) -> FloatArray:
+def find_scale(flavor: Flavor, labels: FloatArray, max_grade: float | None) -> FloatArray:
     """Return the grades that an unjudged document may have, ascending.
 
     They are 0, 1, ..., `max_grade` (default: the flavor's ``max_grade``); without either, 0 and the grades seen.
@@ -74,7 +74,7 @@ def scale_of(flavor: Flavor, labels: FloatArray, max_grade: float | None) -> Flo
     TypeError
         `max_grade` is not a number.
     RangeError
-        `max_grade` is not an integer >= 0, a grade seen exceeds it, or the scale is unknown, too long or without gains.
+        `max_grade` is not an integer >= 0, a grade seen exceeds it, or the scale is unknown or too long.
     """
     # Negative labels are grades only if the flavor computes gains from them.
     seen = np.unique(labels[~np.isnan(labels)])
@@ -125,7 +125,7 @@ def scale_of(flavor: Flavor, labels: FloatArray, max_grade: float | None) -> Flo
     return grades
 
 
-def gains_of_scale(flavor: Flavor, grades: FloatArray) -> FloatArray:
+def compute_gains(flavor: Flavor, grades: FloatArray) -> FloatArray:
     """Return the distinct gains of the grades of a scale, ascending.
 
     Raises
@@ -190,7 +190,7 @@ class Documents:
         return np.isnan(self.gain)
 
 
-def documents_of(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int | None) -> Documents:
+def weigh_documents(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int | None) -> Documents:
     """Return the weight of each document under these scores, which missing labels do not change.
 
     Parameters

@@ -17,7 +17,7 @@ from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.frames import make_frame
 from ndcg_ml._text.plain import plain_id
 from ndcg_ml._unjudged.completions import sum_by_query
-from ndcg_ml._unjudged.documents import gains_of_scale
+from ndcg_ml._unjudged.documents import compute_gains
 from ndcg_ml._unjudged.range import Pair, Range
 
 
@@ -156,7 +156,7 @@ def next_to_judge(
     if limits.settled:
         return ToJudge((), limits, 0, library)
     documents = np.flatnonzero(pair.unjudged & (pair.weight_of_query[pair.query] > 0))
-    change = _changes(pair, documents, gains_of_scale(pair.flavor, np.array(limits.grades)))
+    change = _changes(pair, documents, compute_gains(pair.flavor, np.array(limits.grades)))
     # Some labels change the difference only together with others. Such documents come last.
     size = np.abs(pair.weight[documents])
     can = (change > 0) | (size > 0)
@@ -187,7 +187,7 @@ def _find_ids(pair: Pair, documents: IntArray) -> list[Any]:
 
 
 def _changes(pair: Pair, documents: IntArray, gains: FloatArray) -> FloatArray:
-    """Return the largest change of the difference by each label alone, with the others at the lowest grade."""
+    """Return the largest change in the difference from each label alone, with the others at the lowest grade."""
     flavor, problem = pair.flavor, pair.problem()
     n_queries, lowest = problem.n_queries, float(gains[0])
     query = pair.query[documents]
@@ -211,7 +211,7 @@ def _changes(pair: Pair, documents: IntArray, gains: FloatArray) -> FloatArray:
 
 
 def _ideals(pair: Pair, gains: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return each query's ideal with all unjudged documents at the lowest gain, and its increase if one has each gain.
+    """Return each query's ideal with all unjudged documents at the lowest gain, and the increase if one has each gain.
 
     The arrays have shapes (n_queries,) and (n_gains, n_queries).
     """

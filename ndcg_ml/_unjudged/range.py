@@ -17,10 +17,10 @@ from ndcg_ml._unjudged.documents import (
     Documents,
     RangeError,
     UnsearchedRangeError,
-    documents_of,
-    gains_of_scale,
+    compute_gains,
+    find_scale,
     prefix_sums,
-    scale_of,
+    weigh_documents,
 )
 from ndcg_ml.flavor import Flavor
 
@@ -68,7 +68,7 @@ class Range:
         )
 
 
-def range_of_value(
+def compute_range(
     scored: Scored,
     flavor: Flavor,
     k: int | None,
@@ -84,10 +84,10 @@ def range_of_value(
     RangeError
         The exact range is unknown for this flavor or these data.
     """
-    grades = scale_of(flavor, scored.labels, max_grade)
-    documents = documents_of(scored.queries, scored.scores, flavor, k)
+    grades = find_scale(flavor, scored.labels, max_grade)
+    documents = weigh_documents(scored.queries, scored.scores, flavor, k)
     _require_unchanged(scored, documents, flavor, k, dcg)
-    gains = gains_of_scale(flavor, grades)
+    gains = compute_gains(flavor, grades)
     n_unjudged = int(documents.unjudged.sum())
     # An unjudged document outside the ideal has no effect, because it was not retrieved.
     unjudged = documents.unjudged & documents.pooled
@@ -134,7 +134,7 @@ def _require_unchanged(scored: Scored, documents: Documents, flavor: Flavor, k: 
     if flavor.unjudged == "condense" and documents.unjudged.any():
         queries = scored.queries
         judged = queries.groups.keep(~np.isnan(queries.labels.reshape(-1)))
-        documents = documents_of(replace(queries, groups=judged), scored.scores, flavor, k)
+        documents = weigh_documents(replace(queries, groups=judged), scored.scores, flavor, k)
     gains = np.where(documents.unjudged, 0.0, documents.gain)
     now = sum_by_query(documents.query, gains * documents.weight, documents.n_queries)
     if not np.allclose(now, dcg, rtol=1e-9, atol=1e-9 * float(gains.max(initial=0.0))):
@@ -172,7 +172,7 @@ def _make_problem(
 
 
 def _maximise(problem: Problem, gains: FloatArray, flavor: Flavor, weight: FloatArray | None, sign: float) -> float:
-    """Maximise `sign` times the value, or for `sign` 0 the difference, in which empty queries count 0."""
+    """Maximise the mean ratio. Empty queries count `sign` times the flavor's ``empty``; differences have `sign` 0."""
     weight = np.ones(problem.n_queries) if weight is None else weight
     best = maximise_ratio(problem, gains)
     counts = weight > 0
@@ -279,8 +279,8 @@ class Pair:
         ------
         RangeError
         """
-        grades = scale_of(self.flavor, self.labels, max_grade)
-        gains, problem = gains_of_scale(self.flavor, grades), self.problem()
+        grades = find_scale(self.flavor, self.labels, max_grade)
+        gains, problem = compute_gains(self.flavor, grades), self.problem()
         # A query is empty for both systems or for neither, so the difference of an empty query is 0.
         high = _maximise(problem, gains, self.flavor, self.weight_of_query, 0.0)
         low = -_maximise(problem.negate(), gains, self.flavor, self.weight_of_query, 0.0)
@@ -290,7 +290,7 @@ class Pair:
         )
 
 
-def pair_of(
+def match_systems(
     a: Scored,
     b: Scored,
     flavor: Flavor,
@@ -318,8 +318,8 @@ def pair_of(
     RangeError
         Documents cannot be matched, their labels differ, or the two ideals differ.
     """
-    # If the caller modified the arrays since the evaluation, the range would be one of other data.
-    two = [documents_of(scored.queries, scored.scores, flavor, k) for scored in (a, b)]
+    # If the caller modified the arrays since the evaluation, the range would not be that of the evaluation.
+    two = [weigh_documents(scored.queries, scored.scores, flavor, k) for scored in (a, b)]
     for side, scored in enumerate((a, b)):
         _require_unchanged(scored, two[side], flavor, k, dcg[side])
 

@@ -168,7 +168,7 @@ def test_a_run_that_is_unchanged_passes(n):
         (lambda q: q["q1"].update(d1=9), "queries whose judgements changed: 'q1' (1)", N - 1),
         (lambda q: q["q1"].update(d77=0), "queries whose judgements changed: 'q1' (1)", N - 1),
         (lambda q: q["q2"].pop("d3"), "queries whose judgements changed: 'q2' (1)", N - 1),
-        (lambda q: q.pop("q2"), "queries of the baseline that are missing now: 'q2' (1)", N - 1),
+        (lambda q: q.pop("q2"), "queries missing from the new evaluation: 'q2' (1)", N - 1),
         (lambda q: q.update(new={"d1": 1}), "queries that are not in the baseline: 'new' (1)", N),
     ],
 )

@@ -81,7 +81,7 @@ def test_all_at_once_and_one_by_one_read_the_same(size, odd, data):
         path.write_bytes(content)
         patch.setattr(lines, "_BLOCK", size)
         at_once = read(path, form)
-        patch.setattr(trec, "_all_at_once", lambda *_: None)
+        patch.setattr(trec, "_parse_block", lambda *_: None)
         assert read(path, form) == at_once
 
 
@@ -89,7 +89,7 @@ def test_all_at_once_and_one_by_one_read_the_same(size, odd, data):
 @pytest.mark.parametrize("gap", [" ", "\t", "  \t "])
 @pytest.mark.parametrize("score", ["1", "-3.25", "12.345678", "0.12345678901234567", "1e-7", "-inf"])
 def test_the_usual_lines_are_read_at_once(tmp_path, monkeypatch, end, gap, score):
-    monkeypatch.setattr(trec, "_one_by_one", None)
+    monkeypatch.setattr(trec, "_parse_lines", None)
     line = gap.join(["7", "Q0", "d1", "1", score, "tag"])
     (tmp_path / "run").write_text(f"{line}{end}{line}", newline="")
     assert [row[1:] for row in read(tmp_path / "run", RUN)] == [(b"d1", float(score).hex(), n) for n in (1, 2)]
@@ -98,7 +98,7 @@ def test_the_usual_lines_are_read_at_once(tmp_path, monkeypatch, end, gap, score
 @pytest.mark.parametrize("odd", ["", "  ", "\t", "# a comment of six or so words", " # another", "#"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_comments_and_blank_lines_leave_the_others_read_at_once(tmp_path, monkeypatch, odd, end):
-    monkeypatch.setattr(trec, "_one_by_one", None)
+    monkeypatch.setattr(trec, "_parse_lines", None)
     line = "7 Q0 d1 1 0.5 tag"
     (tmp_path / "run").write_text(end.join([odd, odd, line, odd, f" {line}", line, odd, odd]), newline="")
     assert [row[3] for row in read(tmp_path / "run", RUN)] == [3, 5, 6]
@@ -111,17 +111,17 @@ def test_numbers_are_pythons(tokens, infinite):
     coded = [token.encode() for token in tokens]
     text = np.frombuffer(b" ".join(coded) + PADDING, dtype=np.uint8)
     sizes = np.array([len(token) for token in coded])
-    found = trec._numbers_at(text, np.cumsum(sizes + 1) - sizes - 1, sizes, infinite=infinite)
-    expected = trec._floats(coded, infinite=infinite)
+    found = trec._parse_numbers(text, np.cumsum(sizes + 1) - sizes - 1, sizes, infinite=infinite)
+    expected = trec._to_floats(coded, infinite=infinite)
     assert (found is None) == (expected is None)
     assert found is None or [value.hex() for value in found.tolist()] == [value.hex() for value in expected.tolist()]
 
 
 @pytest.mark.parametrize("token", ["1.5", "-1.5", ".5", "5.", "-0.25", "123456789.1234567", "17", "-17"])
 def test_plain_numbers_are_read_all_at_once(monkeypatch, token):
-    monkeypatch.setattr(trec, "_floats", None)
+    monkeypatch.setattr(trec, "_to_floats", None)
     text = np.frombuffer(token.encode() + PADDING, dtype=np.uint8)
-    found = trec._numbers_at(text, np.zeros(1, dtype=np.int64), np.array([len(token)]), infinite=False)
+    found = trec._parse_numbers(text, np.zeros(1, dtype=np.int64), np.array([len(token)]), infinite=False)
     assert found.tolist() == [float(token)]
 
 
@@ -129,7 +129,7 @@ def test_a_number_of_eighteen_characters_that_begins_like_a_shorter_one():
     coded = [b"1.2345678901234567890", b"12345678901234567890.5", b"9007199254740992", b"-9007199254740992.0"]
     text = np.frombuffer(b" ".join(coded) + PADDING, dtype=np.uint8)
     sizes = np.array([len(token) for token in coded])
-    found = trec._numbers_at(text, np.cumsum(sizes + 1) - sizes - 1, sizes, infinite=False)
+    found = trec._parse_numbers(text, np.cumsum(sizes + 1) - sizes - 1, sizes, infinite=False)
     assert found.tolist() == [float(token) for token in coded]
 
 
@@ -139,7 +139,7 @@ def test_numbers_with_more_digits_than_float64_holds_exactly():
     coded = [f"{number // 10**at}.{number % 10**at:0{at}}".encode() for number in whole.tolist() for at in (1, 3, 12)]
     text = np.frombuffer(b" ".join(coded) + PADDING, dtype=np.uint8)
     sizes = np.array([len(token) for token in coded])
-    found = trec._numbers_at(text, np.cumsum(sizes + 1) - sizes - 1, sizes, infinite=False)
+    found = trec._parse_numbers(text, np.cumsum(sizes + 1) - sizes - 1, sizes, infinite=False)
     assert found.tolist() == [float(token) for token in coded]
 
 
