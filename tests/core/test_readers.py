@@ -280,7 +280,7 @@ def test_lightgbms_example_is_read_whole(data_dir, tmp_path):
 @pytest.mark.parametrize(
     ("labels", "scores", "sizes", "words"),
     [
-        (b"1 qid:1 1:2\n1 qid:1 1:20 qid:2 1:3\n", b"1\n2\n", None, "labels, line 2: qid: must appear once.*one"),
+        (b"1 qid:1 1:2\n1 qid:1 1:20 qid:2 1:3\n", b"1\n2\n", None, "labels, line 2: qid: must appear once.*joined"),
         (b"1 qid:1 1:2\n1 qid:10 qid:2 1:3\n", b"1\n2\n", None, "labels, line 2: qid: must appear once"),
         (b"1 qid:1\nhigh qid:1\n", b"1\n2\n", None, "labels, line 2: a line must begin with a grade.*got 'high qid:1'"),
         (b"nan qid:1\n", b"1\n", None, "labels, line 1: .*a finite number"),
