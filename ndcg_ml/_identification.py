@@ -115,9 +115,9 @@ class Identification:
         -------
         dict
         """
-        values = _fields_of(self)
+        values = _as_dict(self)
         for name in ("matches", "nearest"):
-            values[name] = [_fields_of(match) for match in values[name]]
+            values[name] = [_as_dict(match) for match in values[name]]
         return {name: plain(value) for name, value in values.items()}
 
     def __str__(self) -> str:
@@ -168,7 +168,7 @@ class Identification:
         return lines
 
 
-def _fields_of(record: Match | Identification) -> dict[str, Any]:
+def _as_dict(record: Match | Identification) -> dict[str, Any]:
     return {each.name: getattr(record, each.name) for each in fields(record)}
 
 
@@ -242,15 +242,15 @@ def identify(
     their own cut-offs precede others, and the rest follows ``PRESETS``, as do presets with equal values. Matches
     without a preset come last.
 
-    If nothing rounds to the value and it has no more than `decimals` decimals, flavors match whose value truncates to
-    it: 0.87669 matches 0.8766, but 1 does not match 0.9999.
+    If nothing rounds to the value and it has no more than `decimals` decimals, flavors whose value truncates to it
+    match: 0.87669 matches 0.8766, but 1 does not match 0.9999.
 
     Numbers that were computed from all rows as one query, a frequent mistake, are found too: all presets are also tried
     without query ids (up to 100 000 rows), and such matches are marked.
 
     With this number of flavors, a random number may match some. ``.by_chance`` and ``.presets_by_chance`` are the
     expected numbers of such matches, and the printed text says if a match is no evidence. More decimals, a known `k`
-    and more queries make it stronger.
+    and more queries make a match stronger evidence.
 
     For qrels and a run, use ``align``: ``identify(0.5058, **align("qrels.txt", "run.txt").arguments())``.
 
@@ -270,7 +270,7 @@ def identify(
     queries = Queries.read(
         y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
     )
-    # This flavor accepts all valid data, so an error here is one of the data.
+    # This flavor accepts all valid data, so an error here is due to the data.
     Prepared(Flavor(negative="allow", unjudged="zero", duplicates="count"), None, queries).evaluate(y_score)
     longest = int(queries.groups.sizes.max())
     short = range(1, longest + 1) if longest <= _SHORT else ()

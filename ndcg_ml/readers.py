@@ -92,7 +92,7 @@ def read_letor(labels: AnyPath, scores: AnyPath) -> ScoredRows:
     ------
     DataFileError
         A line is malformed, only some lines have a ``qid:``, a grade is not finite, a score is NaN, the files differ in
-        length, or query sizes do not sum to it.
+        length, or the query sizes do not sum to this length.
     OSError
         A file cannot be read.
 
@@ -209,7 +209,7 @@ def read_columns(
     Raises
     ------
     DataFileError
-        A column is missing, repeated or passed for two things; a CSV line has more or fewer fields than the header; a
+        A column is missing, repeated or passed twice; a CSV line has more or fewer fields than the header; a
         line is not JSON or lacks a key; a label or score is not a number, or an integer beyond 2^53; a score is
         missing or NaN; an id is missing or contains a line end; or there are no rows.
     ImportError

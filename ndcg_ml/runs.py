@@ -85,7 +85,7 @@ class RunEvaluation(Evaluation[V]):
     judged : float, or dict of float by cut-off
         Mean of judged@k over the topics with a retrieved document, whatever the flavor.
     queries : str
-        Which topics were evaluated: those of the "qrels", of the "run" or of "both".
+        Which topics were evaluated: those of the "qrels", of the "run" or in "both".
     qrels_only, run_only : ndarray
         The ids of the topics that only the qrels, and only the run, have.
     n_unanswered : int
@@ -213,17 +213,17 @@ def evaluate_run(
     flavor : Flavor or str, default "trec_eval"
         As for ``ndcg_score``. Its ``unjudged`` decides what happens to a retrieved document without a judgement: it
         has gain 0 ("zero"), is removed before ranking ("condense") or is an error ("raise"). Its ``ties`` orders equal
-        scores. Its ``duplicates`` decides how a document counts that the run lists twice in a topic.
+        scores. Its ``duplicates`` decides how to count a document that the run lists twice in a topic.
     k : int, None or sequence of them, optional
         As for ``ndcg_score``. Default: the flavor's cut-off; "trec_eval" has none.
     queries : {"qrels", "run", "both"}, default "qrels"
         Topics to average: all of the qrels (one that the run lacks counts as retrieving nothing), all of the run, or
         those in both.
-    by : mapping of labels by topic id, by column; pandas object or array-like, optional
+    by : mapping, pandas object or array-like, optional
         Labels of the topics, such as ``{"language": {"q1": "de", "q2": "fr"}}``; or, by column, a Series indexed by
         topic id, or labels in the order of ``per_query.qid``. Every evaluated topic needs a label.
-    cluster : mapping of labels by topic id, pandas object or array-like, optional
-        Groups of related topics (user, session, template): one label per topic, in any form of a column of `by`.
+    cluster : mapping, pandas object or array-like, optional
+        Groups of related topics (user, session, template): one label per topic, in any form of a column in `by`.
         ``.interval()``, ``.standard_error``, the intervals of slices and ``compare`` then use clusters, not topics, as
         the sampling units.
     exclude : "identical" or mapping of documents by topic id, optional
@@ -241,7 +241,7 @@ def evaluate_run(
         ``.qrels_only``, ``.run_only``, ``.n_unanswered``; with `by`, ``.slices``. ``.to_frame()`` uses the library of
         the run's frame, otherwise that of the qrels. All judged documents enter a ``global`` ideal, retrieved or not; a
         ``given`` ideal has them in the order of the qrels. A topic of the qrels without documents (``{"q1": {}}``) is
-        empty, and its score is the flavor's ``empty``.
+        empty, and the flavor's ``empty`` applies.
 
     Raises
     ------
@@ -373,19 +373,21 @@ def run_with_slices(result: RunEvaluation[Any], labels: Mapping[str, list[Any]])
     """Return the result with slices by these labels of its topics. Each slice is a ``RunEvaluation``."""
     from ndcg_ml._compare.slices import Slices, sliced
 
-    def inside(evaluation: Evaluation[Any]) -> RunEvaluation[Any]:
+    def to_run_evaluation(evaluation: Evaluation[Any]) -> RunEvaluation[Any]:
         table = evaluation.per_query
         assert isinstance(table, RunPerQuery)
         ids = set(table.qid.tolist())
 
-        def among(topics: NDArray[Any]) -> NDArray[Any]:
+        def select(topics: NDArray[Any]) -> NDArray[Any]:
             return topics[[topic in ids for topic in topics.tolist()]]
 
-        one_sided = among(result.qrels_only), among(result.run_only)
+        one_sided = select(result.qrels_only), select(result.run_only)
         return as_run_evaluation(evaluation, table.n_retrieved, table.judged, result.queries, *one_sided)
 
     slices = sliced(result, labels)
-    return replace(result, slices=Slices(tuple(replace(one, evaluation=inside(one.evaluation)) for one in slices)))
+    return replace(
+        result, slices=Slices(tuple(replace(one, evaluation=to_run_evaluation(one.evaluation)) for one in slices))
+    )
 
 
 def warn_of_empty_answers(result: RunEvaluation[Any], stacklevel: int) -> None:
@@ -806,7 +808,7 @@ def _warn_of_no_match(
     judged: RunRows, ranked: RunRows, match: IntArray, included: NDArray[np.bool_], n_topics: int, stacklevel: int
 ) -> None:
     """Warn if no retrieved document is judged, and show an id of each side, if there is one."""
-    if ((match >= 0) & included).any() or not included.any():  # empty answers have a warning of their own
+    if ((match >= 0) & included).any() or not included.any():  # empty answers have another warning
         return
     why = "no document is judged"
     if match.size and judged.topic.size:
@@ -827,7 +829,7 @@ def _compact(rows: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:
     return rows.astype(np.int32) if rows.size < 2**31 else rows
 
 
-# Numbers from here on have equally many digits, so that their order is the same as numbers and as text.
+# From here on, all numbers have the same number of digits, so they sort as text as they do as numbers.
 _FIRST_PLACE = 10**9
 
 

@@ -68,8 +68,8 @@ def evaluate_topk(
         (by id, with `qid`).
     flavor : Flavor or str, default "trec_eval"
         As for ``evaluate_run``; most recommenders have a preset: ``"implicit"``, ``"recbole"``, ``"cornac"``,
-        ``"lenskit"``, ``"replay"``, ... No items are tied, so ``ties`` has no effect. ``duplicates`` decides how an
-        item counts that is repeated for a user.
+        ``"lenskit"``, ``"replay"``, ... No items are tied, so ``ties`` has no effect. ``duplicates`` decides how to
+        count an item that is repeated for a user.
     k : int, None or sequence of them, optional
         As for ``ndcg_score``. Default: the flavor's cut-off. Only `depth` items are ranked, even if `k` is larger.
     qid : array-like of shape (n_users,), optional
@@ -100,7 +100,7 @@ def evaluate_topk(
 
     Notes
     -----
-    NDCG@k is DCG@k / IDCG@k. A retrieved item has gain(grade) if it is held out, and gain 0 if it is not (under
+    NDCG@k is DCG@k / IDCG@k. The gain of a retrieved item is gain(grade) if it is held out, and 0 otherwise (under
     ``unjudged="zero"``, as in all presets of recommenders). A ``global`` ideal contains all held-out items.
 
     Examples
@@ -146,7 +146,7 @@ def evaluate_topk(
     return result
 
 
-# -- what was passed ---------------------------------------------------------------------------------------------------
+# -- reading the arguments --------------------------------------------------------------------------------------------
 
 
 class _Held(NamedTuple):
@@ -188,7 +188,7 @@ def _read_retrieved(value: Any) -> NDArray[np.signedinteger[Any]]:
 def _require_integers(ids: NDArray[Any], name: str) -> None:
     if ids.dtype.kind not in "iu":
         raise TypeError(
-            f"{name} must hold integers, the numbers of items from 0; got dtype {ids.dtype}. Of scores, pass "
+            f"{name} must hold integers, the numbers of items from 0; got dtype {ids.dtype}. For scores, pass "
             "numpy.argsort(-scores, axis=1)[:, :k]. Use evaluate_run for other ids, or number them with "
             "numpy.unique(ids, return_inverse=True)."
         )
@@ -279,7 +279,7 @@ def _read_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
     shapes = (*(numbers.shape for numbers in ids.values()), values.shape)
     if len(set(shapes)) > 1 or values.ndim != 1:
         raise ValueError(
-            "held_out must be three arrays of one length (users, items, grades); got shapes "
+            "held_out must be three arrays of equal length (users, items, grades); got shapes "
             f"{', '.join(map(str, shapes))}."
         )
     row, item = (numbers.astype(np.int64) for numbers in ids.values())
@@ -354,7 +354,7 @@ def _batches(retrieved: NDArray[Any], held: _Held) -> Iterator[tuple[int, NDArra
 def _queries(
     retrieved: NDArray[Any], held: _Held, flavor: Flavor, first: int
 ) -> tuple[Queries, IntArray, NDArray[np.bool_]]:
-    """Return one row per retrieved item and then one per other held-out item, the numbers of items, and the hits."""
+    """Return the queries, the number of retrieved items of each user, and which items are held out."""
     n_users = len(retrieved)
     # Remove gaps, so that an item's column is its rank.
     real = retrieved >= 0

@@ -178,7 +178,7 @@ def test_a_user_who_is_shown_nothing_is_counted_and_said() -> None:
         ([[1, 2]], ([-1], [1], [1]), ValueError, r"held_out users must be row numbers.*got -1"),
         ([[1, 2]], ([0], [-1], [1]), ValueError, r"held_out items must be numbers >= 0; got -1"),
         ([[1, 2]], ([0.0], [1], [1]), TypeError, r"held_out users must hold integers"),
-        ([[1, 2]], ([0], [1, 2], [1]), ValueError, r"three arrays of one length.*\(1,\), \(2,\), \(1,\)"),
+        ([[1, 2]], ([0], [1, 2], [1]), ValueError, r"three arrays of equal length.*\(1,\), \(2,\), \(1,\)"),
         ([[1, 2]], ([0, 0], [1, 1], [1, 2]), ValueError, r"user 0 has item 1 twice"),
         ([[1, 2]], ([0], [1], [np.nan]), ValueError, r"grades of held_out must be finite; got nan"),
         ([[1, 2]], {0: {1: 1}}, TypeError, r"a list of relevant items for each user; got \{1: 1\}"),
