@@ -262,7 +262,4 @@ def score_columns(path: AnyPath, scores: Sequence[str], *, qid: str, label: str,
 def _id_array(ids: Iterable[str]) -> NDArray[Any]:
     """Return ids as an array of shared Python strings. NumPy's own would all be as wide as the longest."""
     once: dict[str, str] = {}
-    listed = [once.setdefault(query, query) for query in ids]
-    column = np.empty(len(listed), dtype=object)
-    column[:] = listed
-    return column
+    return np.array([once.setdefault(query, query) for query in ids], dtype=object)

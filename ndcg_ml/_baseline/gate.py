@@ -179,10 +179,10 @@ class Gate:
         """Return the settings of the checks, as the caption of the table."""
         n = len([check for check in self.checks if check.pair is not None])
         together = f" over all {n} checks" if n > 1 else ""
-        tested = "not tested: fewer than two queries have a value, and no value changed"
-        for first in [*self.comparisons.values()][:1]:
-            tested = "; ".join(first._how_tested())
-        return f"{self.flavor}; margin {self.margin:g}; confidence {self.confidence:g}{together}; {tested}"
+        tested = ["not tested: fewer than two queries have a value, and no value changed"]
+        if self.comparisons:
+            tested = next(iter(self.comparisons.values()))._how_tested()
+        return f"{self.flavor}; margin {self.margin:g}; confidence {self.confidence:g}{together}; {'; '.join(tested)}"
 
     def notes(self) -> list[str]:
         """Return the notes below the table: changed queries, empty rankings, differing judged@k."""

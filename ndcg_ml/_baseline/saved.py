@@ -168,9 +168,7 @@ def _to_evaluation(stored: dict[str, Any]) -> Evaluation[Any]:
     counts = {name: np.array(column[name], dtype=np.int64) for name in _COUNTS}
     result, labels = evaluation_from_totals(totals, flavor, several, **counts), _from_hexadecimal(column["labels"])
     if "cluster" in column:
-        clusters = np.empty(len(ids), dtype=object)
-        clusters[:] = column["cluster"]
-        result = replace(result, cluster=clusters)
+        result = replace(result, cluster=np.array(column["cluster"], dtype=object))
     if run is None:
         return replace(result, _labels=labels)
     topics = id_array(run["qrels_only"]), id_array(run["run_only"])

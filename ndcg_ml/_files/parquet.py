@@ -115,8 +115,7 @@ def _ids(column: Any) -> NDArray[Any]:
     if not hasattr(column, "dictionary"):
         plain: NDArray[Any] = column.to_numpy(zero_copy_only=False)
         return plain
-    names = np.empty(len(column.dictionary) + 1, dtype=object)
-    names[:-1] = column.dictionary.to_pylist()
+    names = np.array([*column.dictionary.to_pylist(), None], dtype=object)
     indices: NDArray[Any] = column.indices.fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
     shared: NDArray[Any] = names[indices]
     return shared
