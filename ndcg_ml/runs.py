@@ -117,8 +117,8 @@ class RunEvaluation(Evaluation[V]):
     def _notes(self) -> list[str]:
         counts, flavor = Evaluation._notes(self)
         topics = "; ".join(
-            f"{len(ids)} of the {one} are not in the {other}{f', {fate}' * bool(len(ids))}"
-            for one, other, ids, fate in self.one_sided()
+            f"{len(ids)} of the {one} are not in the {other}{f', {treatment}' * bool(len(ids))}"
+            for one, other, ids, treatment in self.one_sided()
         )
         lines = [counts, f"topics: {topics}"]
         if n_empty_answers := self.n_unanswered - (self.qrels_only.size if self.queries == "qrels" else 0):
@@ -841,10 +841,10 @@ def _match(ids: Ids, judged: RunRows, ranked: RunRows, keep: bool, for_align: bo
     names, n_judged = ids.documents, judged.topic.size
     before = earlier(np.concatenate([judged.topic, ranked.topic]), names)
     keep_them = "pass duplicates='keep'" if for_align else "choose a flavor with duplicates='first' or 'count'"
-    for rows, way_out in ((judged, ""), (ranked, f"or {keep_them}")):
+    for rows, alternative in ((judged, ""), (ranked, f"or {keep_them}")):
         again = np.flatnonzero(before[rows.first : rows.first + rows.topic.size] >= rows.first)
         if again.size and not (keep and rows is ranked):
-            raise _repeated_document(rows, int(before[rows.first + again[0]]) - rows.first, int(again[0]), way_out)
+            raise _repeated_document(rows, int(before[rows.first + again[0]]) - rows.first, int(again[0]), alternative)
     match = before[n_judged:]
     place = np.full(ranked.topic.size, _FIRST_PLACE, dtype=np.int64)
     some = np.arange(place.size) if keep or for_align else _find_possible_ties(ranked)
@@ -868,11 +868,11 @@ def _find_possible_ties(ranked: RunRows) -> IntArray:
     return np.flatnonzero(np.append(ties, False) | np.append(False, ties))
 
 
-def _repeated_document(rows: RunRows, first: int, again: int, way_out: str) -> ValueError:
+def _repeated_document(rows: RunRows, first: int, again: int, alternative: str) -> ValueError:
     places = dict.fromkeys((rows.place_of(first), rows.place_of(again)))
     return ValueError(
         f"a document must not appear twice in a topic; {rows.name(again)} does in {' and '.join(places)}. Remove the "
-        f"duplicates{', ' * bool(way_out)}{way_out}."
+        f"duplicates{', ' * bool(alternative)}{alternative}."
     )
 
 

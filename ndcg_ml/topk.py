@@ -233,11 +233,11 @@ def _read_held_out(value: Any, n_users: int, users: NDArray[Any] | None) -> _Hel
 
 def _read_lists(rows: list[int], items: list[Any], n_users: int) -> _Held:
     """Return relevant items by user, all of grade 1."""
-    odd = next((each for each in items if not isinstance(each, (list, tuple, set, frozenset, np.ndarray))), None)
-    if odd is not None:
+    invalid = next((each for each in items if not isinstance(each, (list, tuple, set, frozenset, np.ndarray))), None)
+    if invalid is not None:
         raise TypeError(
-            f"held_out must have a list of relevant items for each user; got {brief(odd)}. Grades go into a SciPy CSR "
-            "matrix, or a tuple of three arrays (users, items, grades)."
+            f"held_out must have a list of relevant items for each user; got {brief(invalid)}. Pass grades as a SciPy "
+            "CSR matrix or a tuple of three arrays (users, items, grades)."
         )
     users = np.repeat(np.array(rows, dtype=np.int64), [len(each) for each in items])
     flat = plain_array(list(chain.from_iterable(items)), "held_out items")
@@ -284,9 +284,9 @@ def _read_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
         )
     row, item = (numbers.astype(np.int64) for numbers in ids.values())
     if row.size and (row.min() < 0 or row.max() >= n_users):
-        odd = row.min() if row.min() < 0 else row.max()
+        invalid = row.min() if row.min() < 0 else row.max()
         raise ValueError(
-            f"held_out users must be row numbers of retrieved_ids, from 0 to {n_users - 1}; got {odd}. "
+            f"held_out users must be row numbers of retrieved_ids, from 0 to {n_users - 1}; got {invalid}. "
             "Leave out users that were not scored, and number the others by their rows."
         )
     if item.size and item.min() < 0:
@@ -372,10 +372,10 @@ def _queries(
     at = np.searchsorted(held_keys, keys)
     hit = np.append(held_keys, -1)[at] == keys
     if flavor.unjudged == "raise" and not hit.all():
-        odd = int(np.flatnonzero(~hit)[0])
+        invalid = int(np.flatnonzero(~hit)[0])
         raise ValueError(
-            f"retrieved items must be held out under unjudged='raise'; got item {item[odd]} of user "
-            f"{first + user[odd]}. Choose a flavor with unjudged='zero' or 'condense'."
+            f"retrieved items must be held out under unjudged='raise'; got item {item[invalid]} of user "
+            f"{first + user[invalid]}. Choose a flavor with unjudged='zero' or 'condense'."
         )
     unretrieved = np.ones(held_keys.size, dtype=bool)
     unretrieved[at[hit]] = False

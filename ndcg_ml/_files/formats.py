@@ -138,7 +138,7 @@ def _read_parquet(path: AnyPath, of: str) -> Iterator[Lines]:
 def _to_strings(path: AnyPath, ids: np.ndarray[Any, Any], what: str) -> list[str]:
     """Return ids as strings. Integers are converted."""
     listed = ids.tolist()
-    odd = next((value for value in listed if type(value) not in (str, int)), None)
-    if odd is not None:
-        raise DataFileError(f"{path}: the ids of {what} must be strings or integers; got {brief(odd)}.")
+    invalid = next((value for value in listed if type(value) not in (str, int)), None)
+    if invalid is not None:
+        raise DataFileError(f"{path}: the ids of {what} must be strings or integers; got {brief(invalid)}.")
     return list(map(str, listed))

@@ -234,13 +234,13 @@ def choose_columns(
             f"{'is' if len(missing) == 1 else 'are'} missing. The file has {has}.{_suggest(missing, names)}",
             missing,
         )
-    wanted = list(dict.fromkeys((*needed, *(name for name in optional if name in names))))
-    repeated = [name for name in wanted if list(names).count(name) > 1]
+    chosen = list(dict.fromkeys((*needed, *(name for name in optional if name in names))))
+    repeated = [name for name in chosen if list(names).count(name) > 1]
     if repeated:
         raise DataFileError(
             f"{path}: must have each column once; got {brief(repeated[0])} {list(names).count(repeated[0])} times."
         )
-    return wanted
+    return chosen
 
 
 def _suggest(missing: Sequence[str], names: Sequence[str]) -> str:

@@ -54,27 +54,27 @@ def parquet_batches(
         schema = parquet.read_schema(path)
         columns = schema.names
         called = names(columns) if callable(names) else names
-        wanted = choose_columns(path, columns, [name for name in called.values() if name not in optional], optional)
+        chosen = choose_columns(path, columns, [name for name in called.values() if name not in optional], optional)
         # Unpack repeated ids once, and read pages only when they are needed.
         numbers = [name for meaning, name in called.items() if kind(meaning) in NUMBERS]
-        shared = [name for name in wanted if name not in numbers and not schema.field(name).type.num_fields]
+        shared = [name for name in chosen if name not in numbers and not schema.field(name).type.num_fields]
         with parquet.ParquetFile(path, read_dictionary=shared, pre_buffer=False, buffer_size=1 << 20) as file:
-            _check_size(path, file.metadata, wanted)
+            _check_size(path, file.metadata, chosen)
             first = 1
-            for batch in file.iter_batches(batch_size=_BATCH, columns=wanted, use_threads=False):
+            for batch in file.iter_batches(batch_size=_BATCH, columns=chosen, use_threads=False):
                 yield {
                     meaning: _check_column(path, first, name, batch.column(name), kind(meaning))
                     for meaning, name in called.items()
-                    if name in wanted
+                    if name in chosen
                 }
                 first += len(batch)
 
 
-def _check_size(path: AnyPath, metadata: Any, wanted: Sequence[str]) -> None:
+def _check_size(path: AnyPath, metadata: Any, chosen: Sequence[str]) -> None:
     """Raise if the rows or the uncompressed pages of a file exceed the size limit."""
     groups = map(metadata.row_group, range(metadata.num_row_groups))
     chunks = (group.column(at) for group in groups for at in range(metadata.num_columns))
-    n_bytes = sum(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema in wanted)
+    n_bytes = sum(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema in chosen)
     limit = unpacked_limit()
     if max(n_bytes, metadata.num_rows * _ROW) > limit:
         raise too_large(path, limit)

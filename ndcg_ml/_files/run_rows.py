@@ -68,9 +68,9 @@ class _IdType:
                 f"{self._what} ids of {source} must not be missing; got {brief(missing[0])}. Leave out the rows "
                 "without an id."
             )
-        odd = next(value for value in ids if not isinstance(value, str))
+        invalid = next(value for value in ids if not isinstance(value, str))
         raise TypeError(
-            f"{self._what} ids of {source} must all be str, or all be int; got {listed}, such as {brief(odd)}. "
+            f"{self._what} ids of {source} must all be str, or all be int; got {listed}, such as {brief(invalid)}. "
             "Convert them, for example with str()."
         )
 
@@ -291,10 +291,10 @@ def _read_mapping(name: str, data: Mapping[Any, Any], ids: Ids, called: str = ""
     if not data:
         raise ValueError(f"{called} must hold at least one topic; got an empty {type(data).__name__}.")
     first, topics = len(ids.documents), ids.topics.numbers(ids.topics.kind.encode(list(data), called))
-    if (usual := _read_all_entries(name, data, ids)) is not None:
-        ids.documents.extend(usual[0])
-        topic = np.repeat(topics, usual[1])
-        return RunRows(source=called, ids=ids, first=first, topics=topics, topic=topic, value=usual[2])
+    if (all_entries := _read_all_entries(name, data, ids)) is not None:
+        ids.documents.extend(all_entries[0])
+        topic = np.repeat(topics, all_entries[1])
+        return RunRows(source=called, ids=ids, first=first, topics=topics, topic=topic, value=all_entries[2])
     sizes: list[int] = []
     documents: list[bytes] = []
     values: list[NDArray[Any]] = []
@@ -336,10 +336,10 @@ def _read_all_entries(
         value = -(np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)).astype(np.float64)
     else:
         values = list(chain.from_iterable(map(dict.values, entries)))
-        of_values = set(map(type, values))
-        if not of_values <= {float, int}:
+        value_types = set(map(type, values))
+        if not value_types <= {float, int}:
             return None
-        if int in of_values and max(map(abs, values)) > 2**53:  # float64 may round different scores to one
+        if int in value_types and max(map(abs, values)) > 2**53:  # float64 may round different scores to one
             return None
         value = np.array(values, dtype=np.float64)
     source = next((f"{name}[{brief(topic)}]" for topic, listed in data.items() if listed), name)

@@ -155,7 +155,7 @@ _BLANK, _COMMENT, _LINE_END, _TAB = b" #\n\t"
 
 
 def _parse_block(block: bytes, form: Form, numbers: IntArray) -> Lines | None:
-    """Parse a block if every line has the usual columns and a valid number; otherwise return None."""
+    """Parse a block if every line has the form's columns and a valid number; otherwise return None."""
     text = np.frombuffer(b"".join([block, b"" if block.endswith(b"\n") else b"\n", PADDING]), dtype=np.uint8)
     bounds = _find_columns(text[: -len(PADDING)], len(form.columns), numbers.size)
     if bounds is None:
@@ -250,25 +250,25 @@ def _cut_tokens(text: Bytes, starts: IntArray, sizes: IntArray) -> list[bytes]:
 
 def _parse_lines(path: AnyPath, block: bytes, form: Form, numbers: IntArray) -> Lines:
     """Parse the lines of a block one by one; raise an error for the first malformed one."""
-    usual = len(form.columns)
+    n_columns = len(form.columns)
     fields = [line.split() for line in block.split(b"\n")]
     rows = [i for i, columns in enumerate(fields) if columns and not columns[0].startswith(b"#")]
     fields, numbers = [fields[i] for i in rows], numbers[rows]
     _check_columns(path, form, fields, numbers)
-    tokens = [column for columns in fields for column in columns[:usual]]
-    values = _check_numbers(path, form, tokens[form.value :: usual], numbers)
+    tokens = [column for columns in fields for column in columns[:n_columns]]
+    values = _check_numbers(path, form, tokens[form.value :: n_columns], numbers)
     documents = Names()
-    documents.extend(tokens[2::usual])
-    return Lines(tokens[::usual], np.ones(numbers.size, dtype=np.int64), documents, values, numbers)
+    documents.extend(tokens[2::n_columns])
+    return Lines(tokens[::n_columns], np.ones(numbers.size, dtype=np.int64), documents, values, numbers)
 
 
 def _check_columns(path: AnyPath, form: Form, fields: list[list[bytes]], numbers: IntArray) -> None:
-    usual = len(form.columns)
+    n_columns = len(form.columns)
     for tokens, number in zip(fields, numbers.tolist(), strict=True):
-        if len(tokens) < usual or (len(tokens) > usual and not form.longer):
-            hint = f". {JOINED}" * (len(tokens) == 2 * usual - 1)
+        if len(tokens) < n_columns or (len(tokens) > n_columns and not form.longer):
+            hint = f". {JOINED}" * (len(tokens) == 2 * n_columns - 1)
             raise wrong_line(path, number, f"{form}; got {len(tokens)}{hint}", b" ".join(tokens))
-        if len(tokens) > usual:
+        if len(tokens) > n_columns:
             if not tokens[3].removeprefix(b"-").isdigit():
                 what = f"{brief(as_text(tokens[3]))} where the rank should be"
             elif as_number(tokens[5]) is not None:

@@ -23,27 +23,27 @@ def whole_queries(batches: Iterable[Sequence[Any]]) -> Iterator[tuple[NDArray[An
             "batches must be an iterable of tuples (y_true, y_score, qid), such as a generator that reads a file; got "
             f"{type(batches).__name__}.{hint}"
         )
-    held: list[tuple[NDArray[Any], ...]] = []  # rows of the last query, which may continue
+    pending: list[tuple[NDArray[Any], ...]] = []  # rows of the last query, which may continue
     for number, batch in enumerate(batches):
         rows = _columns(batch, number)
         ids = rows[2]
         if not ids.size:
             continue
-        before, first = (digests(column[:1]) for column in (held[0][2] if held else ids, ids))
+        before, first = (digests(column[:1]) for column in (pending[0][2] if pending else ids, ids))
         if before[0] != first[0]:  # merging raises if kinds of ids differ; joining would convert them to strings
-            yield _join(held)
-            held = []
+            yield _join(pending)
+            pending = []
         last = equals_id(ids, ids[-1])
-        if held and bool(last.all()) and before[1] == first[1]:
-            held.append(rows)
+        if pending and bool(last.all()) and before[1] == first[1]:
+            pending.append(rows)
             continue
-        whole = [*held, tuple(column[~last] for column in rows)]
-        held = [tuple(column[last] for column in rows)]
+        whole = [*pending, tuple(column[~last] for column in rows)]
+        pending = [tuple(column[last] for column in rows)]
         joined = _join([piece for piece in whole if piece[2].size])
         if joined:
             yield joined
-    if held:
-        yield _join(held)
+    if pending:
+        yield _join(pending)
 
 
 def _join(pieces: Sequence[tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], ...]:
