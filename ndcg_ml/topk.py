@@ -53,7 +53,7 @@ def evaluate_topk(
 ) -> RunEvaluation[Any]:
     """Compute the NDCG of the items that a recommender retrieved for each user, against held-out interactions.
 
-    Like ``evaluate_run``, but for users and items that are numbered 0, 1, 2, ... as in the matrices of recommenders. No
+    Like ``evaluate_run``, for users and items that are numbered 0, 1, 2, ... as in the matrices of recommenders. No
     dicts are needed, and the scores of a whole catalogue need not be in memory at once.
 
     Parameters

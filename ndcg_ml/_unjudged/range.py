@@ -325,7 +325,8 @@ def match_systems(
 
     # The documents of a query without unjudged ones need no matching. Its ratio is the constant over the ideal 1, or
     # over 0 if it is skipped.
-    closed = ~_have_unjudged(two, queries)
+    counts = [np.bincount(side.query[side.unjudged], minlength=side.n_queries) for side in two]
+    closed = (counts[0][queries[:, 0]] == 0) & (counts[1][queries[:, 1]] == 0)
     skipped = np.isnan(ndcg[:, 0])
     constant = np.where(closed & ~skipped, ndcg[:, 1] - ndcg[:, 0], 0.0)
     fixed = np.where(closed, np.where(skipped, 0.0, 1.0), np.nan)
@@ -386,15 +387,6 @@ class _Matched:
             out[listed] = values[self.at[listed, side]]
             both.append(out)
         return np.stack(both, axis=1)
-
-
-def _have_unjudged(two: Sequence[Documents], queries: IntArray) -> BoolArray:
-    """Return which queries have an unjudged document in either system."""
-    in_each = []
-    for side, documents in enumerate(two):
-        unjudged = np.bincount(documents.query[documents.unjudged], minlength=documents.n_queries)
-        in_each.append(unjudged[queries[:, side]] > 0)
-    return in_each[0] | in_each[1]
 
 
 def _join_gains(both: _Matched, flavor: Flavor) -> FloatArray:
@@ -470,14 +462,6 @@ def _keys(a: Scored, b: Scored, rows: Sequence[IntArray]) -> list[IntArray]:
 
 def _same_rows(a: Any, b: Any) -> bool:
     """Return whether two systems score the same rows: the same labels in the same queries."""
-
-    def equal(one: Any, other: Any) -> bool:
-        return one is other or (one is not None and other is not None and np.array_equal(one, other))
-
-    return (
-        a.labels.shape == b.labels.shape
-        and np.array_equal(a.labels, b.labels, equal_nan=True)
-        and equal(a.groups.sizes, b.groups.sizes)
-        and equal(a.groups.order, b.groups.order)
-        and equal(a.groups.ids, b.groups.ids)
+    return np.array_equal(a.labels, b.labels, equal_nan=True) and all(
+        np.array_equal(getattr(a.groups, name), getattr(b.groups, name)) for name in ("sizes", "order", "ids")
     )
