@@ -68,7 +68,7 @@ def test_jsonl_on_standard_output_is_nothing_else() -> None:
         (["--filled", "other.jsonl"], "a document must have one label"),
         (["--output", "a.run"], "--output would replace 'a.run', an input"),
         (["--max-grade", "1"], "max_grade must be at least"),
-        (["--flavor", "trec_eval[unjudged=raise]"], "refused under unjudged='raise'"),
+        (["--flavor", "trec_eval[unjudged=raise]"], "is an error under unjudged='raise'"),
         (["-n", "0"], "-n"),
     ],
 )
