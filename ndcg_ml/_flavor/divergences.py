@@ -34,7 +34,7 @@ class Divergence:
         ``value``: the library has a value that is not reproduced. ``defined``: the library raises and the preset has a
         value.
     always : bool
-        Whether every such input gives a difference. Otherwise the two may happen to agree.
+        Whether every such input gives a difference; if not, the two may happen to agree.
     shown_by : {"golden", "live", "source"}
         Evidence of the difference: the recorded values, a strict expected failure with the installed library, or the
         library's source alone.
@@ -49,7 +49,7 @@ class Divergence:
     reason: str
     example: str
     kind: str = "value"
-    always: bool = True
+    always: bool = False
     shown_by: str = "golden"
 
     def applies(self, preset: str, variant: str) -> bool:
@@ -115,6 +115,7 @@ DIVERGENCES = (
         ours="ndcg_ml raises an error that says where it is.",
         reason="A NaN score has no place in a ranking. It is a bug in the model, which a number would hide.",
         example="with scores [5, nan, 3] and labels [0, 1, 2], LightGBM reads the NaN as 0 and allRank ranks it first",
+        always=True,
     ),
     # -- scikit-learn
     Divergence(
@@ -126,6 +127,7 @@ DIVERGENCES = (
         reason="The formula is defined for one document, and such queries are common.",
         example="ndcg_score([[2]], [[0.5]])",
         kind="defined",
+        always=True,
     ),
     Divergence(
         presets=("sklearn_ignore_ties", "tfma", "rankeval"),
@@ -135,7 +137,6 @@ DIVERGENCES = (
         ours="ndcg_ml ranks them in the reverse of the input order.",
         reason="An order that differs between machines is not a definition.",
         example="with scores [5, 4, 3, 3, 3, 1], the six documents already come out in neither order",
-        always=False,
     ),
     # -- boosting
     Divergence(
@@ -147,6 +148,7 @@ DIVERGENCES = (
         reason="The formula is defined for this input. To raise an error as LightGBM does, pass the gain as a table.",
         example="labels [1, 31, 0, 30]",
         kind="defined",
+        always=True,
     ),
     Divergence(
         variants=("ndcg_label_gain_not_monotone",),
@@ -157,6 +159,7 @@ DIVERGENCES = (
         ours="ndcg_ml sorts them by gain.",
         reason="This is a bug: a ranking can exceed this ideal, so NDCG can exceed 1.",
         example="label_gain=5,1,2,7,3 gives 1.318",
+        always=True,
     ),
     Divergence(
         presets=("lightgbm", "xgboost", "lightgbm_linear", "xgboost_minus", "xgboost_linear"),
@@ -166,7 +169,6 @@ DIVERGENCES = (
         ours="ndcg_ml uses the query's weight.",
         reason="This is a bug: the result is not a weighted mean and can exceed 1.",
         example="weights 1, 3, 2, values 0.5, 0.6309 and an empty query: the mean is 0.7321, the library prints 0.5655",
-        always=False,
         shown_by="live",
     ),
     Divergence(
@@ -179,6 +181,7 @@ DIVERGENCES = (
         reason="The formula is defined for this input.",
         example="labels [0.25, 0.9, 0]",
         kind="defined",
+        always=True,
     ),
     # -- torchmetrics
     Divergence(
@@ -190,7 +193,6 @@ DIVERGENCES = (
         ours="ndcg_ml treats a query as empty if its ideal DCG is 0.",
         reason="This is a bug: with negative labels, a sum of 0 does not mean that no document is relevant.",
         example="labels [-1, 0, 1] score 0 in any order, and labels [-1, 0, 2] do not",
-        always=False,
     ),
     Divergence(
         variants=("class_skip",),
@@ -201,6 +203,7 @@ DIVERGENCES = (
         ours="ndcg_ml raises an error.",
         reason="The mean of no queries is not 0.",
         example="one query with labels [0, 0, 0, 0]",
+        always=True,
     ),
     Divergence(
         presets=(
@@ -218,7 +221,6 @@ DIVERGENCES = (
         ours="ndcg_ml treats the query as empty.",
         reason="A ratio of two negative DCGs does not measure the ranking: the worst order has the largest ratio.",
         example="with labels [0, -1] at k = 1 and the -1 ranked first, rax returns -0.5",
-        always=False,
         shown_by="live",
     ),
     # -- neural ranking
@@ -232,7 +234,6 @@ DIVERGENCES = (
             ours="ndcg_ml computes gains relative to the largest gain of the query.",
             reason="This is an overflow.",
             example="labels [128, 0]",
-            always=False,
             shown_by=shown_by,
         )
         for presets, variants, value, shown_by in (
@@ -250,7 +251,6 @@ DIVERGENCES = (
         ours="ndcg_ml uses the query's weight.",
         reason="The library ignores the weight that was given.",
         example="weights 1, 0.5, 2, 1 and an empty third query: KerasRS returns 0.7426, the weighted mean is 0.5501",
-        always=False,
         shown_by="source",
     ),
     Divergence(
@@ -261,7 +261,6 @@ DIVERGENCES = (
         ours="ndcg_ml drops every document with a negative label.",
         reason="The library uses -1 to mark padding, not as a grade. That -2 is not padding is an accident.",
         example="labels [-1, 2, 0, -2, 1, 3]",
-        always=False,
     ),
     Divergence(
         presets=("allrank", "ptranking"),
@@ -271,7 +270,6 @@ DIVERGENCES = (
         ours="ndcg_ml ranks them in input order, as in shorter queries.",
         reason="The library does not define this order.",
         example="300 documents with scores rounded to one decimal",
-        always=False,
         shown_by="source",
     ),
     # -- benchmarks
@@ -283,7 +281,6 @@ DIVERGENCES = (
         ours="ndcg_ml uses 2^y - 1 of the fraction.",
         reason="A label of 1.7 is not 1. To get the library's value, truncate the labels first.",
         example="labels [0.25, 0.9, 1.0] become 0, 0, 1",
-        always=False,
     ),
     Divergence(
         presets=("ranklib",),
@@ -293,7 +290,6 @@ DIVERGENCES = (
         ours="ndcg_ml uses 2^y - 1.",
         reason="This is an overflow.",
         example="with labels [32, 1], the document of grade 32 is not relevant",
-        always=False,
         shown_by="source",
     ),
     # -- runs and judgements
@@ -307,6 +303,7 @@ DIVERGENCES = (
         reason="The formula is defined for this input.",
         example="grades 0.25 and 0.9",
         kind="defined",
+        always=True,
     ),
     Divergence(
         presets=("trec_eval10",),
@@ -317,7 +314,6 @@ DIVERGENCES = (
         reason="You choose the topics, not the flavor.",
         example="judgements for topics 1 and 2 and a run for topic 1",
         kind="defined",
-        always=False,
     ),
     Divergence(
         presets=("ranx", "ranx_burges"),
@@ -327,7 +323,6 @@ DIVERGENCES = (
         ours="ndcg_ml applies the formula.",
         reason="A grade of 0.9 is not 0. To get the library's value, truncate the grades first.",
         example="grades 0.25, 0.9 and 1.0 become 0, 0, 1",
-        always=False,
     ),
     Divergence(
         presets=("ranx", "ranx_burges"),
@@ -337,7 +332,6 @@ DIVERGENCES = (
         ours="ndcg_ml ranks them in the order of the run, as in shorter queries.",
         reason="The library does not define this order.",
         example="300 documents with scores rounded to one decimal",
-        always=False,
         shown_by="live",
     ),
     # -- recommender systems
@@ -350,6 +344,7 @@ DIVERGENCES = (
         ours="ndcg_ml raises an error.",
         reason="There is nothing to average, and a NaN may go unnoticed for long.",
         example="one user whose ratings are all 0",
+        always=True,
     ),
     Divergence(
         variants=("ndcg_exp",),
@@ -361,7 +356,6 @@ DIVERGENCES = (
         reason="The formula is defined for this input.",
         example="ratings [-1, 0, 1]",
         kind="defined",
-        always=False,
     ),
     Divergence(
         variants=("scala_graded_qrels_order", "scala_graded_sorted"),
@@ -372,7 +366,6 @@ DIVERGENCES = (
         ours="ndcg_ml treats the query as empty.",
         reason="A ratio of two negative DCGs does not measure the ranking.",
         example="grades [-1, 0, 1] at k = 1",
-        always=False,
     ),
     Divergence(
         variants=("ndcg", "ndcg_cut"),
@@ -383,7 +376,6 @@ DIVERGENCES = (
         ours="ndcg_ml treats the query as empty.",
         reason="A ratio of two negative DCGs does not measure the ranking: the worst order has the largest ratio.",
         example="ndcg returns 0.72 and ndcg_cut 1.27",
-        always=False,
         shown_by="source",
     ),
     Divergence(
@@ -395,6 +387,7 @@ DIVERGENCES = (
         ours="ndcg_ml gives the hit gain 0.",
         reason="This is a bug: arithmetic with an undefined rating. The library's NDCG scorers use gain 0.",
         example="ten hits, nine of them rated",
+        always=True,
     ),
     # -- retrieval-augmented generation
     Divergence(
@@ -405,7 +398,6 @@ DIVERGENCES = (
         ours="ndcg_ml raises an error that names the document, or does what duplicates= says.",
         reason="Retrieving a document again does not add a relevant document.",
         example="with relevant a and retrieved a, a, x, the library returns 1.0",
-        always=False,
     ),
     Divergence(
         presets=("llama_index",),
@@ -416,6 +408,7 @@ DIVERGENCES = (
         reason="A retriever that returns nothing has failed, and 0 says so.",
         example="expected a, retrieved nothing",
         kind="defined",
+        always=True,
     ),
     Divergence(
         variants=("graded",),
@@ -427,6 +420,7 @@ DIVERGENCES = (
         reason="The formula is defined for this input. To compare, grades were divided by the largest.",
         example="grades [-1, 0, 1]",
         kind="defined",
+        always=True,
     ),
     Divergence(
         presets=("azure_ai_evaluation",),
@@ -437,6 +431,7 @@ DIVERGENCES = (
         reason="The formula is defined for this input.",
         example="grades 0.25 and 0.9",
         kind="defined",
+        always=True,
     ),
     Divergence(
         presets=("mteb",),
@@ -447,6 +442,7 @@ DIVERGENCES = (
         reason="The formula is defined for this input.",
         example="judgements for query 1 and a run for queries 1 and 9",
         kind="defined",
+        always=True,
     ),
     # -- further recommender systems
     Divergence(
@@ -457,7 +453,6 @@ DIVERGENCES = (
         ours="ndcg_ml raises an error.",
         reason="There is nothing to average, and a NaN may go unnoticed for long.",
         example="one user whose ratings are all 0",
-        always=False,
     ),
     Divergence(
         presets=("pyg",),
@@ -467,6 +462,7 @@ DIVERGENCES = (
         ours="ndcg_ml raises an error.",
         reason="The mean of no queries is not 0.",
         example="one user without an edge",
+        always=True,
     ),
     Divergence(
         variants=("threshold_1", "NDCG", "zero_hits", "linear"),
@@ -477,7 +473,6 @@ DIVERGENCES = (
         ours="ndcg_ml uses 2^y - 1.",
         reason="A threshold of 1 is meant for integer grades.",
         example="grades 0.25 and 0.9",
-        always=False,
     ),
     Divergence(
         variants=("threshold_0", "threshold_2"),
@@ -488,6 +483,7 @@ DIVERGENCES = (
         ours="ndcg_ml raises an error, because the gain is a table of grades.",
         reason="The library's grades are ratings, which are integers. For other grades, pass a function as gain=.",
         example="grades 0.25 and 0.9",
+        always=True,
     ),
     Divergence(
         variants=("threshold_2",),
@@ -498,6 +494,7 @@ DIVERGENCES = (
         ours="ndcg_ml raises an error.",
         reason="There is nothing to average.",
         example="a threshold of 2 and grades 0 and 1",
+        always=True,
     ),
     Divergence(
         variants=("threshold_0",),
@@ -508,6 +505,7 @@ DIVERGENCES = (
         ours="ndcg_ml raises an error, because the gain is a table of the grades 0 to 5.",
         reason="The library's grades are ratings. For higher grades, pass a longer table.",
         example="grades 12 and 30",
+        always=True,
     ),
     Divergence(
         presets=("evidently",),
@@ -517,7 +515,6 @@ DIVERGENCES = (
         ours="ndcg_ml ranks them in the order of the rows.",
         reason="This is a bug: with two items on one rank NDCG can exceed 1, and with no item on rank 1 NDCG@1 is 0.",
         example="two relevant items with the same score have NDCG@1 = 2",
-        always=False,
     ),
     Divergence(
         presets=("evidently",),
@@ -528,7 +525,6 @@ DIVERGENCES = (
         reason="The formula is defined for this input.",
         example="k = 3 and two items",
         kind="defined",
-        always=False,
     ),
     # -- further learning to rank
     Divergence(
@@ -540,7 +536,6 @@ DIVERGENCES = (
         ours="ndcg_ml returns NDCG.",
         reason="Readers expect NDCG under this name. To get the library's value, subtract it from 1.",
         example="a perfect ranking has the value 0",
-        always=False,
     ),
     Divergence(
         presets=("torchrec",),
@@ -550,7 +545,6 @@ DIVERGENCES = (
         ours="ndcg_ml divides by the sum of the weights.",
         reason="This is a bug: the result is not a mean and can exceed 1.",
         example="with weights 1, 3, 2, the library returns twice the mean",
-        always=False,
     ),
     Divergence(
         presets=("transformers4rec",),
@@ -560,7 +554,6 @@ DIVERGENCES = (
         ours="ndcg_ml ranks the documents that it receives.",
         reason="Only the caller has the other items.",
         example="grades [-1, 0, 1] among items of grade 0",
-        always=False,
     ),
     Divergence(
         presets=("torchrec", "transformers4rec"),
@@ -570,7 +563,6 @@ DIVERGENCES = (
         ours="ndcg_ml ranks them in input order.",
         reason="The library does not define this order.",
         example="scores [1, 1, 1]",
-        always=False,
     ),
     Divergence(
         presets=("keras_rs", "pytorchltr"),
@@ -580,7 +572,6 @@ DIVERGENCES = (
         ours="ndcg_ml averages over all orders, which gives the expected value.",
         reason="A random draw is not a definition.",
         example="with scores [1, 1, 1] and labels [0, 1, 2], NDCG@1 is 0, 0.33 or 1",
-        always=False,
     ),
     Divergence(
         variants=("NDCG on torch",),
@@ -591,7 +582,6 @@ DIVERGENCES = (
         ours="ndcg_ml does not rank padding.",
         reason="This is a bug.",
         example="scores near 30",
-        always=False,
     ),
     Divergence(
         variants=("ndcg",),
@@ -602,6 +592,7 @@ DIVERGENCES = (
         ours="ndcg_ml returns the mean of the queries.",
         reason="This is a bug in the default metric of the task 'rank'. The metric 'ndcg@k' is computed per query.",
         example="with 50 queries, the library returns 0.930 and the mean is 0.899",
+        always=True,
     ),
     Divergence(
         presets=("pytorchltr", "rankeval", "ptranking", "ydf"),
@@ -611,7 +602,6 @@ DIVERGENCES = (
         ours="ndcg_ml treats the query as empty.",
         reason="A ratio of two negative DCGs does not measure the ranking: the worst order has the largest ratio.",
         example="with labels [0, -1] at k = 1 and the -1 ranked first, pytorchltr returns -0.5",
-        always=False,
     ),
     Divergence(
         presets=("ptranking",),
@@ -621,7 +611,6 @@ DIVERGENCES = (
         ours="ndcg_ml returns NaN, as for every query without a relevant document.",
         reason="ndcg_ml uses one rule for every k. The library's data loaders exclude such queries.",
         example="two documents of grade 0 and k = 10",
-        always=False,
     ),
     Divergence(
         presets=("whylogs",),
@@ -631,7 +620,6 @@ DIVERGENCES = (
         ours="ndcg_ml ranks them in input order.",
         reason="An order that differs between machines is not a definition.",
         example="twelve documents with scores 0, 1 and 2",
-        always=False,
     ),
     Divergence(
         presets=("whylogs",),
@@ -642,7 +630,6 @@ DIVERGENCES = (
         reason="The formula is defined for this input.",
         example="12 and 9 documents and k = 10",
         kind="defined",
-        always=False,
     ),
     Divergence(
         presets=("rankereval",),
@@ -652,7 +639,6 @@ DIVERGENCES = (
         ours="ndcg_ml uses the best order.",
         reason="This is a bug: a ranking can exceed this ideal.",
         example="with grades 2, 0 and -1, the ideal is 2, -1",
-        always=False,
     ),
     Divergence(
         variants=("power_2",),
@@ -663,6 +649,5 @@ DIVERGENCES = (
         ours="ndcg_ml uses 2^y - 1, as the library's documentation says.",
         reason="This is a bug: values range from below -50 to above 9.",
         example="one document of grade 1 gives 0 / 0",
-        always=False,
     ),
 )
