@@ -11,9 +11,6 @@ from ndcg_ml._one_line import brief, brief_text
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.parts import PartialEvaluation, evaluate_part
 
-MERGED_AT_ONCE = 16
-"""Number of parts that one task merges. A part of a million queries takes 8 MB."""
-
 
 class EngineRows:
     """Columns of a distributed table and the flavor of its evaluation, checked before any work.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ndcg_ml._checks import KSpec
-from ndcg_ml._engines import MERGED_AT_ONCE, EngineRows, merge_parts
+from ndcg_ml._engines import EngineRows, merge_parts
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.parts import PartialEvaluation
 
@@ -75,9 +75,5 @@ def evaluate(
 
     by_query = frame[list(task.columns.values())].shuffle(on=qid)
     parts = [dask.delayed(part)(partition) for partition in by_query.to_delayed()]
-    together = dask.delayed(merge_parts)
-    while len(parts) > 1:
-        some = [parts[first : first + MERGED_AT_ONCE] for first in range(0, len(parts), MERGED_AT_ONCE)]
-        parts = [together(group) for group in some]
-    evaluation: PartialEvaluation = parts[0].compute()
+    evaluation: PartialEvaluation = dask.delayed(merge_parts)(parts).compute()
     return evaluation

@@ -17,7 +17,7 @@ from ndcg_ml._flavor.text import switch_text
 from ndcg_ml._kernel.totals import Totals
 from ndcg_ml._text.plain import plain, plain_id
 from ndcg_ml._text.table import Column, Record
-from ndcg_ml.flavor import Flavor, as_flavor
+from ndcg_ml.flavor import Flavor, as_flavor, same_value
 from ndcg_ml.prepared import Prepared
 from ndcg_ml.result import PerQuery
 
@@ -370,7 +370,7 @@ def _idle(a: Flavor, b: Flavor, data: Queries) -> set[str]:
 
 def _inseparable(a: Flavor, b: Flavor) -> list[Switches]:
     """Return the switches that differ; those that depend on each other are one part."""
-    differ = [f.name for f in fields(Flavor) if _differ(getattr(a, f.name), getattr(b, f.name))]
+    differ = [f.name for f in fields(Flavor) if not same_value(getattr(a, f.name), getattr(b, f.name))]
     together: list[set[str]] = [{"gain", "off_table"}, {"ideal", "recall_depth"}]
     if "max" in (a.ideal, b.ideal):
         together.append({"ideal", "max_grade"})
@@ -386,11 +386,6 @@ def _inseparable(a: Flavor, b: Flavor) -> list[Switches]:
     return parts
 
 
-def _differ(mine: object, theirs: object) -> bool:
-    both_nan = mine != mine and theirs != theirs
-    return not both_nan and bool(mine != theirs)
-
-
 def _merged(parts: Sequence[Switches], inside: Sequence[Switches]) -> list[Switches]:
     """Return the parts with those of `inside` merged into one, at the position of the first."""
     names = {name for part in inside for name in part}
@@ -401,7 +396,8 @@ def _merged(parts: Sequence[Switches], inside: Sequence[Switches]) -> list[Switc
 def _shapley(parts: Sequence[Switches], mixtures: _Mixtures) -> list[tuple[Switches, float]] | None:
     """Return the Shapley value of each part; None if a mixture is undefined."""
     values: dict[frozenset[Switches], float] = {}
-    for chosen in map(frozenset, _subsets(parts)):
+    for bits in range(1 << len(parts)):
+        chosen = frozenset(part for at, part in enumerate(parts) if bits >> at & 1)
         value = mixtures.value([name for part in chosen for name in part])
         if value is None:
             return None
@@ -419,10 +415,6 @@ def _shapley(parts: Sequence[Switches], mixtures: _Mixtures) -> list[tuple[Switc
         )
         for part in parts
     ]
-
-
-def _subsets(parts: Sequence[Switches]) -> list[list[Switches]]:
-    return [[part for at, part in enumerate(parts) if bits >> at & 1] for bits in range(1 << len(parts))]
 
 
 def _change_in_order(parts: Sequence[Switches], mixtures: _Mixtures) -> list[tuple[Switches, float]]:

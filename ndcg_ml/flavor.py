@@ -388,7 +388,7 @@ class Flavor:
         mine, nearest = self._fields(), None
         for name, preset in (("ndcg", _DEFAULT), *PRESETS.items()):
             theirs = preset._fields()
-            changed = {s: v for s, v in mine.items() if s != "k" and not _equal(v, theirs[s])}
+            changed = {s: v for s, v in mine.items() if s != "k" and not same_value(v, theirs[s])}
             if nearest is None or len(changed) < len(nearest[2]):
                 nearest = name, preset, changed
         assert nearest is not None
@@ -424,7 +424,7 @@ class Flavor:
         rows: list[dict[str, str]] = []
         marked: list[int] = []
         for name, value in mine.items():
-            differs = not _equal(value, theirs[name])
+            differs = not same_value(value, theirs[name])
             if name in words or name == "k" or differs:
                 if differs and name != "k":  # scikit-learn takes k as an argument
                     marked.append(len(rows))
@@ -594,8 +594,9 @@ def _check_empty(value: object) -> Empty:
     )
 
 
-def _equal(mine: object, theirs: object) -> bool:
-    return bool(mine == theirs) or (mine != mine and theirs != theirs)  # nan equals nan
+def same_value(mine: object, theirs: object) -> bool:
+    """Return whether two values of a switch are equal; nan equals nan."""
+    return bool(mine == theirs) or (mine != mine and theirs != theirs)
 
 
 def _check_names(switches: Iterable[str]) -> None:

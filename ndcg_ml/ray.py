@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ndcg_ml._checks import KSpec
-from ndcg_ml._engines import MERGED_AT_ONCE, EngineRows, merge_parts
+from ndcg_ml._engines import EngineRows, merge_parts
 from ndcg_ml._parts.query_ids import digests
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.parts import PartialEvaluation
@@ -25,7 +25,7 @@ def evaluate(
     flavor: Flavor | str = "sklearn",
     k: KSpec = ...,
 ) -> PartialEvaluation:
-    """Compute the NDCG of a Ray data set: evaluate buckets of queries, and merge them in a tree on the workers.
+    """Compute the NDCG of a Ray data set: evaluate buckets of queries on the workers, and merge their parts.
 
     The rows may be in any order and block. Only the named columns are shuffled.
 
@@ -75,10 +75,6 @@ def evaluate(
     def part(rows: dict[str, Any]) -> dict[str, Any]:
         return {"part": [pickle.dumps(task.part({meaning: rows[name] for meaning, name in task.columns.items()}))]}
 
-    def merge(rows: dict[str, Any]) -> dict[str, Any]:
-        return {"part": [pickle.dumps(merge_parts(rows["part"]))]}
-
     rows = frame.select_columns([label, score, qid]).map_batches(add_bucket).groupby(_BUCKET, num_partitions=buckets)
     parts = rows.map_groups(part, batch_format="numpy")
-    some = parts.map_batches(merge, batch_size=MERGED_AT_ONCE, batch_format="numpy")
-    return merge_parts(bytes(row["part"]) for row in some.iter_rows())
+    return merge_parts(bytes(row["part"]) for row in parts.iter_rows())

@@ -267,7 +267,7 @@ def refuse_other_judgements(sources: Sequence[Source], ids: NDArray[Any], rows: 
                     f"{brief(ids[differs][:1].tolist()[0])}, which does not depend on the ranking. Evaluate both with "
                     "the same labels: one qrels of evaluate_run, or y_true of the same documents."
                     + " Their ids are positions (0, 1, ...): pass qid= if the queries are not the same."
-                    * _is_counted(ids)
+                    * np.array_equal(ids, np.arange(ids.size))
                 )
 
 
@@ -296,10 +296,6 @@ def _ideals(source: Source) -> FloatArray:
     assert source.evaluation is not None
     ideal = source.evaluation.per_query.idcg
     return ideal if ideal.ndim == 1 else ideal[:, source.evaluation._totals.ks.index(source.k)]
-
-
-def _is_counted(ids: NDArray[Any]) -> bool:
-    return ids.dtype.kind in "iu" and bool((ids == np.arange(ids.size)).all())
 
 
 def _rows_of(sources: Sequence[Source]) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -41,14 +41,10 @@ def thread_count(requested: int | None, n_slots: int) -> int:
             return 1
         else:
             first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-            limit = int(first) if first.isdecimal() and int(first) > 0 else _processors()
+            limit = int(first) if first.isdecimal() else 0
+            if limit < 1:
+                limit = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(limit, useful))
-
-
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def run_in_threads(work: Callable[[Iterable[T]], None], items: Sequence[T], n_threads: int) -> None:

@@ -12,12 +12,14 @@ import click
 from ndcg_ml._compare.comparison import compare as compared
 from ndcg_ml._compare.judged_shares import Unjudged
 from ndcg_ml.cli.inputs import (
+    CONFIDENCE,
     DOCUMENT,
     FILE,
     HUMAN,
     LABEL,
     QUERIES,
     QUERY,
+    SEED,
     Inputs,
     cut_off,
     flavor_option,
@@ -82,13 +84,7 @@ Examples:
 @click.option(
     "--cluster", metavar="FILE|COLUMN", help="Groups of related queries, such as those of a user, in the forms of --by."
 )
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Confidence level of the intervals.",
-)
+@CONFIDENCE
 @click.option(
     "--resamples",
     type=click.IntRange(100, 10_000_000),
@@ -96,7 +92,7 @@ Examples:
     show_default=True,
     help="Number of exchanges that the test draws.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed.")
+@SEED
 @HUMAN
 @html_option
 @json_option

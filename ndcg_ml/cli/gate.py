@@ -15,6 +15,8 @@ from ndcg_ml._baseline.gate import gate as compared
 from ndcg_ml._baseline.saved import read
 from ndcg_ml._one_line import brief
 from ndcg_ml.cli.inputs import (
+    CONFIDENCE,
+    SEED,
     Inputs,
     data_options,
     json_option,
@@ -47,13 +49,7 @@ Exit codes: 0 not worse by more than the margin, or unchanged; 3 worse; 4 undeci
     required=True,
     help="The largest loss that does not matter, such as 0.01.",
 )
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Simultaneous confidence of all intervals.",
-)
+@CONFIDENCE
 @click.option(
     "--by",
     multiple=True,
@@ -76,7 +72,7 @@ Exit codes: 0 not worse by more than the margin, or unchanged; 3 worse; 4 undeci
     show_default=True,
     help="The largest share of the baseline's queries that --on-change drop may leave out.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed.")
+@SEED
 @click.option("--markdown", type=OUTPUT, help="Also write the result to this file.")
 @html_option
 @json_option

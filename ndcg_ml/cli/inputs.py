@@ -106,6 +106,14 @@ HUMAN = click.option(
     help="Human judgements of a random sample of the topics. The judgements of --qrels are then those of a model, "
     "which are corrected.",
 )
+CONFIDENCE = click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Simultaneous confidence of all intervals.",
+)
+SEED = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed.")
 QUERY = _column_option("query", "query ids")
 LABEL = _column_option("label", "grades")
 DOCUMENT = _column_option("document", "document ids, if there are any")

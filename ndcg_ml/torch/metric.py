@@ -307,7 +307,7 @@ compute_with_cache
             if self.query_ids == "batch" and indexes is not None:
                 raise ValueError(
                     "indexes of padded input must not be given under query_ids='batch', where they have no use; got "
-                    f"shape {_shape_of(indexes)}. Remove indexes, or pass query_ids='global'."
+                    f"{type(indexes).__name__}. Remove indexes, or pass query_ids='global'."
                 )
             if indexes is not None:
                 list_ids, indexes = read_list_ids(preds, indexes), None
@@ -657,10 +657,6 @@ class ByCutoff(dict[Any, Tensor]):
             if name in self:
                 return self[name]
         raise KeyError(key)
-
-
-def _shape_of(value: object) -> tuple[int, ...]:
-    return tuple(getattr(value, "shape", ()))
 
 
 def _check_query_ids(query_ids: object, split_queries: object) -> None:
