@@ -288,6 +288,12 @@ def test_a_query_in_two_parts_is_named_by_its_number(qid: int) -> None:
         part + evaluate_part([1], [1], qid=[qid])
 
 
+def test_parts_without_rows_merge_to_a_part_without_queries() -> None:
+    none = evaluate_part([], [], qid=[])
+    both = PartialEvaluation.merge([none, none])
+    assert (both.n_queries, both.ids.size, both) == (0, 0, none)
+
+
 def test_parts_of_unlike_meaning_are_refused() -> None:
     one = evaluate_part([1], [1], qid=[1], flavor="sklearn", k=5)
     for other in (
