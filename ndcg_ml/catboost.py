@@ -170,7 +170,7 @@ class NDCGEval(NamedMetric):
             if np.array_equal(bound.labels, labels):
                 prepared = self._prepared(bound, None if weight is None else np.asarray(weight))
                 return prepared.totals(np.asarray(approxes[0])).values(self.flavor)[0], 1.0
-        if self._learn is not None and _reordered(self._learn, labels):
+        if self._learn is not None and np.array_equal(np.sort(self._learn.labels), np.sort(labels)):
             return _UNKNOWN, 1.0
         raise ValueError(
             "NDCGEval needs every data set in advance, in its order; got "
@@ -229,10 +229,6 @@ def _distinct(sets: Sequence[_Bound]) -> None:
                     f"{other.what} and {one.what} have the same labels and different queries, so NDCGEval cannot "
                     "distinguish them. Evaluate only one of them."
                 )
-
-
-def _reordered(bound: _Bound, labels: NDArray[Any]) -> bool:
-    return bound.labels.size == labels.size and np.array_equal(np.sort(bound.labels), np.sort(labels))
 
 
 # -- CatBoost's own parameters -----------------------------------------------------------------------------------------

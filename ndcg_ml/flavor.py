@@ -25,7 +25,7 @@ from ndcg_ml._flavor.text import switch_text
 from ndcg_ml._one_line import brief
 from ndcg_ml._text.escaping import block, paragraph
 from ndcg_ml._text.table import Column, Record
-from ndcg_ml.presets import MIRRORS, Mirror
+from ndcg_ml.presets import MIRRORS
 
 __all__ = ["PRESETS", "Flavor", "as_arguments", "as_flavor"]
 
@@ -415,7 +415,9 @@ class Flavor:
             also += [("verified", mirror.verified), *(("differs", str(entry)) for entry in declared(mirror.name))]
             mine = self.replace(k=None)
             same = [name for name, preset in PRESETS.items() if preset.replace(k=None) == mine]
-            also += [("also", _describe_other(MIRRORS[name])) for name in same if name != mirror.name]
+            for name, other in ((name, MIRRORS[name]) for name in same if name != mirror.name):
+                alias = "" if other.alias_of is None else f" (an alias of {other.alias_of})"
+                also.append(("also", f"{name}: {other.library}{alias}"))
         return flavor_text.describe(self, also)
 
     def _repr_html_(self) -> str:
@@ -615,11 +617,6 @@ _DEFAULT = Flavor()
 
 PRESETS: Mapping[str, Flavor] = MappingProxyType({name: Flavor(**mirror.switches) for name, mirror in MIRRORS.items()})
 """Every preset by name. ``ndcg_ml.presets.MIRRORS`` has the library of each and how the preset was verified."""
-
-
-def _describe_other(mirror: Mirror) -> str:
-    alias = "" if mirror.alias_of is None else f" (an alias of {mirror.alias_of})"
-    return f"{mirror.name}: {mirror.library}{alias}"
 
 
 def as_arguments(flavor: Flavor, ks: tuple[int | None, ...], several: bool = False) -> str:
