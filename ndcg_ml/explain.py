@@ -25,7 +25,7 @@ __all__ = ["Explanation", "Part", "QueryDifference", "explain_difference"]
 
 # These do not change the ranking, so mixtures of them need no further one.
 _AFTER_RANKING = frozenset({"k", "empty", "aggregate"})
-# For Shapley values of at most so many parts: 2^7 rankings.
+# The largest number of parts for Shapley values, which take 2^7 rankings.
 _SHAPLEY_PARTS = 7
 # Smaller contributions are rounding errors.
 _VISIBLE = 1e-15

@@ -473,7 +473,7 @@ class Comparison:
         -----
         Two systems: the difference of each query, the largest loss first. The dashed line is the difference of the two
         values (under weights or a micro average, not the plain mean over queries), the band its interval. More systems:
-        pairs with a verdict are filled; of more than 30 pairs, those with the smallest p are drawn.
+        pairs with a verdict are filled. At most 30 pairs are drawn, those with the smallest p.
 
         Examples
         --------

@@ -13,7 +13,7 @@ from ndcg_ml._unjudged.documents import RangeError, UnsearchedRangeError
 from ndcg_ml._unjudged.judge_next import ToJudge, next_to_judge
 from ndcg_ml._unjudged.range import Pair, Range, match_systems, require_documents
 
-# Ranges are slow to compute: notes have them for at most so many pairs.
+# Ranges are slow to compute, so notes have them only if there are not more pairs.
 _MOST_PAIRS = 45
 
 

@@ -30,7 +30,7 @@ from ndcg_ml._one_line import brief
 
 @contextmanager
 def open_documents(path: AnyPath, of: str) -> Iterator[Iterator[Lines] | dict[str, Any]]:
-    """Open ``qrels`` or a ``run`` (`of` says which) and yield its documents in blocks.
+    """Open a file (`of` is "qrels" or "run") and yield its documents in blocks.
 
     A file that begins with a brace and a quote is JSON. It is JSONL if its first line is an object with a query id:
     one document per line, or one query with its results, as sentence-transformers writes a run. Otherwise it is one

@@ -69,7 +69,7 @@ def _refuse_constant(constant: str) -> None:
 
 
 def json_topics(path: AnyPath, of: str, text: str) -> dict[str, dict[str, Any] | list[str]]:
-    """Parse the text of a file of qrels or of a run (`of` says which) into dicts, as ``evaluate_run`` accepts them.
+    """Parse the text of a file (`of` is "qrels" or "run") into dicts, as ``evaluate_run`` accepts them.
 
     Raises
     ------

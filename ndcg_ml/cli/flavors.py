@@ -20,7 +20,7 @@ _SWITCHES = ("gain", "discount", "ideal", "ties", "empty")
 
 
 def _parse_name(value: str) -> tuple[Flavor, Mirror | None]:
-    """Parse a flavor. Of several equal presets, return the mirror of the one that was named."""
+    """Parse a flavor, and return it with the mirror of the preset that was named."""
     flavor = flavor_text(value)
     start = value.partition("@")[0]
     same = start in PRESETS and PRESETS[start].replace(k=None) == flavor.replace(k=None)
