@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._boosting import (
+from ndcg_ml._params import (
     EMPTY_IS_ONE,
     FLOAT64,
     IDEAL,

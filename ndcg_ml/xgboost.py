@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._boosting import (
+from ndcg_ml._params import (
     IDEAL,
     IN_ROW_ORDER,
     LOGARITHM,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._boosting import NamedMetric
+from ndcg_ml._params import NamedMetric
 from ndcg_ml._checks import KSpec
 from ndcg_ml._data.queries import mean_row_weight
 from ndcg_ml._kernel.cache import Cache

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ndcg_ml._boosting import (
+from ndcg_ml._params import (
     EMPTY_IS_ONE,
     FLOAT64,
     IDEAL,
