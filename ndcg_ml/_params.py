@@ -1,15 +1,20 @@
-"""Shared by the boosting adapters: check what a library can express, and name metrics for its log."""
+"""What LightGBM, XGBoost and CatBoost can express, as their own parameters; and what the metrics for them share.
+
+This module imports no adapter, because ``Flavor`` and the adapters import it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, true_or_false
+from ndcg_ml._flavor.text import at_cutoff
+from ndcg_ml._kernel.gains_and_discounts import gain
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
-from ndcg_ml.result import at_cutoff
 
 
 class Rule(NamedTuple):
@@ -27,11 +32,11 @@ class Library(NamedTuple):
     metric: Mapping[str, Rule]
 
 
-# -- rules of several libraries -------------------------------------------------------------------------------------
+# -- rules of several libraries ---------------------------------------------------------------------------------------
 
 # The base of the logarithm cancels in NDCG, so log2 and ln are one discount.
-LOGARITHM = Rule(("log2", "ln"), "discounts by 1/log2(rank + 1)")
-IDEAL: Mapping[str, Rule] = {
+_LOGARITHM = Rule(("log2", "ln"), "discounts by 1/log2(rank + 1)")
+_IDEAL: Mapping[str, Rule] = {
     "ideal": Rule(("recall", "global"), "divides by the DCG of the best order of all rows of the query"),
     "recall_depth": Rule((None,), "divides by the DCG of the best order of all rows of the query"),
     # In these libraries, all documents of a query are retrieved.
@@ -39,15 +44,15 @@ IDEAL: Mapping[str, Rule] = {
     "short_lists": Rule(("score",), "scores a query with fewer than k documents like any other"),
     "aggregate": Rule(("macro",), "takes the mean of the queries' NDCG"),
 }
-EMPTY_IS_ONE = Rule((1.0,), "gives a query without a relevant document the score 1")
-IN_ROW_ORDER = Rule(("first",), "ranks tied rows in the order of the data")
-FLOAT64 = Rule(("float64",), "compares scores in float64")
+_EMPTY_IS_ONE = Rule((1.0,), "gives a query without a relevant document the score 1")
+_IN_ROW_ORDER = Rule(("first",), "ranks tied rows in the order of the data")
+_FLOAT64 = Rule(("float64",), "compares scores in float64")
 
 # Without a cut-off, these switches have no effect.
 _OF_A_CUTOFF = ("ideal_depth", "short_lists")
 
 
-def check_expressible(flavor: Flavor, library: Library, evaluate: object) -> None:
+def _check_expressible(flavor: Flavor, library: Library, evaluate: object) -> None:
     """Refuse a flavor that the library's objective, and with `evaluate` also its metric, cannot express."""
     true_or_false(evaluate, "evaluate")
     module = library.name.lower()
@@ -64,7 +69,7 @@ def check_expressible(flavor: Flavor, library: Library, evaluate: object) -> Non
             value = getattr(flavor, switch)
             if value not in rule.takes and not (switch in _OF_A_CUTOFF and flavor.k is None):
                 raise ValueError(
-                    f"{name} cannot express {switch}={value_in_words(value)}: it {rule.does}. Use "
+                    f"{name} cannot express {switch}={_value_in_words(value)}: it {rule.does}. Use "
                     f"{_fix(flavor, switch, rule)}{otherwise}."
                 )
 
@@ -74,12 +79,181 @@ def _fix(flavor: Flavor, switch: str, rule: Rule) -> str:
     return f"flavor.replace({switch}={rule.takes[0]!r}{also})"
 
 
-def value_in_words(value: object) -> str:
+def _value_in_words(value: object) -> str:
     """Return the value of a switch for an error message."""
     return f"<{getattr(value, '__qualname__', type(value).__qualname__)}>" if callable(value) else repr(value)
 
 
-# -- evaluation functions -------------------------------------------------------------------------------------------
+# -- LightGBM ---------------------------------------------------------------------------------------------------------
+
+# LightGBM documents lambdarank_truncation_level as "slightly above k, for example k + 3".
+_BELOW_THE_CUT = 3
+# LightGBM 4.7 refuses a query with more rows, so a cut-off at this rank has no effect.
+_LIGHTGBM_ROWS = 10_000
+# Number of grades in LightGBM's default table: 0..30.
+_GRADES = 31
+_MOST_GRADES = 10_000
+# LightGBM's sums of larger gains could overflow.
+_LARGEST_GAIN = 1e300
+
+_LIGHTGBM = Library(
+    name="LightGBM",
+    training={
+        "off_table": Rule(("raise",), "refuses a label beyond its table"),
+        "discount": _LOGARITHM,
+        "negative": Rule(("raise",), "refuses negative labels"),
+        "unjudged": Rule(("raise",), "reads a NaN label as grade 0, or refuses it"),
+    },
+    metric={**_IDEAL, "ties": _IN_ROW_ORDER, "empty": _EMPTY_IS_ONE, "score_dtype": _FLOAT64},
+)
+
+
+def lightgbm_params(flavor: Flavor, evaluate: bool) -> dict[str, Any]:
+    """See ``Flavor.lightgbm_params``."""
+    _check_expressible(flavor, _LIGHTGBM, evaluate)
+    at = min(flavor.k or _LIGHTGBM_ROWS, _LIGHTGBM_ROWS)
+    params = {
+        "objective": "lambdarank",
+        "label_gain": _label_gain(flavor),
+        "lambdarank_truncation_level": min(at + _BELOW_THE_CUT, _LIGHTGBM_ROWS),
+    }
+    return {**params, **({"metric": "ndcg", "eval_at": [at]} if evaluate else {"metric": "None"})}
+
+
+def _label_gain(flavor: Flavor) -> list[float]:
+    """Return the gain of every grade from 0. LightGBM refuses labels beyond the table."""
+    top = flavor.max_grade
+    if top is not None and not 0 <= top < _MOST_GRADES:
+        raise ValueError(
+            f"max_grade must be from 0 to {_MOST_GRADES - 1} for LightGBM, which looks gains up in a table by grade; "
+            f"got {top!r}. Use flavor.replace(max_grade=...) on labels of fewer grades."
+        )
+    grades = range(_GRADES if top is None else int(top) + 1)
+    if isinstance(flavor.gain, tuple):
+        grades = grades[: len(flavor.gain)] if top is not None else range(len(flavor.gain))
+    gains = _gains_of(flavor, grades)
+    for grade, (lower, higher) in enumerate(pairwise(gains), start=1):
+        if higher < lower:
+            raise ValueError(
+                f"LightGBM cannot express gain={_value_in_words(flavor.gain)}: it ranks the higher grade first, and "
+                f"the gain {higher!r} of grade {grade} is below the gain {lower!r} of grade {grade - 1}. Use "
+                "flavor.replace(gain='exponential'), or another gain that does not decrease."
+            )
+    if max(map(abs, gains)) > _LARGEST_GAIN:
+        raise ValueError(
+            f"LightGBM cannot express gain={_value_in_words(flavor.gain)} up to grade {len(gains) - 1}, whose gain is "
+            f"beyond {_LARGEST_GAIN:g}. Use flavor.replace(max_grade=...) on labels of fewer grades, or another gain."
+        )
+    return gains
+
+
+def _gains_of(flavor: Flavor, grades: Sequence[int]) -> list[float]:
+    try:
+        with np.errstate(over="ignore"):
+            gains: list[float] = gain(flavor, np.array(grades, dtype=np.float64)).tolist()
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"gain must have a value for every grade of LightGBM's table, 0 to {len(grades) - 1}; "
+            f"{str(error).rstrip('.')}. Use flavor.replace(max_grade=...) with the top of your grade scale."
+        ) from error
+    return gains
+
+
+# -- XGBoost ----------------------------------------------------------------------------------------------------------
+
+# The largest number that XGBoost and CatBoost read, and more rows than a query can have there (3.2, 1.2.10).
+_LONGEST = 2**31 - 1
+# First version whose metric follows ndcg_exp_gain=False (of 2.1.0, 2.1.4, 3.0.0, 3.0.2 and 3.0.3).
+_LINEAR_SINCE = (3, 0, 3)
+_XGBOOST = Library(
+    name="XGBoost",
+    training={
+        "gain": Rule(("exponential", "linear"), "has the gains 2^y - 1 and y"),
+        "discount": _LOGARITHM,
+        "negative": Rule(
+            ("raise", "allow"), "passes negative labels through the linear gain, and refuses them under the exponential"
+        ),
+        "unjudged": Rule(("raise",), "refuses a NaN label"),
+    },
+    # Its predictions are float32, so the ties are the same in float64 and float32.
+    metric={
+        **_IDEAL,
+        "ties": _IN_ROW_ORDER,
+        "empty": Rule((1.0, 0.0), "gives a query without a relevant document the score 1, or 0 under 'ndcg@k-'"),
+    },
+)
+
+
+def xgboost_params(flavor: Flavor, evaluate: bool) -> dict[str, Any]:
+    """See ``Flavor.xgboost_params``."""
+    _check_expressible(flavor, _XGBOOST, evaluate)
+    if flavor.gain == "exponential" and flavor.negative == "allow":
+        raise ValueError(
+            "XGBoost cannot express negative='allow' with gain='exponential': under that gain it refuses negative "
+            "labels. Use flavor.replace(negative='raise'), or gain='linear'."
+        )
+    at = min(flavor.k or _LONGEST, _LONGEST)
+    params: dict[str, Any] = {
+        "objective": "rank:ndcg",
+        "ndcg_exp_gain": flavor.gain == "exponential",
+        "lambdarank_pair_method": "topk",
+        "lambdarank_num_pair_per_sample": at,
+    }
+    if not evaluate:
+        return {**params, "disable_default_eval_metric": True}
+    if flavor.gain == "linear":
+        _check_linear_metric()
+    return {**params, "eval_metric": f"ndcg@{at}{'-' if flavor.empty == 0 else ''}"}
+
+
+def _check_linear_metric() -> None:
+    from importlib.metadata import PackageNotFoundError, version  # a slow import that few calls need
+
+    try:
+        installed = version("xgboost")
+    except PackageNotFoundError:
+        return
+    if tuple(int(part) for part in installed.split(".")[:3] if part.isdigit()) < _LINEAR_SINCE:
+        raise ValueError(
+            f"XGBoost {installed} cannot express gain='linear': its metric does not follow ndcg_exp_gain=False before "
+            f"{'.'.join(map(str, _LINEAR_SINCE))}. Use a later one, flavor.replace(gain='exponential'), or "
+            "xgboost_params(evaluate=False) with ndcg_ml.xgboost.NDCGEval, which evaluates this flavor."
+        )
+
+
+# -- CatBoost ---------------------------------------------------------------------------------------------------------
+
+_CATBOOST = Library(
+    name="CatBoost",
+    training={
+        "gain": Rule(("linear", "exponential"), "has the gains y and 2^y - 1"),
+        "discount": Rule(("log2", "ln", "reciprocal"), "discounts by 1/log2(rank + 1) or by 1/rank"),
+        "negative": Rule(("raise", "allow"), "passes a negative label through the gain formula"),
+        "unjudged": Rule(("raise",), "refuses a NaN label"),
+    },
+    metric={
+        **_IDEAL,
+        "ties": Rule(("worst",), "ranks tied rows by ascending gain"),
+        "empty": _EMPTY_IS_ONE,
+        "score_dtype": _FLOAT64,
+    },
+)
+
+
+def catboost_params(flavor: Flavor, evaluate: bool) -> dict[str, Any]:
+    """See ``Flavor.catboost_params``."""
+    _check_expressible(flavor, _CATBOOST, evaluate)
+    top = "" if flavor.k is None else f"top={min(flavor.k, _LONGEST)};"
+    kind = "Exp" if flavor.gain == "exponential" else "Base"
+    denominator = "Position" if flavor.discount == "reciprocal" else "LogPosition"
+    # The loss and the metric name them differently, and the loss silently ignores the metric's names.
+    params = {"loss_function": f"YetiRank:mode=NDCG;{top}dcg_type={kind};dcg_denominator={denominator}"}
+    if evaluate:
+        params["eval_metric"] = f"NDCG:{top}type={kind};denominator={denominator}"
+    return params
+
+
+# -- evaluation functions ---------------------------------------------------------------------------------------------
 
 
 class NamedMetric:

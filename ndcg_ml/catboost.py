@@ -8,24 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._params import (
-    EMPTY_IS_ONE,
-    FLOAT64,
-    IDEAL,
-    Library,
-    NamedMetric,
-    Rule,
-    check_expressible,
-)
 from ndcg_ml._checks import KSpec
 from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.pandas_index import match_index
 from ndcg_ml._data.queries import group_by_ids, mean_row_weight, real_array
 from ndcg_ml._kernel.cache import Cache
+from ndcg_ml._params import NamedMetric
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.prepared import Prepared, prepare
 
-__all__ = ["NDCGEval", "catboost_params"]
+__all__ = ["NDCGEval"]
 
 # Value for a learn set that CatBoost has reordered, because CatBoost cannot write a nan.
 _UNKNOWN = -1.0
@@ -229,37 +221,3 @@ def _distinct(sets: Sequence[_Bound]) -> None:
                     f"{other.what} and {one.what} have the same labels and different queries, so NDCGEval cannot "
                     "distinguish them. Evaluate only one of them."
                 )
-
-
-# -- CatBoost's own parameters -----------------------------------------------------------------------------------------
-
-# The largest number that CatBoost reads, and more rows than a query can have there (1.2.10).
-_LONGEST = 2**31 - 1
-_CATBOOST = Library(
-    name="CatBoost",
-    training={
-        "gain": Rule(("linear", "exponential"), "has the gains y and 2^y - 1"),
-        "discount": Rule(("log2", "ln", "reciprocal"), "discounts by 1/log2(rank + 1) or by 1/rank"),
-        "negative": Rule(("raise", "allow"), "passes a negative label through the gain formula"),
-        "unjudged": Rule(("raise",), "refuses a NaN label"),
-    },
-    metric={
-        **IDEAL,
-        "ties": Rule(("worst",), "ranks tied rows by ascending gain"),
-        "empty": EMPTY_IS_ONE,
-        "score_dtype": FLOAT64,
-    },
-)
-
-
-def catboost_params(flavor: Flavor, evaluate: bool) -> dict[str, Any]:
-    """See ``Flavor.catboost_params``."""
-    check_expressible(flavor, _CATBOOST, evaluate)
-    top = "" if flavor.k is None else f"top={min(flavor.k, _LONGEST)};"
-    kind = "Exp" if flavor.gain == "exponential" else "Base"
-    denominator = "Position" if flavor.discount == "reciprocal" else "LogPosition"
-    # The loss and the metric name them differently, and the loss silently ignores the metric's names.
-    params = {"loss_function": f"YetiRank:mode=NDCG;{top}dcg_type={kind};dcg_denominator={denominator}"}
-    if evaluate:
-        params["eval_metric"] = f"NDCG:{top}type={kind};denominator={denominator}"
-    return params

@@ -482,7 +482,7 @@ class Flavor:
         >>> flavor.replace(ties="average").lightgbm_params(evaluate=False)["metric"]
         'None'
         """
-        from ndcg_ml.lightgbm.params import lightgbm_params
+        from ndcg_ml._params import lightgbm_params
 
         return lightgbm_params(self, evaluate)
 
@@ -524,7 +524,7 @@ class Flavor:
         {'objective': 'rank:ndcg', 'ndcg_exp_gain': True, 'lambdarank_pair_method': 'topk',
          'lambdarank_num_pair_per_sample': 5, 'eval_metric': 'ndcg@5'}
         """
-        from ndcg_ml.xgboost import xgboost_params
+        from ndcg_ml._params import xgboost_params
 
         return xgboost_params(self, evaluate)
 
@@ -562,7 +562,7 @@ class Flavor:
         {'loss_function': 'YetiRank:mode=NDCG;top=5;dcg_type=Base;dcg_denominator=LogPosition',
          'eval_metric': 'NDCG:top=5;type=Base;denominator=LogPosition'}
         """
-        from ndcg_ml.catboost import catboost_params
+        from ndcg_ml._params import catboost_params
 
         return catboost_params(self, evaluate)
 

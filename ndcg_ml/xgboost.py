@@ -11,25 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._params import (
-    IDEAL,
-    IN_ROW_ORDER,
-    LOGARITHM,
-    Library,
-    NamedMetric,
-    Rule,
-    check_expressible,
-)
 from ndcg_ml._checks import KSpec, optional_whole_number
 from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.pandas_index import match_index
 from ndcg_ml._data.queries import Weights
 from ndcg_ml._kernel.cache import Cache
 from ndcg_ml._kernel.totals import Sums
+from ndcg_ml._params import NamedMetric
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.prepared import Prepared, prepare
 
-__all__ = ["NDCGCallback", "NDCGEval", "xgboost_params"]
+__all__ = ["NDCGCallback", "NDCGEval"]
 
 # Data sets whose layout is kept between rounds, enough for the folds and sets of a cross-validation.
 _SLOTS = 32
@@ -402,65 +394,3 @@ def _contents(dmatrix: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | 
         )
     weight = dmatrix.get_weight()
     return ends, dmatrix.get_label(), weight if weight.size else None
-
-
-# -- XGBoost's own parameters ------------------------------------------------------------------------------------------
-
-# The largest number that XGBoost reads, and more rows than a query can have there (3.2).
-_LONGEST = 2**31 - 1
-# First version whose metric follows ndcg_exp_gain=False (of 2.1.0, 2.1.4, 3.0.0, 3.0.2 and 3.0.3).
-_LINEAR_SINCE = (3, 0, 3)
-_XGBOOST = Library(
-    name="XGBoost",
-    training={
-        "gain": Rule(("exponential", "linear"), "has the gains 2^y - 1 and y"),
-        "discount": LOGARITHM,
-        "negative": Rule(
-            ("raise", "allow"), "passes negative labels through the linear gain, and refuses them under the exponential"
-        ),
-        "unjudged": Rule(("raise",), "refuses a NaN label"),
-    },
-    # Its predictions are float32, so the ties are the same in float64 and float32.
-    metric={
-        **IDEAL,
-        "ties": IN_ROW_ORDER,
-        "empty": Rule((1.0, 0.0), "gives a query without a relevant document the score 1, or 0 under 'ndcg@k-'"),
-    },
-)
-
-
-def xgboost_params(flavor: Flavor, evaluate: bool) -> dict[str, Any]:
-    """See ``Flavor.xgboost_params``."""
-    check_expressible(flavor, _XGBOOST, evaluate)
-    if flavor.gain == "exponential" and flavor.negative == "allow":
-        raise ValueError(
-            "XGBoost cannot express negative='allow' with gain='exponential': under that gain it refuses negative "
-            "labels. Use flavor.replace(negative='raise'), or gain='linear'."
-        )
-    at = min(flavor.k or _LONGEST, _LONGEST)
-    params: dict[str, Any] = {
-        "objective": "rank:ndcg",
-        "ndcg_exp_gain": flavor.gain == "exponential",
-        "lambdarank_pair_method": "topk",
-        "lambdarank_num_pair_per_sample": at,
-    }
-    if not evaluate:
-        return {**params, "disable_default_eval_metric": True}
-    if flavor.gain == "linear":
-        _check_linear_metric()
-    return {**params, "eval_metric": f"ndcg@{at}{'-' if flavor.empty == 0 else ''}"}
-
-
-def _check_linear_metric() -> None:
-    from importlib.metadata import PackageNotFoundError, version  # a slow import that few calls need
-
-    try:
-        installed = version("xgboost")
-    except PackageNotFoundError:
-        return
-    if tuple(int(part) for part in installed.split(".")[:3] if part.isdigit()) < _LINEAR_SINCE:
-        raise ValueError(
-            f"XGBoost {installed} cannot express gain='linear': its metric does not follow ndcg_exp_gain=False before "
-            f"{'.'.join(map(str, _LINEAR_SINCE))}. Use a later one, flavor.replace(gain='exponential'), or "
-            "xgboost_params(evaluate=False) with ndcg_ml.xgboost.NDCGEval, which evaluates this flavor."
-        )

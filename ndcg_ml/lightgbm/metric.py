@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._params import NamedMetric
 from ndcg_ml._checks import KSpec
 from ndcg_ml._data.queries import mean_row_weight
 from ndcg_ml._kernel.cache import Cache
+from ndcg_ml._params import NamedMetric
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.prepared import Prepared, prepare
 
