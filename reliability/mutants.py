@@ -45,7 +45,7 @@ ROOT = Path(__file__).parents[1]
 GROUPS = {
     "adapters": (
         "ndcg_ml/sklearn/*.py",
-        "ndcg_ml/lightgbm/*.py",
+        "ndcg_ml/lightgbm.py",
         "ndcg_ml/xgboost.py",
         "ndcg_ml/catboost.py",
         "ndcg_ml/_params.py",
@@ -60,7 +60,7 @@ TESTS = {
     "ndcg_ml/sklearn/paired_search.py": "adapters/test_paired_search core/test_decisions",
     "ndcg_ml/sklearn/kept_scores.py": "adapters/test_paired_search",
     "ndcg_ml/sklearn/": "adapters/test_* engines/test_index_of_adapters",
-    "ndcg_ml/lightgbm/": "adapters/test_lightgbm_* adapters/test_*",
+    "ndcg_ml/lightgbm.py": "adapters/test_lightgbm_* adapters/test_*",
     "ndcg_ml/xgboost.py": "adapters/test_xgboost_* adapters/test_* engines/test_index_of_adapters",
     "ndcg_ml/catboost.py": "adapters/test_catboost_* adapters/test_*",
     "ndcg_ml/_params.py": "adapters/test_*_eval adapters/test_*",
