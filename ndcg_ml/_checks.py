@@ -25,6 +25,9 @@ OneK: TypeAlias = "int | None | EllipsisType"
 ByK: TypeAlias = "dict[int | None, float]"
 """One number per cut-off."""
 
+EXACT_INTEGERS = 2**53
+"""float64 represents every integer up to this one."""
+
 # The largest integer of 64 bits.
 _LARGEST = 2**63 - 1
 # The largest cut-off under ideal="max".

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._checks import TIES_BY_ID, without_doc_ids
+from ndcg_ml._checks import EXACT_INTEGERS, TIES_BY_ID, without_doc_ids
 from ndcg_ml._data.arrays import IntArray
 from ndcg_ml._data.groups import Block, Groups, ranges, starts_of
 from ndcg_ml._kernel.gains_and_discounts import Graded, all_integers, top_gain
@@ -237,7 +237,9 @@ def _average_ties(ordered: Scores, at_rank: FloatArray) -> None:
     slots, first = ranges(starts, lengths), starts_of(lengths)
     values = at_rank.reshape(-1)[slots]
     means = np.bincount(np.repeat(np.arange(starts.size), lengths), weights=values) / lengths
-    if not all_integers(values):  # sums of integers are exact
+    # Sums of integers are exact if none can exceed this limit. Other sums are rounded, and so may be their means.
+    largest = lengths.max() * max(values.max(), -values.min())
+    if largest > EXACT_INTEGERS or not all_integers(values):
         means = np.clip(means, np.minimum.reduceat(values, first), np.maximum.reduceat(values, first))
     at_rank.reshape(-1)[slots] = np.repeat(means, lengths)
 
