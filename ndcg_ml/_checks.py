@@ -221,7 +221,7 @@ def without_doc_ids(flavor: Flavor) -> str:
     )
 
 
-# -- lists of one document ------------------------------------------------------------------------------------------
+# -- likely mistakes ------------------------------------------------------------------------------------------------
 
 
 def refuse_column(names: tuple[str, str], shape: Sequence[int], marked: bool, drop: str, ids: str, mask: str) -> None:
@@ -271,19 +271,24 @@ def axis_too_many(name: str, shape: Sequence[int], other: str, other_shape: Sequ
 
 
 def warn_of_lists_of_one(n_queries: int) -> None:
-    """Warn that every query has one document.
+    """Warn that every query has one document."""
+    _warn_caller(
+        f"each of the {n_queries} queries has one document, so that no ranking can change the value. If this is wrong, "
+        "the ids may number rows instead of queries, or an axis of length 1 may be one too many."
+    )
 
-    Warns
-    -----
-    UserWarning
-        Attributed to the first caller outside this package.
-    """
-    level, frame = 1, sys._getframe()
+
+def warn_of_swap(labels: str, scores: str) -> None:
+    """Warn that the arguments of these names may have been passed in each other's place."""
+    _warn_caller(
+        f"{scores} holds integers and {labels} does not, as if the two were swapped. Pass labels as {labels} and "
+        f"scores as {scores}."
+    )
+
+
+def _warn_caller(message: str) -> None:
+    """Warn, attributed to the first caller outside this package."""
+    level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "ndcg_ml":
         level, frame = level + 1, frame.f_back
-    warnings.warn(
-        f"each of the {n_queries} queries has one document, so that no ranking can change the value. If this is wrong, "
-        "the ids may number rows instead of queries, or an axis of length 1 may be one too many.",
-        UserWarning,
-        stacklevel=level,
-    )
+    warnings.warn(message, UserWarning, stacklevel=level)

@@ -11,11 +11,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._checks import TIES_BY_ID, ByK, KSpec, OneK, cutoffs, one_of
+from ndcg_ml._checks import TIES_BY_ID, ByK, KSpec, OneK, cutoffs, one_of, warn_of_swap
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.frames import ColumnNames, column_names, is_frame, library_of
 from ndcg_ml._data.groups import ranges, starts_of
 from ndcg_ml._data.queries import DocumentNames, Queries, find_repeats, group_by_sizes
+from ndcg_ml._data.swapped import are_fractions, are_grades
 from ndcg_ml._files.byte_ids import Names, earlier
 from ndcg_ml._files.byte_ids import digests as judgement_digests
 from ndcg_ml._files.run_rows import Ids, RunLike, RunRows, Topics, read_rows
@@ -262,7 +263,7 @@ def evaluate_run(
         No retrieved document is judged, which may mean that the ids of the run and the qrels differ. The run answers a
         topic that has relevant documents with an empty list. An excluded document is judged relevant; it remains in
         the ideal, as in BEIR. The scores count up 1, 2, 3, ... in every topic, like ranks. Most grades are fractions
-        and all scores are integers, as if `qrels` and `run` were swapped.
+        and all scores are integers up to 100, as if `qrels` and `run` were swapped.
 
     See Also
     --------
@@ -586,7 +587,9 @@ def _aligned(
         _warn_of_excluded(judged, is_excluded & chosen[judged.topic] & (judged.value > 0), stacklevel + 1)
     _warn_of_no_match(judged, ranked, match, included, int(chosen.sum()), stacklevel + 1)
     _warn_of_ranks(ranked, stacklevel + 1)
-    _warn_of_swap(judged, ranked, stacklevel + 1)
+    # The formats of files differ, so that they cannot be swapped.
+    if judged.lines is None and are_fractions(judged.value) and are_grades(ranked.value):
+        warn_of_swap("qrels", "run")
 
     # Document ids take most of the memory, so they are kept only for small runs.
     digests = _digest_judgements(judged, len(topics), with_order=judgements == "separate")
@@ -783,24 +786,6 @@ def _warn_of_ranks(ranked: RunRows, stacklevel: int) -> None:
             "negate the ranks.",
             UserWarning,
             stacklevel,
-        )
-
-
-def _warn_of_swap(judged: RunRows, ranked: RunRows, stacklevel: int) -> None:
-    """Warn if grades are fractions and scores are integers, as if qrels and run were swapped.
-
-    Files are not checked, because their formats differ.
-    """
-    if judged.lines is not None or not (judged.value.size and ranked.value.size):
-        return
-    if (judged.value == np.floor(judged.value)).mean() > 0.5:
-        return
-    if ranked.value.min() >= 0 and 0 < ranked.value.max() < np.inf and (ranked.value == np.floor(ranked.value)).all():
-        warnings.warn(
-            "the grades of qrels are fractions and the scores of run are integers, as if the two were swapped. "
-            "Call evaluate_run(qrels, run).",
-            UserWarning,
-            stacklevel=stacklevel,
         )
 
 

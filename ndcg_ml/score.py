@@ -109,6 +109,12 @@ def ndcg_score(
         ``max_grade``); ties by document id without ids; repeated ids, or repeats with different labels; pandas
         arguments whose indexes differ; weights without an entry for a query; nothing to evaluate.
 
+    Warns
+    -----
+    UserWarning
+        Every query has one document; or most labels are fractions and all scores are integers from 0 to 100, as if
+        `y_true` and `y_score` were swapped.
+
     See Also
     --------
     evaluate : NDCG with the table of queries.

@@ -13,11 +13,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._checks import axis_too_many, refuse_column, warn_of_lists_of_one
+from ndcg_ml._checks import axis_too_many, refuse_column, warn_of_lists_of_one, warn_of_swap
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.groups import Groups, ranges, starts_of
 from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.pandas_index import Axes, align_by_id, match_index, refuse_index
+from ndcg_ml._data.swapped import are_fractions, are_grades, stride
 from ndcg_ml._one_line import brief, brief_text
 
 Weights: TypeAlias = "ArrayLike | Mapping[Any, float]"
@@ -65,6 +66,8 @@ class Queries:
         Sort key of the judged rows of a query for the ``given`` ideal; None if they are in its order.
     names : callable or None
         Returns the ids of the documents at an array of rows, as they were passed.
+    fractional : bool
+        Whether most labels are fractions. Then scores that are all small integers cause a warning.
     """
 
     labels: NDArray[Any]
@@ -76,6 +79,7 @@ class Queries:
     repeats: Repeats | None = None
     given_order: IntArray | None = None
     names: DocumentNames | None = None
+    fractional: bool = False
 
     @classmethod
     def read(
@@ -125,7 +129,8 @@ class Queries:
             codes = _doc_codes(ids, labels.shape)
             repeats, names = find_repeats(codes, groups, ids.reshape(-1)), partial(_names_at, ids)
         weight = None if query_weight is None else _query_weight(query_weight, groups, group, axes)
-        return cls(labels, groups, flags, codes, weight, axes, repeats, names=names)
+        fractional = are_fractions(labels, groups.order)
+        return cls(labels, groups, flags, codes, weight, axes, repeats, names=names, fractional=fractional)
 
     @property
     def n_queries(self) -> int:
@@ -138,13 +143,34 @@ class Queries:
         return np.arange(self.n_queries) if self.groups.ids is None else self.groups.ids
 
     def scores(self, y_score: ArrayLike) -> NDArray[Any]:
-        """Return the scores of these rows as a flat array. Raise if float64 would make different scores equal."""
+        """Return the scores of these rows as a flat array.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The scores do not fit the rows, or float64 would make different scores equal.
+
+        Warns
+        -----
+        UserWarning
+            Most labels are fractions and all scores are small integers, as if the two were swapped.
+        """
         match_index({"y_score": y_score}, self.axes)
         scores = score_array(y_score, "y_score")
         if scores.shape != self.labels.shape:
             hint = axis_too_many("y_score", scores.shape, "y_true", self.labels.shape, "{}.squeeze(-1)")
             raise ValueError(f"y_score must have the shape of y_true, {self.labels.shape}; got {scores.shape}.{hint}")
-        return scores.reshape(-1)
+        scores = scores.reshape(-1)
+        # Few arrays have such labels, and of those most scores are recognised by a sample.
+        if self.fractional and all(are_grades(self._ranked(scores, step)) for step in (stride(scores.size), 1)):
+            warn_of_swap("y_true", "y_score")
+        return scores
+
+    def _ranked(self, scores: NDArray[Any], step: int) -> NDArray[Any]:
+        """Return every `step`-th of the scores without those of padding and of documents that were not retrieved."""
+        rows: Any = slice(None, None, step) if self.groups.order is None else self.groups.order[::step]
+        ranked: NDArray[Any] = scores[rows]
+        return ranked if self.retrieved is None else ranked[self.retrieved[rows]]
 
 
 # -- which rows are one query ------------------------------------------------------------------------------------------

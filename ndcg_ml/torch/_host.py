@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -66,7 +67,7 @@ def rank_on_host(
     arrays: dict[str, Any] = {name: _as_array(tensor).reshape(shape) for name, tensor in given.items()}
     y_score = arrays.pop("y_score")
     try:
-        totals = Prepared(flavor, ks, Queries.read(**arrays, whole=whole)).totals(y_score)
+        totals = Prepared(flavor, ks, replace(Queries.read(**arrays, whole=whole), fractional=False)).totals(y_score)
         if flavor.empty == "raise":
             totals.ndcg(flavor)
     except (TypeError, ValueError):

@@ -28,7 +28,7 @@ def test_a_document_listed_twice_is_refused():
 
 def test_exchanged_arguments_cause_a_warning():
     run = {"q": {"d1": 0.5, "d2": 0.25}}
-    with pytest.warns(UserWarning, match=r"as if the two were swapped. Call evaluate_run\(qrels, run\)"):
+    with pytest.warns(UserWarning, match=r"as if the two were swapped. Pass labels as qrels and scores as run"):
         evaluate_run(run, {"q": {"d1": 1, "d2": 0}})
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -1,4 +1,8 @@
-"""Columns, shape (n, 1), which are nearly always rows, are refused; queries of one document cause a warning."""
+"""Likely mistakes on every route for arrays.
+
+Columns, shape (n, 1), which are nearly always rows, are refused. Queries of one document, and labels and scores that
+seem to be swapped, cause a warning.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +51,47 @@ def test_with_a_mask_lists_of_one_document_cause_a_warning(route):
     assert seen[0].filename == __file__  # the warning points at the caller's line
     if isinstance(value, float) and route not in (ROUTES["dcg_score"],):
         assert value == pytest.approx(4 / 6)  # the share of relevant rows
+
+
+@pytest.mark.parametrize("route", ROUTES.values(), ids=ROUTES)
+def test_swapped_labels_and_scores_cause_a_warning(route):
+    grades, scores = Y.reshape(2, 3), S.reshape(2, 3)
+    with pytest.warns(UserWarning, match="y_score holds integers and y_true does not, as if the two were swap") as seen:
+        route(scores, grades)
+    assert seen[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        route(grades, scores)
+
+
+PAIR = [[0.5, 0.25, 0.75]]
+
+
+@pytest.mark.parametrize(
+    ("labels", "scores", "given", "warns"),
+    [
+        (PAIR, [[2, 0, 1]], {}, True),
+        (PAIR, [[2.0, 0.0, 100.0]], {}, True),
+        (PAIR, [[2, 0, 101]], {}, False),  # views or ranks
+        (PAIR, [[2, 0, -1]], {}, False),
+        (PAIR, [[0, 0, 0]], {}, False),  # a constant model
+        (PAIR, [[2, 0, 0.5]], {}, False),
+        (PAIR, [[2, 0, -np.inf]], {}, False),
+        ([[0.5, 1, 2]], [[2, 0, 1]], {}, False),
+        ([[0.5, 1, np.nan]], [[2, 0, 1]], {"flavor": "sklearn[unjudged=zero]"}, True),
+        # Padding and documents that were not retrieved may have any score.
+        (PAIR, [[2, 1, 0.5]], {"mask": np.array([[True, True, False]])}, True),
+        (PAIR, [[2, 1, 0.5]], {"retrieved": np.array([[True, True, False]])}, True),
+        ([[0.5, 3, 3]], [[2, 1, 1]], {"mask": np.array([[True, False, False]])}, True),
+        (np.tile([0.5, 1.5], (1, 5000)), np.tile([1.0, 2.0], (1, 5000)), {}, True),
+        (np.tile([0.5, 1.5], (1, 5000)), np.append(np.tile([1.0, 2.0], 4999), [0.5, 0.5])[None], {}, False),
+    ],
+)
+def test_which_labels_and_scores_seem_to_be_swapped(labels, scores, given, warns):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        ndcg_score(labels, scores, **given)
+    assert ["as if the two were swapped" in str(each.message) for each in seen] == [True] * warns
 
 
 def test_a_single_document_is_accepted():
