@@ -211,6 +211,15 @@ def test_tied_documents_of_one_grade_have_exactly_its_gain(grade: float) -> None
         assert (prepared.dcg(np.zeros(n)), prepared(np.zeros(n))) == (grade, 1.0)
 
 
+@pytest.mark.parametrize("masked", [-1, 300, 0.5])
+def test_masked_slots_of_a_wide_list_may_hold_any_grade(masked: float) -> None:
+    """The grades of its documents are kept as bytes, which the grades of other slots need not fit."""
+    rng = np.random.default_rng(0)
+    grades, scores, mask = rng.integers(0, 4, (1, 600)), rng.normal(size=(1, 600)), np.arange(600)[None] % 7 != 3
+    value = ndcg_score(np.where(mask, grades, masked), scores, mask=mask, flavor="lightgbm@5")
+    assert value == ndcg_score(grades[mask][None], scores[mask][None], flavor="lightgbm@5") == pytest.approx(0.2187455)
+
+
 @examples(100)
 @given(st.data())
 def test_dcg_equals_the_oracle(data: st.DataObject) -> None:
