@@ -75,15 +75,13 @@ def depth(ks: Cutoffs, width: int) -> int:
 def dcg(at_rank: FloatArray, discounts: FloatArray, ks: Sequence[int | None]) -> FloatArray:
     """Return DCG at each cut-off, shape (n_rows, n_cutoffs), from the gains at ranks 1, 2, ...
 
-    With several tables of discounts, shape (n_tables, n_ranks), the result is (n_rows, n_tables, n_cutoffs). The
-    terms are added from the first rank on, as in the compiled kernel, so that the two are bitwise identical.
+    The terms are added from the first rank on, as in the compiled kernel, so that the two are bitwise identical.
     """
     width = at_rank.shape[1]
     depths = [width if k is None else min(k, width) for k in ks]
-    if discounts.ndim > 1 or len(at_rank) < _FEW:
-        gains = at_rank if discounts.ndim == 1 else at_rank[:, None]
-        sums: FloatArray = np.cumsum(gains * discounts[..., :width], axis=-1)
-        return sums[..., [cut - 1 for cut in depths]]
+    if len(at_rank) < _FEW:
+        sums: FloatArray = np.cumsum(at_rank * discounts[:width], axis=1)
+        return sums[:, [cut - 1 for cut in depths]]
     # Rank by rank for all queries at once: the same additions, several times as fast.
     deepest = max(depths)
     terms = np.multiply(at_rank.T[:deepest], discounts[:deepest, None], order="C")
@@ -276,8 +274,7 @@ def ideal(
     ks : sequence of int or None, length n_cutoffs
     graded : Graded
     table : ndarray of float
-        Discounts for the ranks of the longest query and, for ``max``, of the largest cut-off. With several tables, one
-        per row, the result has an axis for them before that of the cut-offs, as in ``dcg``.
+        Discounts for the ranks of the longest query and, for ``max``, of the largest cut-off.
     blocks : callable, optional
         Returns blocks of the ranked documents. They are used if the ideal is made of these documents and no gain is
         negative, so that padding with gain 0 does not matter.
@@ -300,7 +297,7 @@ def ideal(
     shared = flavor.ideal != "given" and source is graded.ranked and no_negative
     pool: Iterable[Filled | Block] = blocks() if shared and blocks is not None else source.blocks()
     n_ranked = graded.ranked.sizes
-    out = np.zeros((source.n_queries, *table.shape[:-1], len(ks)))
+    out = np.zeros((source.n_queries, len(ks)))
 
     # Put the largest gains of each block, as many as the cut-offs reach, at the first ranks.
     for entry in pool:
@@ -326,14 +323,12 @@ def ideal_cutoffs(flavor: Flavor, ks: Cutoffs) -> Cutoffs:
 
 def _max_ideal(flavor: Flavor, depths: Cutoffs, graded: Graded, table: FloatArray) -> FloatArray:
     """Return the DCG of the top grade at every rank; 0 for a query without documents."""
-    to_rank = np.zeros((*table.shape[:-1], table.shape[-1] + 1))
-    np.cumsum(table, axis=-1, out=to_rank[..., 1:])
+    to_rank = np.append(0.0, np.cumsum(table))
     n_ranked = graded.ranked.sizes
     ranks = [n_ranked if k is None else np.full(n_ranked.size, k) for k in depths]
     if flavor.ideal_depth == "retrieved":
         ranks = [np.minimum(depth, n_ranked) for depth in ranks]
-    sums = np.moveaxis(to_rank[..., np.stack(ranks, axis=1)], -2, 0)
-    out: FloatArray = sums * top_gain(flavor)
+    out: FloatArray = to_rank[np.stack(ranks, axis=1)] * top_gain(flavor)
     out[graded.documents.sizes == 0] = 0.0
     return out
 
@@ -352,13 +347,13 @@ def ideal_of_ranking(
     average = flavor.ties == "average"
     depths = ideal_cutoffs(flavor, ks)
     if flavor.ideal == "local":
-        out = np.empty((lengths.size, *table.shape[:-1], len(ks)))
+        out = np.empty((lengths.size, len(ks)))
         deepest = depth(depths, width)
         if deepest > at_rank.shape[1]:
             at_rank = expected_gains(scores, gains, deepest, average)
         for column, k in enumerate(depths):
             cut = _mark_absent(at_rank[:, : depth((k,), width)], lengths)
-            out[..., column] = dcg(_best_first(cut, cut.shape[1]), table, (None,))[..., 0]
+            out[:, column] = dcg(_best_first(cut, cut.shape[1]), table, (None,))[:, 0]
         return out
     first = _gains_within(scores, gains, min(flavor.recall_depth or width, width), average)
     best = _best_first(_mark_absent(first, lengths), first.shape[1])
