@@ -1,4 +1,4 @@
-"""What LightGBM, XGBoost and CatBoost can express, as their own parameters; and what the metrics for them share.
+"""The parameters of LightGBM, XGBoost and CatBoost that express a flavor; and what the metrics for them share.
 
 This module imports no adapter, because ``Flavor`` and the adapters import it.
 """
@@ -6,12 +6,13 @@ This module imports no adapter, because ``Flavor`` and the adapters import it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, true_or_false
+from ndcg_ml._checks import KSpec, cutoffs, one_of, refuse_docid, true_or_false
 from ndcg_ml._flavor.text import at_cutoff
 from ndcg_ml._kernel.gains_and_discounts import gain
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
@@ -30,6 +31,35 @@ class Library(NamedTuple):
     name: str
     training: Mapping[str, Rule]
     metric: Mapping[str, Rule]
+
+
+class NotExpressibleError(ValueError):
+    """A library cannot express a flavor. Its two arguments are the reason and what to pass instead, as sentences."""
+
+    def __str__(self) -> str:
+        return " ".join(self.args)
+
+
+@dataclass(frozen=True)
+class Support:
+    """Whether a library can express a flavor; see ``Flavor.supports``."""
+
+    reason: str | None = None
+    fix: str | None = None
+
+    def __bool__(self) -> bool:
+        return self.reason is None
+
+
+def support(flavor: Flavor, library: str) -> Support:
+    """See ``Flavor.supports``."""
+    parameters = {"lightgbm": lightgbm_params, "xgboost": xgboost_params, "catboost": catboost_params}
+    one_of(library, "library", parameters)
+    try:
+        parameters[library](flavor, evaluate=True)
+    except NotExpressibleError as refusal:
+        return Support(*refusal.args)
+    return Support()
 
 
 # -- rules of several libraries ---------------------------------------------------------------------------------------
@@ -68,9 +98,9 @@ def _check_expressible(flavor: Flavor, library: Library, evaluate: object) -> No
         for switch, rule in rules.items():
             value = getattr(flavor, switch)
             if value not in rule.takes and not (switch in _OF_A_CUTOFF and flavor.k is None):
-                raise ValueError(
-                    f"{name} cannot express {switch}={_value_in_words(value)}: it {rule.does}. Use "
-                    f"{_fix(flavor, switch, rule)}{otherwise}."
+                raise NotExpressibleError(
+                    f"{name} cannot express {switch}={_value_in_words(value)}: it {rule.does}.",
+                    f"Use {_fix(flavor, switch, rule)}{otherwise}.",
                 )
 
 
@@ -124,9 +154,10 @@ def _label_gain(flavor: Flavor) -> list[float]:
     """Return the gain of every grade from 0. LightGBM refuses labels beyond the table."""
     top = flavor.max_grade
     if top is not None and not 0 <= top < _MOST_GRADES:
-        raise ValueError(
+        raise NotExpressibleError(
             f"max_grade must be from 0 to {_MOST_GRADES - 1} for LightGBM, which looks gains up in a table by grade; "
-            f"got {top!r}. Use flavor.replace(max_grade=...) on labels of fewer grades."
+            f"got {top!r}.",
+            "Use flavor.replace(max_grade=...) on labels of fewer grades.",
         )
     grades = range(_GRADES if top is None else int(top) + 1)
     if isinstance(flavor.gain, tuple):
@@ -134,15 +165,16 @@ def _label_gain(flavor: Flavor) -> list[float]:
     gains = _gains_of(flavor, grades)
     for grade, (lower, higher) in enumerate(pairwise(gains), start=1):
         if higher < lower:
-            raise ValueError(
+            raise NotExpressibleError(
                 f"LightGBM cannot express gain={_value_in_words(flavor.gain)}: it ranks the higher grade first, and "
-                f"the gain {higher!r} of grade {grade} is below the gain {lower!r} of grade {grade - 1}. Use "
-                "flavor.replace(gain='exponential'), or another gain that does not decrease."
+                f"the gain {higher!r} of grade {grade} is below the gain {lower!r} of grade {grade - 1}.",
+                "Use flavor.replace(gain='exponential'), or another gain that does not decrease.",
             )
     if max(map(abs, gains)) > _LARGEST_GAIN:
-        raise ValueError(
+        raise NotExpressibleError(
             f"LightGBM cannot express gain={_value_in_words(flavor.gain)} up to grade {len(gains) - 1}, whose gain is "
-            f"beyond {_LARGEST_GAIN:g}. Use flavor.replace(max_grade=...) on labels of fewer grades, or another gain."
+            f"beyond {_LARGEST_GAIN:g}.",
+            "Use flavor.replace(max_grade=...) on labels of fewer grades, or another gain.",
         )
     return gains
 
@@ -152,9 +184,10 @@ def _gains_of(flavor: Flavor, grades: Sequence[int]) -> list[float]:
         with np.errstate(over="ignore"):
             gains: list[float] = gain(flavor, np.array(grades, dtype=np.float64)).tolist()
     except (TypeError, ValueError) as error:
-        raise ValueError(
+        raise NotExpressibleError(
             f"gain must have a value for every grade of LightGBM's table, 0 to {len(grades) - 1}; "
-            f"{str(error).rstrip('.')}. Use flavor.replace(max_grade=...) with the top of your grade scale."
+            f"{str(error).rstrip('.')}.",
+            "Use flavor.replace(max_grade=...) with the top of your grade scale.",
         ) from error
     return gains
 
@@ -188,9 +221,10 @@ def xgboost_params(flavor: Flavor, evaluate: bool) -> dict[str, Any]:
     """See ``Flavor.xgboost_params``."""
     _check_expressible(flavor, _XGBOOST, evaluate)
     if flavor.gain == "exponential" and flavor.negative == "allow":
-        raise ValueError(
+        raise NotExpressibleError(
             "XGBoost cannot express negative='allow' with gain='exponential': under that gain it refuses negative "
-            "labels. Use flavor.replace(negative='raise'), or gain='linear'."
+            "labels.",
+            "Use flavor.replace(negative='raise'), or gain='linear'.",
         )
     at = min(flavor.k or _LONGEST, _LONGEST)
     params: dict[str, Any] = {
@@ -214,10 +248,11 @@ def _check_linear_metric() -> None:
     except PackageNotFoundError:
         return
     if tuple(int(part) for part in installed.split(".")[:3] if part.isdigit()) < _LINEAR_SINCE:
-        raise ValueError(
+        raise NotExpressibleError(
             f"XGBoost {installed} cannot express gain='linear': its metric does not follow ndcg_exp_gain=False before "
-            f"{'.'.join(map(str, _LINEAR_SINCE))}. Use a later one, flavor.replace(gain='exponential'), or "
-            "xgboost_params(evaluate=False) with ndcg_ml.xgboost.NDCGEval, which evaluates this flavor."
+            f"{'.'.join(map(str, _LINEAR_SINCE))}.",
+            "Use a later one, flavor.replace(gain='exponential'), or xgboost_params(evaluate=False) with "
+            "ndcg_ml.xgboost.NDCGEval, which evaluates this flavor.",
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Literal, Self, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast, get_args
 
 from ndcg_ml._checks import (
     as_float,
@@ -26,6 +26,9 @@ from ndcg_ml._one_line import brief
 from ndcg_ml._text.escaping import block, paragraph
 from ndcg_ml._text.table import Column, Record
 from ndcg_ml.presets import MIRRORS
+
+if TYPE_CHECKING:
+    from ndcg_ml._params import Support
 
 __all__ = ["PRESETS", "Flavor", "as_arguments", "as_flavor"]
 
@@ -440,6 +443,39 @@ class Flavor:
         return block(paragraph(flavor_text.formula(self)), table.html(), paragraph(str(self)))
 
     # -- the parameters of other libraries ------------------------------------------------------------------------
+
+    def supports(self, library: Literal["lightgbm", "xgboost", "catboost"]) -> Support:
+        """Return whether a library's own objective and metric can express this flavor, and the reason if not.
+
+        It is true exactly if ``lightgbm_params()``, ``xgboost_params()`` or ``catboost_params()`` returns parameters.
+        The evaluation functions of ``ndcg_ml.lightgbm``, ``.xgboost`` and ``.catboost`` compute more flavors.
+
+        Parameters
+        ----------
+        library : {"lightgbm", "xgboost", "catboost"}
+
+        Returns
+        -------
+        Support
+            True or false as a condition. If it is false, ``reason`` names the switch and ``fix`` says what to use
+            instead; otherwise both are None.
+
+        Raises
+        ------
+        TypeError, ValueError
+            `library` is not one of these names.
+
+        Examples
+        --------
+        >>> flavor = Flavor.preset("lightgbm", k=10)
+        >>> bool(flavor.supports("lightgbm")), bool(flavor.supports("catboost"))
+        (True, False)
+        >>> print(flavor.supports("catboost").reason)
+        CatBoost's metric cannot express ties='first': it ranks tied rows by ascending gain.
+        """
+        from ndcg_ml._params import support
+
+        return support(self, library)
 
     def lightgbm_params(self, *, evaluate: bool = True) -> dict[str, Any]:
         """Return LightGBM's parameters for this flavor, for ``lgb.train``, ``lgb.cv`` and ``LGBMRanker``.

@@ -372,3 +372,28 @@ def test_cutoffs(k, ks):
     prepared = prepare([[1, 0]], flavor=Flavor(k=7), k=k)
     assert prepared.ks == ks
     assert isinstance(prepared([[1, 0]]), dict) == (len(ks) > 1)
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost", "catboost"])
+def test_supports_agrees_with_the_parameters_for_every_preset(library):
+    answers = set()
+    for name, preset in PRESETS.items():
+        for flavor in (preset, preset.replace(k=None), preset.replace(gain=(0, 3, 1)), preset.replace(max_grade=5000)):
+            support, parameters = flavor.supports(library), getattr(flavor, f"{library}_params")
+            if support:
+                assert parameters(), name
+                assert support.reason is support.fix is None
+            else:
+                with pytest.raises(
+                    ValueError, match="^" + re.escape(f"{support.reason} {support.fix}") + "$"
+                ) as refusal:
+                    parameters()
+                assert str(pickle.loads(pickle.dumps(refusal.value))) == str(refusal.value)
+            answers.add(bool(support))
+    assert answers == {True, False}
+
+
+@pytest.mark.parametrize(("library", "error"), [("lightgmb", ValueError), (None, TypeError), ("torch", ValueError)])
+def test_supports_refuses_an_unknown_library(library, error):
+    with pytest.raises(error, match="library must be one of 'lightgbm', 'xgboost', 'catboost'; got"):
+        Flavor().supports(library)
