@@ -72,7 +72,8 @@ def prepare(
         The implementation: NumPy, or machine code compiled by Numba (``pip install ndcg_ml[fast]``). Compiling takes a
         second or more, once per process. The values are bitwise identical. "auto" is the environment variable
         NDCG_ML_KERNEL; if it is not set, the compiled kernel if Numba is installed and the process has ranked enough
-        rows to make compiling worthwhile. ``show_versions()`` prints which is in use.
+        rows to make compiling worthwhile. ``show_versions()`` prints which is in use. Only the NumPy kernel computes
+        an ideal that depends on the ranking (``ideal="local"`` and `recall_depth`).
 
     Returns
     -------
@@ -82,7 +83,8 @@ def prepare(
     Raises
     ------
     TypeError, ValueError
-        As for ``ndcg_score``, except errors of the scores.
+        As for ``ndcg_score``, except errors of the scores; or the ideal depends on the ranking under
+        ``kernel="compiled"``.
     ImportError
         Under ``kernel="compiled"``, Numba is missing, too old or broken.
 
@@ -125,6 +127,13 @@ class Prepared(Generic[V]):
         self.queries = queries
         self._threads = optional_whole_number(threads, "threads", "for the default")
         self._kernel = choose_kernel(kernel)
+        if numpy_kernel.has_ideal_of_ranking(flavor):
+            if kernel == "compiled":
+                raise ValueError(
+                    "kernel must be 'auto' or 'numpy' under ideal='local' and recall_depth, because that ideal depends "
+                    "on the ranking; got 'compiled'. Pass kernel='auto', which uses the NumPy kernel here."
+                )
+            self._kernel = "numpy"
         refuse_repeats(flavor, queries)
         graded = grade(flavor, queries.labels, queries.groups, queries.retrieved)
         if queries.given_order is not None:
@@ -201,15 +210,15 @@ class Prepared(Generic[V]):
         n_slots = graded.ranked.n_rows
         threads = thread_count(self._threads, n_slots)
         rank = compiled_rank(self._kernel, n_slots)
-        sorts = flavor.ideal in ("global", "recall") and flavor.recall_depth is None
+        sorts = flavor.ideal in ("global", "recall")
         counts = isinstance(graded.row_gains, Coded)  # the ideal is computed from the number of documents of each grade
         if rank is None or not sorts or counts or flavor.ideal_depth == "retrieved":
             return numpy_kernel.ideal(flavor, self.ks, graded, self._discounts, lambda: self._blocks)
         source = graded.ranked if flavor.ideal == "recall" else graded.judged
         ks = numpy_kernel.ideal_cutoffs(flavor, self.ks)
-        best = CompiledQueries(source, graded.gains, self._discounts, ks, False).totals(rank, graded.gains, threads)
+        best = CompiledQueries(source, graded.gains, self._discounts, ks, False).dcg(rank, graded.gains, threads)
         assert best is not None  # no gain is NaN
-        return best[0]
+        return best
 
     @cached_property
     def _blocks(self) -> list[numpy_kernel.Filled]:
@@ -217,16 +226,8 @@ class Prepared(Generic[V]):
 
     @cached_property
     def _ranking(self) -> CompiledQueries:
-        flavor = self.flavor
-        return CompiledQueries(
-            self._layout,
-            self._graded.row_gains,
-            self._discounts,
-            self.ks,
-            flavor.ties == "average",
-            numpy_kernel.ideal_cutoffs(flavor, self.ks) if self._ideal is None else (),
-            flavor.recall_depth,
-        )
+        average = self.flavor.ties == "average"
+        return CompiledQueries(self._layout, self._graded.row_gains, self._discounts, self.ks, average)
 
     def _scores(self, y_score: ArrayLike) -> NDArray[Any]:
         scores = self.queries.scores(y_score)
@@ -252,30 +253,28 @@ class Prepared(Generic[V]):
             self._refuse_nan(scores)
             scores = self._once.exchange_scores(scores)
         rank = compiled_rank(self._kernel, scores.size)
-        sums = rank and self._ranking.totals(rank, scores, thread_count(self._threads, scores.size))
-        if sums is None:
+        dcg, ideal = None, self._ideal
+        if rank is not None:
+            dcg = self._ranking.dcg(rank, scores, thread_count(self._threads, scores.size))
+        if dcg is None or ideal is None:  # there is no compiled kernel, or it found NaN
             self._refuse_nan(scores)
-            sums = self._rank_by_numpy(scores)
-        dcg, ideal = sums
-        if ideal is None:
-            ideal = self._ideal
-        assert ideal is not None
+            dcg, ideal = self._rank_by_numpy(scores)
         if flavor.short_lists == "zero":
             for column, k in enumerate(ks):
                 dcg[lengths < (k or 0), column] = 0.0
         return Totals(ks, self.queries.ids, dcg, ideal, self.queries.weight)
 
-    def _rank_by_numpy(self, scores: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """Return DCG of every query, and the ideal if it depends on the ranking."""
+    def _rank_by_numpy(self, scores: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return DCG and ideal DCG of every query."""
         flavor, ks, lengths = self.flavor, self.ks, self._graded.ranked.sizes
         average = flavor.ties == "average"
         dcg = np.zeros((lengths.size, len(ks)))
-        ideal = np.zeros_like(dcg) if self._ideal is None else None
+        ideal = np.zeros_like(dcg) if self._ideal is None else self._ideal
         for block, gains, ranked in numpy_kernel.add_scores(self._blocks, scores):
             depth = numpy_kernel.depth(ks, block.shape[1])
             at_rank = numpy_kernel.expected_gains(ranked, gains, depth, average)
             dcg[block.queries] = numpy_kernel.dcg(at_rank, self._discounts, ks)
-            if ideal is not None:
+            if self._ideal is None:
                 ideal[block.queries] = numpy_kernel.ideal_of_ranking(
                     flavor, ks, self._discounts, ranked, gains, at_rank, lengths[block.queries]
                 )

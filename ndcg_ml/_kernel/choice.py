@@ -147,7 +147,7 @@ def _gives_known_dcg(rank: Rank) -> bool:
     discounts = np.zeros(40)
     discounts[:2] = 1.0, 0.5
     dcg, none, codes = np.zeros(2), np.empty(0, np.int64), np.empty(0, np.uint8)
-    known = rank(scores, none, codes, gains, starts, sizes, discounts, cuts, True, none, 0, dcg, np.empty(0))
+    known = rank(scores, none, codes, gains, starts, sizes, discounts, cuts, True, dcg)
     return bool(known and dcg.tolist() == [8.75, 58.0])
 
 

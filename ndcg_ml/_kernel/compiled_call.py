@@ -38,53 +38,36 @@ class CompiledQueries:
     ks : sequence of int or None
     average : bool
         Whether tied documents share their mean gain.
-    ideal_ks : sequence of int or None
-        Cut-offs of the ideal that depends on the ranking; empty if there is none.
-    recall_depth : int or None
-        Number of top-ranked documents that this ideal is made of.
     """
 
-    def __init__(
-        self,
-        layout: Groups,
-        gains: Gains,
-        discounts: FloatArray,
-        ks: Cutoffs,
-        average: bool,
-        ideal_ks: Cutoffs = (),
-        recall_depth: int | None = None,
-    ) -> None:
+    def __init__(self, layout: Groups, gains: Gains, discounts: FloatArray, ks: Cutoffs, average: bool) -> None:
         self._starts, self._sizes, self._order = layout.starts, layout.sizes, layout.order
         self._codes, self._table, by_row = np.empty(0, dtype=np.uint8), np.empty(0), np.empty(0)
         if isinstance(gains, Coded):
             self._codes, self._table = _query_by_query(gains.codes, layout), gains.table
         else:
             by_row = _query_by_query(gains, layout)
-        self._gains, self._n_ks, self._has_ideal = by_row, len(ks), bool(ideal_ks)
-        self._rule = (discounts, _cuts(ks), average, _cuts(ideal_ks), recall_depth or 0)
+        self._gains, self._n_ks = by_row, len(ks)
+        cuts: IntArray = np.array([_NO_CUT if k is None else k for k in ks], dtype=np.int64)
+        self._rule = (discounts, cuts, average)
 
-    def totals(self, rank: Rank, scores: Scores, threads: int) -> tuple[FloatArray, FloatArray | None] | None:
-        """Return DCG and the ideal that depends on the ranking, by query and cut-off; None if a score is NaN."""
+    def dcg(self, rank: Rank, scores: Scores, threads: int) -> FloatArray | None:
+        """Return DCG by query and cut-off; None if a score is NaN."""
         converted = scores.dtype == np.float64 and scores.flags.aligned
         if not converted and self._order is not None:  # any part may need any row
             scores, converted = _as_float64(scores), True
-        size = self._sizes.size * self._n_ks
-        dcg, ideal = np.zeros(size), np.zeros(size if self._has_ideal else 0)
+        dcg = np.zeros(self._sizes.size * self._n_ks)
         nan = False
 
         def work(parts: Iterable[tuple[int, int]]) -> None:
             nonlocal nan
             for begin, end in parts:
                 lists = self._lists(scores, begin, end)
-                results = (table[begin * self._n_ks : end * self._n_ks] for table in (dcg, ideal))
-                if not rank(*lists, *self._rule, *results):
+                if not rank(*lists, *self._rule, dcg[begin * self._n_ks : end * self._n_ks]):
                     nan = True
 
         run_in_threads(work, self._parts(threads, converted), threads)
-        if nan:
-            return None
-        shape = (self._sizes.size, self._n_ks)
-        return dcg.reshape(shape), ideal.reshape(shape) if self._has_ideal else None
+        return None if nan else dcg.reshape(self._sizes.size, self._n_ks)
 
     def _lists(self, scores: Scores, begin: int, end: int) -> tuple[NDArray[Any], ...]:
         """Return the kernel's arguments for the queries from `begin` up to `end`."""
@@ -124,8 +107,3 @@ def _as_float64(scores: Scores) -> FloatArray:
     with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs
         doubles: FloatArray = scores.astype(np.float64, copy=not scores.flags.aligned)
     return doubles
-
-
-def _cuts(ks: Cutoffs) -> IntArray:
-    cuts: NDArray[np.int64] = np.array([_NO_CUT if k is None else k for k in ks], dtype=np.int64)
-    return cuts

@@ -49,7 +49,7 @@ _READ_ONLY, _READ_ONLY_INTS, _READ_ONLY_CODES = (
 )
 _SIGNATURE = boolean(
     *(_READ_ONLY, _READ_ONLY_INTS, _READ_ONLY_CODES, _READ_ONLY, _READ_ONLY_INTS, _READ_ONLY_INTS, _READ_ONLY),
-    *(_READ_ONLY_INTS, boolean, _READ_ONLY_INTS, int64, float64[::1], float64[::1]),
+    *(_READ_ONLY_INTS, boolean, float64[::1]),
 )
 
 
@@ -198,12 +198,12 @@ def _candidates(
     kept: FloatArray,
     kept_rows: IntArray,
     kept_gains: FloatArray,
-) -> tuple[int, int, float]:
+) -> tuple[int, float]:
     """Keep the documents above a bound, in the order of the rows. NaN counts as above.
 
     If fewer than `depth` are above, the tie group at the bound has the other ranks: the gains of its first documents
-    follow in `kept_gains`. Return the number of documents above, the size of the tie group, and its mean gain, which
-    is only right if `average` is set.
+    follow in `kept_gains`. Return the number of documents above and the mean gain of the tie group, which is only
+    right if `average` is set.
     """
     # At least `depth` documents reach the depth-th largest of the maxima of the lanes. For a short list, finding this
     # bound does not pay, and all documents are kept.
@@ -263,16 +263,14 @@ def _candidates(
                 least, most = min(least, gain), max(most, gain)
                 tied += 1
         mean = min(max(total / tied, least), most)
-    return above, tied, mean
+    return above, mean
 
 
 @_PART
-def _expected_gains(
-    scores: FloatArray, gains: FloatArray, n: int, depth: int, average: bool, certain: int, out: FloatArray
-) -> None:
+def _expected_gains(scores: FloatArray, gains: FloatArray, n: int, depth: int, average: bool, out: FloatArray) -> None:
     """Write the expected gains at ranks 1..depth to `out`, for documents in the order of their ranks.
 
-    With `average`, tied documents share their mean gain, unless their tie group ends within the first `certain` ranks.
+    With `average`, tied documents share their mean gain.
     """
     first = 0
     while first < depth:
@@ -284,9 +282,8 @@ def _expected_gains(
             total += gain
             least, most = min(least, gain), max(most, gain)
             stop += 1
-        if stop == first + 1 or stop <= certain:
-            for i in range(first, min(stop, depth)):
-                out[i] = gains[i]
+        if stop == first + 1:
+            out[first] = gain
         else:
             mean = min(max(total / (stop - first), least), most)
             for i in range(first, min(stop, depth)):
@@ -375,7 +372,7 @@ def _rank_in_lanes(
             if before[lane] > 0:
                 for i in range(n):
                     best[i], best_gains[i] = sorted_abreast[i * lanes + lane], sums[i * lanes + lane]
-                _expected_gains(best, best_gains, n, min(depth, n), True, 0, out)
+                _expected_gains(best, best_gains, n, min(depth, n), True, out)
                 for i in range(min(depth, n)):
                     sums[i * lanes + lane] = out[i]
     # Replace the gain at each rank by the DCG down to it. Sums begin at 0.0, so that a gain of -0.0 gives 0.0.
@@ -394,7 +391,6 @@ def _rank_in_lanes(
 
 @_PART
 def _rank_short_lists(
-    short: int,
     scores: FloatArray,
     order: IntArray,
     codes: Codes,
@@ -409,11 +405,11 @@ def _rank_short_lists(
     out: FloatArray,
     dcg: FloatArray,
 ) -> bool:
-    """Compute DCG of the lists up to length `short`, in groups of similar length. Return False if a score is NaN."""
+    """Compute DCG of the lists up to length `_SHORT`, in groups of similar length. Return False if a score is NaN."""
     # Memory for the largest possible group.
     rows, lanes = 0, 0
     for size in sizes:
-        if 0 < size <= short:
+        if 0 < size <= _SHORT:
             rows = max(rows, size)
             lanes = min(lanes + 1, _ABREAST)
     slots = rows * lanes
@@ -423,7 +419,7 @@ def _rank_short_lists(
     waiting, n_waiting = np.empty((_RANGES, lanes), np.int64), np.zeros(_RANGES, np.int64)
     for query in range(sizes.size + _RANGES if lanes > 0 else 0):
         if query < sizes.size:
-            if not 0 < sizes[query] <= short:
+            if not 0 < sizes[query] <= _SHORT:
                 continue
             own = (sizes[query] - 1) * _RANGES // _SHORT
             waiting[own, n_waiting[own]] = query
@@ -454,15 +450,12 @@ def rank(
     discounts: FloatArray,
     cuts: IntArray,
     average: bool,
-    ideal_cuts: IntArray,
-    recall_depth: int,
     dcg: FloatArray,
-    ideal: FloatArray,
 ) -> bool:
     """Compute DCG at each cut-off of these queries. Return False if a score is NaN.
 
     ``compiled_call.CompiledQueries`` makes the arguments: the lists (`scores` to `sizes`), the rule (`discounts` to
-    `recall_depth`) and the output. They are not grouped, because Numba unpacks a tuple of arrays at every call.
+    `average`) and the output. They are not grouped, because Numba unpacks a tuple of arrays at every call.
 
     Parameters
     ----------
@@ -481,12 +474,7 @@ def rank(
         For no cut-off, a number beyond the longest query.
     average : bool
         Whether tied documents share their mean gain; otherwise they rank in their order.
-    ideal_cuts : ndarray of int, shape (n_cutoffs,) or (0,)
-        Cut-offs of the ideal that depends on the ranking; empty if there is none.
-    recall_depth : int
-        Number of top-ranked documents that this ideal is made of; 0 if it is the best order of the expected gains
-        down to each cut-off.
-    dcg, ideal : ndarray of float, shape (n_queries * n_cutoffs,)
+    dcg : ndarray of float, shape (n_queries * n_cutoffs,)
         Output, filled with zeros.
     """
     # The number of ranks that any query needs; and memory for the longest query, shared by all.
@@ -496,58 +484,43 @@ def rank(
     deepest = 0
     for cut in cuts:
         deepest = max(deepest, cut)
-    if recall_depth == 0:
-        for cut in ideal_cuts:
-            deepest = max(deepest, cut)
-    needed = min(max(deepest, recall_depth), longest)
     lanes = _FEWEST_LANES
-    while lanes < needed * _LANES_PER_RANK:
+    while lanes < min(deepest, longest) * _LANES_PER_RANK:
         lanes *= 2
     line = np.empty(longest if order.size > 0 else 0)
     kept, kept_rows, kept_gains = np.empty(longest + 1), np.empty(longest + 1, np.int64), np.empty(longest + 1)
     best, best_gains, out = np.empty(longest), np.empty(longest), np.empty(longest)
     top, bucket, ends = np.empty(lanes), np.empty(longest, np.int64), np.empty(2 * longest + 2, np.int64)
-    # An ideal that depends on the ranking is computed for one list at a time.
-    short = _SHORT if ideal_cuts.size == 0 else 0
     if not _rank_short_lists(
-        *(short, scores, order, codes, gains, starts, sizes, discounts, cuts, average),
+        *(scores, order, codes, gains, starts, sizes, discounts, cuts, average),
         *(best, best_gains, out, dcg),
     ):
         return False
     for query in range(sizes.size):
         n, start = sizes[query], starts[query]
-        if n <= short:
+        if n <= _SHORT:
             continue
         # Put the best documents into `best`, in the order of their ranks. Comparisons with NaN are false, so a NaN is
         # among them.
-        above, tied, mean = 0, 0, 0.0
-        if n <= _INSERT:
-            for at in range(start, start + n):
-                x = scores[order[at] if order.size > 0 else at]
-                if x != x:
-                    return False
-                above = _insert(x, _gain(codes, gains, at), above, best, best_gains)
-        else:
-            reach = min(max(deepest, recall_depth), n)
-            if order.size > 0:  # gathered once, because they are read twice
-                for i in range(n):
-                    line[i] = scores[order[start + i]]
-                above, tied, mean = _candidates(
-                    *(line, 0, n, codes, gains, start, reach, average),
-                    *(lanes, top, kept, kept_rows, kept_gains),
-                )
-            else:
-                above, tied, mean = _candidates(
-                    *(scores, start, n, codes, gains, start, reach, average),
-                    *(lanes, top, kept, kept_rows, kept_gains),
-                )
-            for i in range(above):
-                if kept[i] != kept[i]:
-                    return False
-            _sort(kept, kept_gains, above, bucket, ends, best, best_gains)
-        # Expected gains: first those of the sorted documents, then those of the tie group at the bound.
         depth = min(deepest, n)
-        _expected_gains(best, best_gains, above, min(above, depth), average, 0, out)
+        if order.size > 0:  # gathered once, because they are read twice
+            for i in range(n):
+                line[i] = scores[order[start + i]]
+            above, mean = _candidates(
+                *(line, 0, n, codes, gains, start, depth, average),
+                *(lanes, top, kept, kept_rows, kept_gains),
+            )
+        else:
+            above, mean = _candidates(
+                *(scores, start, n, codes, gains, start, depth, average),
+                *(lanes, top, kept, kept_rows, kept_gains),
+            )
+        for i in range(above):
+            if kept[i] != kept[i]:
+                return False
+        _sort(kept, kept_gains, above, bucket, ends, best, best_gains)
+        # Expected gains: first those of the sorted documents, then those of the tie group at the bound.
+        _expected_gains(best, best_gains, above, min(above, depth), average, out)
         for i in range(above, depth):
             out[i] = mean if average else kept_gains[i]
         # Compute DCG down to each rank, for all cut-offs.
@@ -557,20 +530,4 @@ def rank(
             kept[i] = total
         for c in range(cuts.size):
             dcg[query * cuts.size + c] = kept[min(cuts[c], n) - 1]
-        # The ideal re-sorts the gains of the top-ranked documents or, without a recall depth, the expected gains.
-        if recall_depth > 0:
-            depth = min(recall_depth, n)
-            _expected_gains(best, best_gains, above, min(above, depth), average, depth, out)
-            for i in range(above, depth):
-                out[i] = mean if average and above + tied > depth else kept_gains[i]
-        for c in range(ideal_cuts.size):
-            if recall_depth == 0:
-                depth = min(ideal_cuts[c], n)
-            for i in range(depth):
-                best[i] = out[i]
-            _sort(best, best_gains, depth, bucket, ends, kept, kept_gains)
-            total = 0.0
-            for i in range(min(ideal_cuts[c], depth)):
-                total += kept[i] * discounts[i]
-            ideal[query * cuts.size + c] = total
     return True

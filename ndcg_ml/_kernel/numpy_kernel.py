@@ -264,9 +264,7 @@ def ideal(
     table: FloatArray,
     blocks: Callable[[], Sequence[Filled]] | None = None,
 ) -> FloatArray | None:
-    """Return the ideal DCG of each query at each cut-off; None if it depends on the ranking.
-
-    ``local`` does, and ``recall`` with a depth: see ``ideal_of_ranking``.
+    """Return the ideal DCG of each query at each cut-off; None if it depends on the ranking: see ``ideal_of_ranking``.
 
     Parameters
     ----------
@@ -287,7 +285,7 @@ def ideal(
     depths = ideal_cutoffs(flavor, ks)
     if flavor.ideal == "max":
         return _max_ideal(flavor, depths, graded, table)
-    if flavor.ideal == "local" or flavor.recall_depth is not None:
+    if has_ideal_of_ranking(flavor):
         return None
     source = graded.ranked if flavor.ideal == "recall" else graded.judged
     gains = graded.row_gains
@@ -331,6 +329,11 @@ def _max_ideal(flavor: Flavor, depths: Cutoffs, graded: Graded, table: FloatArra
     out: FloatArray = to_rank[np.stack(ranks, axis=1)] * top_gain(flavor)
     out[graded.documents.sizes == 0] = 0.0
     return out
+
+
+def has_ideal_of_ranking(flavor: Flavor) -> bool:
+    """Return whether the ideal depends on the ranking. ``local`` does, and ``recall`` with a depth."""
+    return flavor.ideal == "local" or flavor.recall_depth is not None
 
 
 def ideal_of_ranking(

@@ -48,7 +48,7 @@ def not_loaded(monkeypatch):
 # -- bitwise identical values -----------------------------------------------------------------------------------------
 
 SIZES = {
-    "few": lambda rng: rng.integers(0, 8, 12),  # ranked in lanes; sorted by insertion if the ideal is local
+    "few": lambda rng: rng.integers(0, 8, 12),  # ranked in lanes
     "some": lambda rng: rng.integers(0, 60, 12),  # sorted by counting and by buckets
     "short": lambda rng: rng.integers(0, 36, 700),  # many lanes, of all ranges of lengths
     "of one length": lambda rng: np.full(130, 10),  # all lanes twice, and two further lists
@@ -74,9 +74,6 @@ IDEALS = (
     {"ideal": "global"},
     {"ideal": "global", "ideal_depth": "all"},
     {"ideal": "recall", "ideal_depth": "retrieved"},
-    {"ideal": "recall", "recall_depth": 7},
-    {"ideal": "local"},
-    {"ideal": "local", "ideal_depth": "all"},
     {"ideal": "max", "max_grade": 5},
     {"ideal": "given"},
 )
@@ -118,7 +115,7 @@ def test_both_kernels_are_bitwise_identical(sizes, scores, compiled):
 @given(st.data())
 def test_both_kernels_are_bitwise_identical_under_every_flavor(data):
     the_compiled_kernel()
-    flavor = data.draw(flavors(empty=0.0))
+    flavor = data.draw(flavors(empty=0.0, recall_depth=None, ideals=("global", "recall", "max", "given")))
     arguments = data.draw(problems(flavor, max_docs=40)).flat(flavor)
     scores = arguments.pop("y_score")
     mine, other = (
@@ -173,6 +170,17 @@ def used(prepared, scores, monkeypatch):
     monkeypatch.setattr(type(prepared), "_rank_by_numpy", lambda *each: seen.append("numpy") or by_numpy(*each))
     prepared(scores)
     return seen or ["compiled"]
+
+
+@pytest.mark.parametrize("switches", [{"ideal": "local"}, {"ideal": "recall", "recall_depth": 2}])
+def test_an_ideal_that_depends_on_the_ranking_needs_the_numpy_kernel(switches, compiled, monkeypatch):
+    flavor = Flavor(**switches)
+    with pytest.raises(ValueError, match=r"kernel must be 'auto' or 'numpy' .* got 'compiled'\. Pass kernel='auto'"):
+        prepare([1, 0], group=[2], flavor=flavor, kernel="compiled")
+    for variable in ("compiled", ""):
+        monkeypatch.setenv("NDCG_ML_KERNEL", variable)
+        monkeypatch.setattr(choice, "_WORTH_COMPILING", 0)
+        assert used(prepare([1, 0], group=[2], flavor=flavor, kernel="auto"), [1, 2], monkeypatch) == ["numpy"]
 
 
 @pytest.mark.parametrize("asked", ["numpy", "compiled"])
@@ -299,7 +307,7 @@ def test_a_kernel_that_computes_wrong_numbers_is_not_used(compiled, not_loaded, 
 
     def wrong(*arguments):
         done = compiled(*arguments)
-        arguments[-2][:] *= 1 + 1e-12
+        arguments[-1][:] *= 1 + 1e-12
         return done
 
     monkeypatch.setattr(compiled_kernel, "rank", wrong)
