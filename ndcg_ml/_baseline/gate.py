@@ -78,7 +78,7 @@ class Check:
             "n_queries": self.n_queries,
             "baseline": baseline,
             "new": new,
-            **{name: pair.get(name) for name in ("n_changed", "difference", "low", "high", "p_value")},
+            **{name: pair.get(name) for name in ("n_changed", "difference", "low", "high", "p_value", "unseen")},
             "verdict": self.verdict,
         }
 
@@ -153,7 +153,7 @@ class Gate:
         if self.outcome == "unchanged":
             return "unchanged: no query has a different value"
         if self.outcome == "pass":
-            return f"not worse than the margin of {self.margin:g}"
+            return f"not worse by more than the margin of {self.margin:g}"
         if self.outcome == "worse":
             where = ", ".join(_describe_check(check) for check in checks if check.verdict == "worse")
             return f"worse: {where}"
@@ -161,7 +161,9 @@ class Gate:
         n = max(check.n_queries for check in checks)
         needed = self.queries_needed
         more = f", about {needed} needed" if needed is not None and needed > n else ""
-        return f"cannot tell whether it is worse than the margin of {self.margin:g} ({n} queries{more}): {where}"
+        return (
+            f"cannot tell whether it is worse by more than the margin of {self.margin:g} ({n} queries{more}): {where}"
+        )
 
     def record(self) -> Record:
         """Return one row per check."""

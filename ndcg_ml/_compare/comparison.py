@@ -56,6 +56,9 @@ __all__ = ["Comparison", "Difference", "compare", "compare_values"]
 
 T = TypeVar("T")
 
+# Verdicts that claim that a loss is small or absent.
+_CLAIMS = ("not worse", "equivalent", "unchanged")
+
 
 # -- the result -----------------------------------------------------------------------------------------------------
 
@@ -231,7 +234,16 @@ class Comparison:
         uneven, skewed = favoured(self.names, shown_judged, self.values), _skewed(self.pairs)
         return tuple(
             filter(
-                None, [*self.further_notes, uneven, *self._label_notes(), *_few_changed(self.pairs), _few(self), skewed]
+                None,
+                [
+                    *self.further_notes,
+                    uneven,
+                    *self._label_notes(),
+                    *_few_changed(self.pairs),
+                    *_unseen(self),
+                    _few(self),
+                    skewed,
+                ],
             )
         )
 
@@ -385,8 +397,8 @@ class Comparison:
         pandas.DataFrame
             With the columns ``a``, ``b``, ``value_a``, ``value_b``, ``difference``, ``low``, ``high``,
             ``standard_error``, ``p_value``, ``p_adjusted``, ``verdict``, ``exact``, ``n_changed``, ``wins``, ``ties``,
-            ``losses``, ``changed_at_most``, ``widened``, ``effect_size``, ``skewness``, ``effective_queries``,
-            ``smallest_detectable``.
+            ``losses``, ``changed_at_most``, ``widened``, ``unseen``, ``effect_size``, ``skewness``,
+            ``effective_queries``, ``smallest_detectable``.
 
         Raises
         ------
@@ -605,10 +617,15 @@ def compare(
     corrected by Bonferroni's method.
 
     If only m of n queries changed, up to a share p_U of all queries may change (the upper confidence limit of m / n).
-    The loss and gain of those that did not change here are unknown. They are taken as the largest ones observed, or
-    from 20 changed queries on as their mean: low <= difference - (p_U - m / n) loss, and high likewise; p-values agree.
-    With clusters, these counts are of clusters, and with weights they are shares of weight. If all queries changed, the
-    limits are not widened; if no query lost, the lower limit is not.
+    The loss and gain of those that did not change here are unknown. They are taken as the largest ones observed, or as
+    the limits of the 95 % t interval of the mean change if these are smaller: low <= difference - (p_U - m / n) loss,
+    and high likewise; p-values agree. Changes below a thousandth of the largest one do not count. With clusters, these
+    counts are of clusters, and with weights they are shares of weight. If all queries changed, the limits are not
+    widened; if no query lost, the lower limit is not.
+
+    No interval allows for a loss that no query of the sample shows. So every verdict "not worse", "equivalent" and
+    "unchanged" has a note with ``.unseen``, the largest share of queries (95 %) whose loss n queries may not show: 1 -
+    .05^(1/n).
 
     References
     ----------
@@ -880,18 +897,47 @@ def _skewed(pairs: Sequence[Difference]) -> str | None:
 
 def _few_changed(pairs: Sequence[Difference]) -> Iterator[str]:
     """Yield a note on unchanged pairs and one on widened intervals, each with the pair that may change most."""
-    for which, more in (
-        ([pair for pair in pairs if pair.verdict == "unchanged"], ""),
-        ([pair for pair in pairs if pair.widened], "; the interval is widened by their possible differences"),
+    for which, widened in (
+        ([pair for pair in pairs if pair.verdict == "unchanged"], False),
+        ([pair for pair in pairs if pair.widened], True),
     ):
         if which:
             pair = max(which, key=lambda pair: pair.changed_at_most or 0.0)
-            n_changed = pair.n_changed or "none"
             others = f" (and few or none in {len(which) - 1} more pairs)" if len(which) > 1 else ""
-            n = pair.interval.n_queries
+            note = (
+                f"{pair.n_changed or 'none'} of {pair.interval.n_queries} queries changed between {pair.a} and {pair.b}"
+            )
+            more = (
+                f"; up to {100 * (pair.changed_at_most or 0.0):.1f} % of other queries may "
+                f"({percent(1 - float(f'{pair.level:.2g}'))}); the interval is widened by their possible differences"
+            )
+            yield f"{note}{others}{more * widened}"
+
+
+def _unseen(comparison: Comparison) -> Iterator[str]:
+    """Yield the largest share of queries whose loss may be unseen, for the verdicts that claim that there is none."""
+    claims = [("", pair) for pair in comparison.pairs if pair.verdict in _CLAIMS]
+    of_slices = [
+        (f" of {part.column}={part.label}", pair)
+        for part in comparison.slices or ()
+        for pair in part.pairs
+        if pair.verdict in _CLAIMS
+    ]
+    for which in (claims, of_slices):
+        if which:
+            place, pair = max(which, key=lambda claim: claim[1].unseen)
+            n, what = round(pair._n_seen), "clusters" if comparison.n_clusters is not None else "queries"
+            effective = " effective" * (what == "queries" and n != pair.interval.n_queries)
+            more = ""
+            if comparison.margin is not None and comparison.margin < 1:
+                needed = math.ceil(pair._seen_by(comparison.margin))
+                more = (
+                    f". From {needed} {what} on, an unseen loss is below the margin of {comparison.margin:g}, even if "
+                    "a query loses 1"
+                )
             yield (
-                f"{n_changed} of {n} queries changed between {pair.a} and {pair.b}{others}; up to "
-                f"{100 * (pair.changed_at_most or 0.0):.1f} % of other queries may ({percent(1 - pair.level)}){more}"
+                f"A loss in up to {100 * pair.unseen:.2g} % of the {what}{place} may be unseen with {n}{effective} "
+                f"{what} (95 %){more}"
             )
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._stats.clusters import aggregate_clusters, effective_queries
-from ndcg_ml._stats.few_changed import ENOUGH, FewChanged
+from ndcg_ml._stats.few_changed import SMALLEST, FewChanged
 from ndcg_ml._stats.means import SAME, Interval, Means, Spread, minus, skewness, spread_of
 from ndcg_ml._stats.quantiles import t_quantile, t_tail
 from ndcg_ml._stats.randomisation import exchange_tests, queries_needed, smallest_detectable
@@ -33,8 +33,10 @@ _MOST_DRAWS = 2_000_000
 
 _MEASURES = (
     *("standard_error", "p_value", "p_adjusted", "verdict", "exact", "n_changed", "wins", "ties", "losses"),
-    *("changed_at_most", "widened", "effect_size", "skewness", "effective_queries"),
+    *("changed_at_most", "widened", "unseen", "effect_size", "skewness", "effective_queries"),
 )
+# Probability of a sample without any query of the share `unseen`.
+_MISSED = 0.05
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,10 +68,14 @@ class Difference:
     wins, ties, losses : int
         Number of queries in which b is above, equal to (within 1e-12), and below a.
     changed_at_most : float or None
-        Upper confidence limit of the share of queries that change; None if at least 200 or all queries changed, or
-        systems have several runs.
+        Upper confidence limit of the share of queries that change; None if all queries changed, or systems have several
+        runs. Changes below a thousandth of the largest one do not count.
     widened : bool
         Whether the interval is wider because few queries changed: see ``compare``.
+    unseen : float
+        Largest share of the population's queries (95 %) whose loss this sample may not show: 1 - .05^(1/n), because
+        queries with this share are all missing from n draws in 5 % of samples. n counts the queries, or the clusters,
+        or under unequal weights the effective sample size 1 / sum of squared shares.
     skewness : float
         Skewness of the queries' differences.
     level : float
@@ -95,6 +101,7 @@ class Difference:
     losses: int
     changed_at_most: float | None
     widened: bool
+    unseen: float
     skewness: float
     level: float
     dof: float
@@ -132,6 +139,16 @@ class Difference:
             **{name: getattr(self, name) for name in _MEASURES},
             "smallest_detectable": self.smallest_detectable(),
         }
+
+    @property
+    def _n_seen(self) -> float:
+        """The number of queries or clusters that `unseen` counts."""
+        return self._seen_by(self.unseen)
+
+    @staticmethod
+    def _seen_by(unseen: float) -> float:
+        """Return the number of queries or clusters at which this share may be unseen."""
+        return math.log(_MISSED) / math.log1p(-unseen)
 
     def queries_needed(self, difference: float, power: float = 0.8) -> int:
         """Return the number of queries needed to detect a difference of this size.
@@ -332,6 +349,7 @@ def differences(
                 losses=losses,
                 changed_at_most=None if few is None else few.share_at_most(decision.level),
                 widened=(decision.low, decision.high) != (narrow.low, narrow.high),
+                unseen=1 - _MISSED ** (1 / gap.n_effective),
                 skewness=skewness(units.values[:, b] - units.values[:, a]),
                 level=decision.level,
                 dof=dofs[at],
@@ -344,13 +362,12 @@ def differences(
 def _few_changed(
     means: Means, units: Means, pair: tuple[int, int], clusters: NDArray[np.int64] | None
 ) -> FewChanged | None:
-    """Return the bounds for few changed queries or clusters; None if enough of them, or all, changed."""
+    """Return the bounds for unchanged queries or clusters; None if all of them changed."""
     a, b = pair
-    changed = np.abs(means.values[:, b] - means.values[:, a]) > SAME
+    size = np.abs(means.values[:, b] - means.values[:, a])
+    changed = size > max(SAME, SMALLEST * float(size.max()))
     if clusters is not None:
         changed = np.bincount(np.unique(clusters, return_inverse=True)[1], changed) > 0
-    if np.count_nonzero(changed) >= min(ENOUGH, changed.size):
-        return None
     share = units.share()[:, 0]
     if share[~changed].sum() < _NOTHING:
         return None
@@ -383,6 +400,7 @@ def _decide_family(
     chance = max_t(units, pairs, settings.n_draws, rng)
     critical = chance.critical(settings.level)
     level = t_tail(critical, units.n_queries - 1) if math.isfinite(critical) else settings.level / len(pairs)
+    level = min(level, settings.level)  # few draws can give a smaller critical value than that of one pair
     decisions = []
     for test, gap, error in zip(tests, gaps, errors, strict=True):
         if error > 0:

@@ -68,13 +68,15 @@ def test_the_outcome_is_that_of_compare(run, margin):
     both = compare(Evaluation.load("base.json"), evaluate_run("qrels.json", f"{run}.json", k=10), margin=margin, seed=0)
     code, words = {
         "worse": (3, "worse: ndcg@10"),
-        "undecided": (4, "cannot tell whether it is worse"),
+        "undecided": (4, "cannot tell whether it is worse by more than the margin of"),
         "unchanged": (0, "unchanged: no query has a different value"),
-    }.get(both.verdict, (0, f"not worse than the margin of {margin}"))
+    }.get(both.verdict, (0, f"not worse by more than the margin of {margin}"))
     assert result.exit_code == code, result.output
     assert result.stdout.startswith(words)
     assert f"{both.interval.low:+.4f} to {both.interval.high:+.4f}" in result.stdout
     assert both.verdict in result.stdout
+    says = both.verdict in ("not worse", "equivalent", "unchanged")
+    assert ("Note: A loss in up to 7.2 % of the queries may be unseen with 40 queries (95 %)" in result.stdout) == says
 
 
 def test_what_cannot_be_told_says_how_many_queries_it_takes():
@@ -87,7 +89,9 @@ def test_what_cannot_be_told_says_how_many_queries_it_takes():
     needed = both.queries_needed(0.005)
     found = document("gate few.json --run few_new.json --margin 0.005 --markdown few.md", ok=(4,))
     assert (found["outcome"], found["queries_needed"]) == ("undecided", needed)
-    words = f"cannot tell whether it is worse than the margin of 0.005 (10 queries, about {needed} needed): ndcg@10"
+    words = (
+        f"cannot tell whether it is worse by more than the margin of 0.005 (10 queries, about {needed} needed): ndcg@10"
+    )
     assert Path("few.md").read_text().replace("\\", "").startswith(f"**{words}")
 
 
@@ -96,6 +100,7 @@ def test_json_markdown_and_html(files):
     [check] = found["checks"]
     assert found["outcome"] == check["verdict"] == "worse"
     assert (check["k"], check["segment"], check["n_queries"]) == (10, None, N)
+    assert check["unseen"] == pytest.approx(1 - 0.05 ** (1 / N))
     assert check["new"] - check["baseline"] == pytest.approx(check["difference"])
     assert check["high"] < 0
     assert found["changes"] == found["unanswered"] == []

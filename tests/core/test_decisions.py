@@ -600,10 +600,59 @@ def with_changes(d, **settings):
 def test_unchanged_queries_are_a_verdict_and_say_what_others_may_do(n):
     found = with_changes(np.zeros(n), margin=0.001)
     assert (found.verdict, found.pairs[0].n_changed, found.p_value) == ("unchanged", 0, 1.0)
-    most = 100 * (1 - 0.025 ** (1 / n))
-    assert f"none of {n} queries changed between a and b; up to {most:.1f} % of other queries may" in found.notes[0]
+    assert found.pairs[0].changed_at_most == pytest.approx(1 - 0.025 ** (1 / n))
+    assert found.notes[0] == f"none of {n} queries changed between a and b"
+    most = 100 * (1 - 0.05 ** (1 / n))
+    assert found.notes[1].startswith(
+        f"A loss in up to {most:.2g} % of the queries may be unseen with {n} queries (95 %)"
+    )
     assert found.to_dict()["pairs"][0]["n_changed"] == 0
     assert f"0 of {n} (0/0)" in str(found)
+
+
+SMALL = np.tile([0.001, -0.001], 24)
+
+
+@pytest.mark.parametrize(
+    ("d", "settings", "n", "what"),
+    [
+        (SMALL, {"margin": 0.02}, 48, "queries"),  # equivalent
+        (np.abs(SMALL) + 0.03 * (np.arange(48) == 7), {"margin": 0.001}, 48, None),  # better
+        (SMALL + 0.4 * (np.arange(48) == 7), {"margin": 0.02}, 48, "queries"),  # not worse
+        (SMALL, {}, 48, None),  # undecided
+        (0 * SMALL, {}, 48, "queries"),  # unchanged
+        (0 * SMALL, {"query_weight": [1.0] * 24 + [3.0] * 24, "margin": 0.02}, 96**2 / 240, "effective queries"),
+        (SMALL, {"cluster": np.arange(48) // 2, "margin": 0.02}, 24, "clusters"),
+        (SMALL, {"margin": 2.0}, 48, "queries"),  # a measure of another scale
+    ],
+)
+def test_a_verdict_of_no_loss_says_what_may_be_unseen(d, settings, n, what):
+    found = with_changes(d, n_resamples=999, **settings)
+    unseen = 1 - 0.05 ** (1 / n)
+    assert found.pairs[0].unseen == found.to_dict()["pairs"][0]["unseen"] == pytest.approx(unseen)
+    notes = [note for note in found.notes if "unseen" in note]
+    if what is None:
+        assert (found.verdict in ("better", "undecided"), notes) == (True, [])
+        return
+    counted = what.split()[-1]
+    words = f"A loss in up to {100 * unseen:.2g} % of the {counted} may be unseen with {n:.0f} {what} (95 %)"
+    margin = settings.get("margin", 2.0)
+    if margin < 1:
+        needed = math.ceil(math.log(0.05) / math.log(1 - margin))
+        words += (
+            f". From {needed} {counted} on, an unseen loss is below the margin of {margin}, even if a query loses 1"
+        )
+    assert notes == [words]
+    for text in (str(found), found.to_markdown(), found._repr_html_()):
+        assert words in text
+
+
+def test_the_smallest_slice_says_what_may_be_unseen_in_it():
+    found = with_changes(SMALL, margin=0.02, by={"length": ["long"] * 12 + ["short"] * 36})
+    assert any(
+        note.startswith("A loss in up to 22 % of the queries of length=long may be unseen with 12 queries (95 %)")
+        for note in found.notes
+    )
 
 
 @pytest.mark.parametrize("weight", [None, [1.0] * 10 + [3.0] * 10])
