@@ -222,7 +222,8 @@ def evaluate_run(
         those in both.
     by : mapping, pandas object or array-like, optional
         Labels of the topics, such as ``{"language": {"q1": "de", "q2": "fr"}}``; or, by column, a Series indexed by
-        topic id, or labels in the order of ``per_query.qid``. Every evaluated topic needs a label.
+        topic id, or labels in the order of ``per_query.qid``. Every evaluated topic needs a label. A mapping from
+        topics to labels is one column, "slice".
     cluster : mapping, pandas object or array-like, optional
         Groups of related topics (user, session, template): one label per topic, in any form of a column in `by`.
         ``.interval()``, ``.standard_error``, the intervals of slices and ``compare`` then use clusters, not topics, as

@@ -270,7 +270,8 @@ def evaluate(
     by : array-like, mapping of array-like by column, or data frame, optional
         Labels of the queries, such as their country. A column has one label per row of `y_true`, the same in all rows
         of a query, or is a mapping from query ids. Several columns are sliced one by one; to cross two, pass tuples.
-        The index of a pandas object must be that of `y_true`.
+        The index of a pandas object must be that of `y_true`. A mapping from query ids to labels is one column,
+        "slice".
     cluster : array-like or mapping, optional
         Groups of related queries (user, topic, session), in the forms of a column of `by`. ``.interval()``,
         ``.standard_error``, the intervals of slices and ``compare`` then use clusters, not queries, as the

@@ -21,7 +21,7 @@ def query_labels(by: Any, queries: Queries) -> dict[str, list[Any]]:
     ----------
     by : array-like, mapping of array-like by column, or data frame
         Each column has one label per row of `y_true`, or is a mapping from query ids. The index of a pandas object is
-        that of the rows.
+        that of the rows. A mapping from query ids to labels is one column, "slice".
     queries : Queries
 
     Raises
@@ -29,12 +29,15 @@ def query_labels(by: Any, queries: Queries) -> dict[str, list[Any]]:
     TypeError, ValueError
         A column does not fit the rows, lacks a label, or has two in one query.
     """
-    return {name: _labels_of_rows(values, f"by[{name!r}]", queries) for name, values in _columns(by).items()}
+    return {
+        name: _labels_of_rows(values, f"by[{name!r}]", queries)
+        for name, values in _columns(by, queries.groups.ids).items()
+    }
 
 
 def labels_by_id(by: Any, ids: NDArray[Any]) -> dict[str, list[Any]]:
     """Return the label of every query, by column, if only the ids of queries are known; see ``column_by_id``."""
-    return {name: column_by_id(values, f"by[{name!r}]", ids) for name, values in _columns(by).items()}
+    return {name: column_by_id(values, f"by[{name!r}]", ids) for name, values in _columns(by, ids).items()}
 
 
 def column_by_id(values: Any, name: str, ids: NDArray[Any]) -> list[Any]:
@@ -56,10 +59,11 @@ def column_by_id(values: Any, name: str, ids: NDArray[Any]) -> list[Any]:
     return _without_missing(labels, name, ids)
 
 
-def _columns(by: Any) -> dict[str, Any]:
+def _columns(by: Any, ids: NDArray[Any] | None) -> dict[str, Any]:
     refuse_lazy(by, "by")
     if isinstance(by, Mapping):
-        columns = dict(by)
+        keys = () if ids is None else list(ids) if ids.dtype.kind in "mM" else ids.tolist()
+        columns = {"slice": by} if any(key in by and _is_label(by[key]) for key in keys) else dict(by)
     elif hasattr(by, "columns") and len(by.shape) == 2:
         names = by.column_names if hasattr(by, "column_names") else by.columns  # pyarrow; pandas and polars
         columns = {name: by[name] for name in names}
@@ -69,6 +73,10 @@ def _columns(by: Any) -> dict[str, Any]:
     if not columns:
         raise ValueError("by must have at least one column; got none. Leave it out to evaluate all queries together.")
     return {str(name): values for name, values in columns.items()}
+
+
+def _is_label(value: Any) -> bool:
+    return isinstance(value, (str, tuple)) or not hasattr(value, "__len__")
 
 
 def query_clusters(cluster: Any, queries: Queries) -> NDArray[Any]:

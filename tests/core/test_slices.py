@@ -77,6 +77,8 @@ def test_labels_of_rows_and_of_query_ids_are_one():
     assert str(evaluate(**rows, group=[8] * 90, by=of_rows.tolist()).slices) == expected
     by_id = dict(zip(ids, COUNTRY.tolist(), strict=True))
     assert str(evaluate(**rows, qid=qid, by={"by": by_id}).slices) == expected
+    named = str(evaluate(**rows, qid=qid, by={"slice": by_id}).slices)
+    assert str(evaluate(**rows, qid=qid, by=by_id).slices) == named
     pairs = {name: (label, 1) for name, label in by_id.items()}
     assert evaluate(**rows, qid=qid, by={"by": pairs}).slices["by", ("uk", 1)].n_queries == 30
     order = RNG.permutation(720)
@@ -213,6 +215,7 @@ def test_refusals():
         ([*[None] * 8, *constant[8:]], ValueError, "must have a label for each query; got None for query 100"),
         (np.where(np.arange(720) == 3, np.nan, 1.0), ValueError, "missing value"),
         ([["x"]] * 720, ValueError, "must be one-dimensional"),
+        ({100: "de"}, ValueError, r"by\['slice'\] must have an entry for the id of each query; got none for 101"),
         ({"c": {100: "de"}}, ValueError, r"by\['c'\] must have an entry for the id of each query; got none for 101"),
     ):
         with pytest.raises(kind, match=message):
