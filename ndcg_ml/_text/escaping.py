@@ -7,10 +7,11 @@ from html import escape
 
 from ndcg_ml._one_line import visible
 
-# Some characters are markup only in certain places: "]" in a link, "<" in a tag, "&" in an entity, "_" at word ends.
-_MARKDOWN = re.compile(r"[\\|*`]|~~|\](?=[(\[])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|_(?![^\W_])")
+# Some characters are markup only in certain places: "]" in a link, "<" in a tag, "&" in an entity, "_" at word ends,
+# "://" and "www." in a bare address, which GitHub makes a link.
+_MARKDOWN = re.compile(r"[\\|*`~]|:(?=//)|(?<=www)\.|\](?=[(\[])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|_(?![^\W_])")
 # Paragraphs that start with these are headings, lists, quotations or rules.
-_MARKDOWN_START = re.compile(r"^(\d*)([-+>#=~.)])")
+_MARKDOWN_START = re.compile(r"^(\d*)([-+>#=.)])")
 
 _BLOCK = "overflow-x:auto;font-size:.9em;line-height:1.4"
 

@@ -17,7 +17,8 @@ HOSTILE = [
     "<img src=x onerror=alert(1)>",
     "\x1b]0;title\x07",
     "\u202eturned\x85\u2028",
-    "[link](https://example.org) ~~gone~~",
+    "[link](https://example.org) ~~gone~~ ~also gone~",
+    "https://example.org www.example.org http://a.example/?x=1",
 ]
 
 
@@ -82,7 +83,7 @@ def test_no_field_of_a_caller_breaks_a_line_or_is_read_as_markup(text):
                 assert one.count("\n") == expected.count("\n"), name
                 if show is markdown:
                     one, expected = (re.sub(r"\\.", "", page) for page in (one, expected))
-                    assert not re.search(r"\]\(|<[a-z]|~~", one), name
+                    assert not re.search(r"\]\(|<[a-z]|~|[a-z]://|www\.", one), name
                     assert [one.count(mark) for mark in "*|"] == [expected.count(mark) for mark in "*|"], name
                 if show is html:
                     assert not re.search(r"<(script|img)", one), name
