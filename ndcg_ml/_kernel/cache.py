@@ -68,4 +68,7 @@ class Cache(Generic[T]):
 def _equal(mine: NDArray[Any] | None, theirs: NDArray[Any] | None) -> bool:
     if mine is None or theirs is None:
         return mine is theirs
-    return mine.shape == theirs.shape and mine.dtype == theirs.dtype and bool(np.array_equal(mine, theirs))
+    if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
+        return False
+    # Labels may hold NaN. NumPy compares with equal_nan more slowly, and not at all for ids that are text.
+    return np.array_equal(mine, theirs) or (mine.dtype.kind == "f" and np.array_equal(mine, theirs, equal_nan=True))

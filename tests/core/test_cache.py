@@ -38,6 +38,14 @@ def test_data_are_compared_by_content_with_copies() -> None:
     assert cache.get_or_make((data(1.0)[0], np.zeros(1)), lambda: "weights") == "weights"
 
 
+def test_labels_with_nan_are_found_again() -> None:
+    cache: Cache[str] = Cache(4)
+    labels, ids = np.array([1.0, np.nan, 0.0]), np.array(["a", "a", "b"])
+    assert cache.get_or_make((labels, ids), lambda: "first") == "first"
+    assert cache.get_or_make((labels.copy(), ids), lambda: "again") == "first"
+    assert cache.get_or_make((np.array([1.0, 0.0, np.nan]), ids), lambda: "moved") == "moved"
+
+
 def test_copies_and_pickles_of_a_cache_are_empty() -> None:
     cache: Cache[str] = Cache(3)
     cache.get_or_make(data(1.0), lambda: "here")
