@@ -493,8 +493,8 @@ def score_array(value: Any, name: str) -> NDArray[Any]:
     """Return scores as real numbers. Raise if float64 would make different scores equal."""
     given = plain_array(value, name)
     scores = _real(given, name)
-    if given.dtype.kind == "f" and isinstance(value, list) and (abs(scores) >= _WHOLE).any():
-        given = np.array(value, dtype=object)  # NumPy has rounded integers in a list with floats
+    if given.dtype.kind == "f" and not hasattr(value, "__array__") and (abs(scores) >= _WHOLE).any():
+        given = np.array(value, dtype=object)  # NumPy has rounded integers in a sequence with floats
     if (given.dtype.kind == "f" and given.dtype.itemsize <= 8) or given.dtype.kind == "b" or not scores.size:
         return scores
     if given.dtype.kind in "iu" and int(given.min()) >= -_WHOLE and int(given.max()) <= _WHOLE:

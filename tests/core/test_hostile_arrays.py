@@ -6,6 +6,7 @@ import array
 import itertools
 import math
 import warnings
+from collections import deque
 from decimal import Decimal
 from fractions import Fraction
 
@@ -226,12 +227,25 @@ BEYOND = [2**53 + 1, 2**53, 2**53 + 2, 0]
         np.array(BEYOND, dtype=np.uint64),
         np.array([*BEYOND[:3], None], dtype=object),
         [*BEYOND[:3], 0.5],
+        (*BEYOND[:3], 0.5),
+        deque([*BEYOND[:3], 0.5]),
         [each * 2**70 for each in BEYOND],
         [Fraction(each) for each in BEYOND],
         [-each for each in BEYOND[::-1]],
         np.array(BEYOND, dtype=np.longdouble),
     ],
-    ids=["int64", "uint64", "object", "a list with a float", "beyond 64 bits", "fractions", "negative", "long double"],
+    ids=[
+        "int64",
+        "uint64",
+        "object",
+        "a list with a float",
+        "a tuple with a float",
+        "a deque with a float",
+        "beyond 64 bits",
+        "fractions",
+        "negative",
+        "long double",
+    ],
 )
 @pytest.mark.parametrize("flavor", ["sklearn", "trec_eval"])
 def test_scores_that_float64_would_tie_are_refused(scores, flavor):
