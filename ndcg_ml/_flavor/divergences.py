@@ -18,42 +18,22 @@ class Divergence:
     ----------
     presets : tuple of str
         The presets of the libraries that differ.
-    variants : tuple of str
-        The recorded ways of calling these libraries that differ; empty for all.
     cases : str
         The inputs that are affected, in words.
-    when : str
-        Name of the test for such an input.
     theirs, ours : str
         Behaviour of the library and of the preset, in sentences.
     reason : str
         Reason for not reproducing it, in sentences.
     example : str
         Such an input, and what the library computes.
-    kind : {"value", "defined"}
-        ``value``: the library has a value that is not reproduced. ``defined``: the library raises and the preset has a
-        value.
-    always : bool
-        Whether every such input gives a difference; if not, the two may happen to agree.
-    shown_by : {"golden", "live", "source"}
-        Evidence of the difference: the recorded values, a strict expected failure with the installed library, or the
-        library's source alone.
     """
 
     presets: tuple[str, ...]
-    variants: tuple[str, ...] = ()
     cases: str
-    when: str
     theirs: str
     ours: str
     reason: str
     example: str
-    kind: str = "value"
-    always: bool = False
-    shown_by: str = "golden"
-
-    def applies(self, preset: str, variant: str) -> bool:
-        return preset in self.presets and (not self.variants or variant in self.variants)
 
     def __str__(self) -> str:
         return f"{self.cases[0].upper()}{self.cases[1:]}. {self.theirs} {self.ours}"
@@ -110,29 +90,23 @@ DIVERGENCES = (
     Divergence(
         presets=_NAN_PRESETS,
         cases="a score is NaN",
-        when="nan_score",
         theirs="The library silently ranks it first, last or anywhere.",
         ours="ndcg_ml raises an error that says where it is.",
         reason="A NaN score has no place in a ranking. It is a bug in the model, which a number would hide.",
         example="with scores [5, nan, 3] and labels [0, 1, 2], LightGBM reads the NaN as 0 and allRank ranks it first",
-        always=True,
     ),
     # -- scikit-learn
     Divergence(
         presets=("sklearn", "sklearn_ignore_ties", "flaml"),
         cases="a query has one document",
-        when="one_document",
         theirs="The library raises ValueError.",
         ours="ndcg_ml returns 1 if the document is relevant, and otherwise the value of an empty query.",
         reason="The formula is defined for one document, and such queries are common.",
         example="ndcg_score([[2]], [[0.5]])",
-        kind="defined",
-        always=True,
     ),
     Divergence(
         presets=("sklearn_ignore_ties", "tfma", "rankeval"),
         cases="scores are tied",
-        when="tied",
         theirs="The library reverses the order of NumPy's unstable argsort, which depends on the processor.",
         ours="ndcg_ml ranks them in the reverse of the input order.",
         reason="An order that differs between machines is not a definition.",
@@ -142,68 +116,51 @@ DIVERGENCES = (
     Divergence(
         presets=("lightgbm", "lightgbm_linear"),
         cases="a label is a fraction or above 30",
-        when="fraction_or_above_30",
         theirs="The library raises a fatal error, because its default label_gain is a table of the grades 0 to 30.",
         ours="ndcg_ml uses 2^y - 1 for any label.",
         reason="The formula is defined for this input. To raise an error as LightGBM does, pass the gain as a table.",
         example="labels [1, 31, 0, 30]",
-        kind="defined",
-        always=True,
     ),
     Divergence(
-        variants=("ndcg_label_gain_not_monotone",),
         presets=("lightgbm",),
         cases="a higher grade has a smaller label_gain",
-        when="every_case",
         theirs="The library sorts documents by label, not by gain, to compute the ideal.",
         ours="ndcg_ml sorts them by gain.",
         reason="This is a bug: a ranking can exceed this ideal, so NDCG can exceed 1.",
         example="label_gain=5,1,2,7,3 gives 1.318",
-        always=True,
     ),
     Divergence(
         presets=("lightgbm", "xgboost", "lightgbm_linear", "xgboost_minus", "xgboost_linear"),
         cases="queries are weighted and one has no relevant document",
-        when="weighted_with_an_empty_query",
         theirs="The library adds 1 for such a query, whatever its weight, and divides by the sum of the weights.",
         ours="ndcg_ml uses the query's weight.",
         reason="This is a bug: the result is not a weighted mean and can exceed 1.",
         example="weights 1, 3, 2, values 0.5, 0.6309 and an empty query: the mean is 0.7321, the library prints 0.5655",
-        shown_by="live",
     ),
     Divergence(
-        variants=("ndcg", "ndcg_minus"),
         presets=("xgboost", "xgboost_minus"),
         cases="the gain is exponential and a label is a fraction or above 31",
-        when="fraction_or_above_31",
         theirs="The library raises an error.",
         ours="ndcg_ml uses 2^y - 1 for any label.",
         reason="The formula is defined for this input.",
         example="labels [0.25, 0.9, 0]",
-        kind="defined",
-        always=True,
     ),
     # -- torchmetrics
     Divergence(
-        variants=("class_neg", "class_pos", "class_skip", "class_error"),
         presets=("torchmetrics", "torchmetrics_pos", "torchmetrics_skip"),
         cases="the labels of a query sum to 0, but some are above 0",
-        when="labels_cancel",
         theirs="The library treats the query as empty.",
         ours="ndcg_ml treats a query as empty if its ideal DCG is 0.",
         reason="This is a bug: with negative labels, a sum of 0 does not mean that no document is relevant.",
         example="labels [-1, 0, 1] score 0 in any order, and labels [-1, 0, 2] do not",
     ),
     Divergence(
-        variants=("class_skip",),
         presets=("torchmetrics_skip",),
         cases="every query is empty",
-        when="only_empty_queries",
         theirs="The library returns 0.",
         ours="ndcg_ml raises an error.",
         reason="The mean of no queries is not 0.",
         example="one query with labels [0, 0, 0, 0]",
-        always=True,
     ),
     Divergence(
         presets=(
@@ -216,47 +173,39 @@ DIVERGENCES = (
             "recommenders_exp",
         ),
         cases="the ideal DCG is 0 or below, because labels are negative",
-        when="negative_and_nothing_relevant",
         theirs="The library divides one negative DCG by another. With ideal 0, rax returns the DCG, Recommenders -inf.",
         ours="ndcg_ml treats the query as empty.",
         reason="A ratio of two negative DCGs does not measure the ranking: the worst order has the largest ratio.",
         example="with labels [0, -1] at k = 1 and the -1 ranked first, rax returns -0.5",
-        shown_by="live",
     ),
     # -- neural ranking
     *(
         Divergence(
-            variants=variants,
             presets=presets,
             cases="a label is 128 or more",
-            when="above_127",
             theirs=f"2^y - 1 overflows float32, and {value}.",
             ours="ndcg_ml computes gains relative to the largest gain of the query.",
             reason="This is an overflow.",
             example="labels [128, 0]",
-            shown_by=shown_by,
         )
-        for presets, variants, value, shown_by in (
-            (("rax",), (), "the result is NaN", "live"),
-            (("tensorflow_ranking", "allrank"), (), "the result is NaN", "source"),
-            (("pytorchltr", "ptranking"), ("exponential", "ndcg_at_ks"), "the result is NaN", "golden"),
-            (("rankeval", "ydf"), ("exp", "evaluate_predictions"), "the result is 0", "golden"),
+        for presets, value in (
+            (("rax",), "the result is NaN"),
+            (("tensorflow_ranking", "allrank"), "the result is NaN"),
+            (("pytorchltr", "ptranking"), "the result is NaN"),
+            (("rankeval", "ydf"), "the result is 0"),
         )
     ),
     Divergence(
         presets=("tensorflow_ranking", "keras_rs"),
         cases="queries are weighted and one has no relevant document",
-        when="weighted_with_an_empty_query",
         theirs="The library gives such a query the mean weight of the others. KerasRS keeps a weight of 0.",
         ours="ndcg_ml uses the query's weight.",
         reason="The library ignores the weight that was given.",
         example="weights 1, 0.5, 2, 1 and an empty third query: KerasRS returns 0.7426, the weighted mean is 0.5501",
-        shown_by="source",
     ),
     Divergence(
         presets=("allrank",),
         cases="a label below 0 is not -1",
-        when="negative_but_not_padding",
         theirs="The library drops label -1 as padding and applies the gain formula to other negative labels.",
         ours="ndcg_ml drops every document with a negative label.",
         reason="The library uses -1 to mark padding, not as a grade. That -2 is not padding is an accident.",
@@ -265,18 +214,15 @@ DIVERGENCES = (
     Divergence(
         presets=("allrank", "ptranking"),
         cases="scores are tied in a query of more than 16 documents",
-        when="tied_beyond_16",
         theirs="The library ranks them in the order of torch.sort, which is not stable.",
         ours="ndcg_ml ranks them in input order, as in shorter queries.",
         reason="The library does not define this order.",
         example="300 documents with scores rounded to one decimal",
-        shown_by="source",
     ),
     # -- benchmarks
     Divergence(
         presets=("ranklib",),
         cases="a label is a fraction",
-        when="fraction",
         theirs="The library truncates it to an integer.",
         ours="ndcg_ml uses 2^y - 1 of the fraction.",
         reason="A label of 1.7 is not 1. To get the library's value, truncate the labels first.",
@@ -285,40 +231,31 @@ DIVERGENCES = (
     Divergence(
         presets=("ranklib",),
         cases="a label is 32 or more",
-        when="above_31",
         theirs="The library computes (1 << y) - 1, which wraps around: grade 32 has gain 0 and grade 33 has gain 1.",
         ours="ndcg_ml uses 2^y - 1.",
         reason="This is an overflow.",
         example="with labels [32, 1], the document of grade 32 is not relevant",
-        shown_by="source",
     ),
     # -- runs and judgements
     Divergence(
-        variants=("ndcg_cut", "ndcg", "ndcg_cut_judged_only", "ndcg_rel", "log2", "log2_judged_only", "exp_log2"),
         presets=("pytrec_eval", "ir_measures", "ir_measures_exp", "mteb", "beir", "flagembedding"),
         cases="a grade is a fraction",
-        when="fraction",
         theirs="The library raises an error, because judgements must be integers.",
         ours="ndcg_ml applies the formula.",
         reason="The formula is defined for this input.",
         example="grades 0.25 and 0.9",
-        kind="defined",
-        always=True,
     ),
     Divergence(
         presets=("trec_eval10",),
         cases="the run lacks a judged topic and -c is not given",
-        when="missing_topic",
         theirs="The library exits with an error.",
         ours="ndcg_ml averages the topics that it receives.",
         reason="You choose the topics, not the flavor.",
         example="judgements for topics 1 and 2 and a run for topic 1",
-        kind="defined",
     ),
     Divergence(
         presets=("ranx", "ranx_burges"),
         cases="a grade is a fraction",
-        when="fraction",
         theirs="The library truncates it to an integer, so that 0 < y < 1 is not relevant.",
         ours="ndcg_ml applies the formula.",
         reason="A grade of 0.9 is not 0. To get the library's value, truncate the grades first.",
@@ -327,73 +264,56 @@ DIVERGENCES = (
     Divergence(
         presets=("ranx", "ranx_burges"),
         cases="scores are tied in a query of more than 15 documents",
-        when="tied_beyond_15",
         theirs="The library uses an unstable sort. make_comparable=True sorts twice and gives another order.",
         ours="ndcg_ml ranks them in the order of the run, as in shorter queries.",
         reason="The library does not define this order.",
         example="300 documents with scores rounded to one decimal",
-        shown_by="live",
     ),
     # -- recommender systems
     Divergence(
-        variants=("ndcg_raw", "ndcg_exp"),
         presets=("recommenders_raw", "recommenders_exp"),
         cases="every user is empty",
-        when="only_empty_queries",
         theirs="The library returns NaN.",
         ours="ndcg_ml raises an error.",
         reason="There is nothing to average, and a NaN may go unnoticed for long.",
         example="one user whose ratings are all 0",
-        always=True,
     ),
     Divergence(
-        variants=("ndcg_exp",),
         presets=("recommenders_exp",),
         cases="a rating is below 0",
-        when="negative",
         theirs="The library raises an error if ratings are integers, because NumPy rejects the negative power.",
         ours="ndcg_ml uses 2^y - 1, as the library does for float ratings.",
         reason="The formula is defined for this input.",
         example="ratings [-1, 0, 1]",
-        kind="defined",
     ),
     Divergence(
-        variants=("scala_graded_qrels_order", "scala_graded_sorted"),
         presets=("spark_graded",),
         cases="the judgements begin with negative grades, so that the DCG in the denominator is negative",
-        when="negative_listed_first",
         theirs="The library divides one negative DCG by another.",
         ours="ndcg_ml treats the query as empty.",
         reason="A ratio of two negative DCGs does not measure the ranking.",
         example="grades [-1, 0, 1] at k = 1",
     ),
     Divergence(
-        variants=("ndcg", "ndcg_cut"),
         presets=("quepid", "quepid_cut"),
         cases="the ratings of a query are negative, and none is above 0",
-        when="negative_and_nothing_relevant",
         theirs="The library divides one negative DCG by another.",
         ours="ndcg_ml treats the query as empty.",
         reason="A ratio of two negative DCGs does not measure the ranking: the worst order has the largest ratio.",
         example="ndcg returns 0.72 and ndcg_cut 1.27",
-        shown_by="source",
     ),
     Divergence(
-        variants=("dcg",),
         presets=("quepid",),
         cases="one of the first k hits has no rating",
-        when="unrated_at_k",
         theirs="The library returns NaN.",
         ours="ndcg_ml gives the hit gain 0.",
         reason="This is a bug: arithmetic with an undefined rating. The library's NDCG scorers use gain 0.",
         example="ten hits, nine of them rated",
-        always=True,
     ),
     # -- retrieval-augmented generation
     Divergence(
         presets=("mlflow",),
         cases="a document was retrieved twice",
-        when="repeats",
         theirs="The library counts each repeat of a relevant document as another relevant document, also in the ideal.",
         ours="ndcg_ml raises an error that names the document, or does what duplicates= says.",
         reason="Retrieving a document again does not add a relevant document.",
@@ -402,53 +322,39 @@ DIVERGENCES = (
     Divergence(
         presets=("llama_index",),
         cases="nothing was retrieved for a query",
-        when="missing_topic",
         theirs="The library raises ValueError.",
         ours="ndcg_ml scores the query 0.",
         reason="A retriever that returns nothing has failed, and 0 says so.",
         example="expected a, retrieved nothing",
-        kind="defined",
-        always=True,
     ),
     Divergence(
-        variants=("graded",),
         presets=("vespa",),
         cases="a grade is below 0",
-        when="negative",
         theirs="The library raises ValueError, because grades must be between 0 and 1.",
         ours="ndcg_ml applies the formula.",
         reason="The formula is defined for this input. To compare, grades were divided by the largest.",
         example="grades [-1, 0, 1]",
-        kind="defined",
-        always=True,
     ),
     Divergence(
         presets=("azure_ai_evaluation",),
         cases="a grade is a fraction",
-        when="fraction",
         theirs="The library raises an error, because labels must be integers.",
         ours="ndcg_ml uses 2^y - 1 of the fraction.",
         reason="The formula is defined for this input.",
         example="grades 0.25 and 0.9",
-        kind="defined",
-        always=True,
     ),
     Divergence(
         presets=("mteb",),
         cases="a query was ranked but not judged",
-        when="extra_topic",
         theirs="The library raises KeyError in another measure.",
         ours="ndcg_ml excludes the query, as does the evaluator that the library calls.",
         reason="The formula is defined for this input.",
         example="judgements for query 1 and a run for queries 1 and 9",
-        kind="defined",
-        always=True,
     ),
     # -- further recommender systems
     Divergence(
         presets=("tfma", "rectools", "rectools_achievable", "elliot"),
         cases="every query is empty",
-        when="only_empty_queries",
         theirs="The library returns NaN.",
         ours="ndcg_ml raises an error.",
         reason="There is nothing to average, and a NaN may go unnoticed for long.",
@@ -457,60 +363,46 @@ DIVERGENCES = (
     Divergence(
         presets=("pyg",),
         cases="every query is empty",
-        when="only_empty_queries",
         theirs="The library returns 0.",
         ours="ndcg_ml raises an error.",
         reason="The mean of no queries is not 0.",
         example="one user without an edge",
-        always=True,
     ),
     Divergence(
-        variants=("threshold_1", "NDCG", "zero_hits", "linear"),
         presets=("ignite", "elliot"),
         cases="a grade is between 0 and 1",
-        when="fraction_below_1",
         theirs="The library uses gain 0, because the grade is below the relevance threshold of 1.",
         ours="ndcg_ml uses 2^y - 1.",
         reason="A threshold of 1 is meant for integer grades.",
         example="grades 0.25 and 0.9",
     ),
     Divergence(
-        variants=("threshold_0", "threshold_2"),
         presets=("elliot",),
         cases="a grade is a fraction",
-        when="fraction",
         theirs="The library uses 2^(y - t + 1) - 1 of the fraction.",
         ours="ndcg_ml raises an error, because the gain is a table of grades.",
         reason="The library's grades are ratings, which are integers. For other grades, pass a function as gain=.",
         example="grades 0.25 and 0.9",
-        always=True,
     ),
     Divergence(
-        variants=("threshold_2",),
         presets=("elliot",),
         cases="no grade reaches the threshold of relevance",
-        when="all_below_2",
         theirs="The library returns NaN.",
         ours="ndcg_ml raises an error.",
         reason="There is nothing to average.",
         example="a threshold of 2 and grades 0 and 1",
-        always=True,
     ),
     Divergence(
-        variants=("threshold_0",),
         presets=("elliot",),
         cases="a grade is above 5",
-        when="above_5",
         theirs="The library uses 2^(y + 1) - 1.",
         ours="ndcg_ml raises an error, because the gain is a table of the grades 0 to 5.",
         reason="The library's grades are ratings. For higher grades, pass a longer table.",
         example="grades 12 and 30",
-        always=True,
     ),
     Divergence(
         presets=("evidently",),
         cases="scores are tied",
-        when="tied",
         theirs="The library gives all tied items the mean of their ranks, truncated to an integer.",
         ours="ndcg_ml ranks them in the order of the rows.",
         reason="This is a bug: with two items on one rank NDCG can exceed 1, and with no item on rank 1 NDCG@1 is 0.",
@@ -519,19 +411,15 @@ DIVERGENCES = (
     Divergence(
         presets=("evidently",),
         cases="the cut-off exceeds the number of ranks",
-        when="beyond_or_tied",
         theirs="The library raises KeyError.",
         ours="ndcg_ml applies the formula.",
         reason="The formula is defined for this input.",
         example="k = 3 and two items",
-        kind="defined",
     ),
     # -- further learning to rank
     Divergence(
-        variants=("one_minus",),
         presets=("torchrec",),
         cases="the option report_ndcg_as_decreasing_curve is True, the default",
-        when="every_case",
         theirs="The library reports 1 - NDCG.",
         ours="ndcg_ml returns NDCG.",
         reason="Readers expect NDCG under this name. To get the library's value, subtract it from 1.",
@@ -540,7 +428,6 @@ DIVERGENCES = (
     Divergence(
         presets=("torchrec",),
         cases="queries are weighted",
-        when="weighted",
         theirs="The library multiplies NDCG by the weight and divides by the number of queries.",
         ours="ndcg_ml divides by the sum of the weights.",
         reason="This is a bug: the result is not a mean and can exceed 1.",
@@ -549,7 +436,6 @@ DIVERGENCES = (
     Divergence(
         presets=("transformers4rec",),
         cases="a grade is below 0",
-        when="negative",
         theirs="The library ranks all items, so the ideal has items of grade 0 before those of negative grade.",
         ours="ndcg_ml ranks the documents that it receives.",
         reason="Only the caller has the other items.",
@@ -558,7 +444,6 @@ DIVERGENCES = (
     Divergence(
         presets=("torchrec", "transformers4rec"),
         cases="scores are tied",
-        when="tied_in_float32",
         theirs="The library ranks them in the order of torch.sort or torch.topk, which is not stable.",
         ours="ndcg_ml ranks them in input order.",
         reason="The library does not define this order.",
@@ -567,37 +452,30 @@ DIVERGENCES = (
     Divergence(
         presets=("keras_rs", "pytorchltr"),
         cases="scores are tied",
-        when="tied_in_float32",
         theirs="The library shuffles them in every call.",
         ours="ndcg_ml averages over all orders, which gives the expected value.",
         reason="A random draw is not a definition.",
         example="with scores [1, 1, 1] and labels [0, 1, 2], NDCG@1 is 0, 0.33 or 1",
     ),
     Divergence(
-        variants=("NDCG on torch",),
         presets=("keras_rs",),
         cases="lists are padded",
-        when="padded",
         theirs="The library ranks padding above documents if scores are so large that float32 loses 1e-7.",
         ours="ndcg_ml does not rank padding.",
         reason="This is a bug.",
         example="scores near 30",
     ),
     Divergence(
-        variants=("ndcg",),
         presets=("flaml",),
         cases="the data have several queries",
-        when="several_queries",
         theirs="The library treats the whole data set as one query.",
         ours="ndcg_ml returns the mean of the queries.",
         reason="This is a bug in the default metric of the task 'rank'. The metric 'ndcg@k' is computed per query.",
         example="with 50 queries, the library returns 0.930 and the mean is 0.899",
-        always=True,
     ),
     Divergence(
         presets=("pytorchltr", "rankeval", "ptranking", "ydf"),
         cases="the labels of a query are negative, and none is above 0",
-        when="negative_and_nothing_relevant",
         theirs="The library divides a negative DCG by another. For ideal 0, pytorchltr divides by 1, PT-Ranking by 0.",
         ours="ndcg_ml treats the query as empty.",
         reason="A ratio of two negative DCGs does not measure the ranking: the worst order has the largest ratio.",
@@ -606,7 +484,6 @@ DIVERGENCES = (
     Divergence(
         presets=("ptranking",),
         cases="a query without a relevant document has fewer than k documents",
-        when="empty_and_short",
         theirs="The library returns 0, as for every list that is shorter than k.",
         ours="ndcg_ml returns NaN, as for every query without a relevant document.",
         reason="ndcg_ml uses one rule for every k. The library's data loaders exclude such queries.",
@@ -615,7 +492,6 @@ DIVERGENCES = (
     Divergence(
         presets=("whylogs",),
         cases="scores are tied",
-        when="tied",
         theirs="The library ranks them in the order of NumPy's unstable argsort, which depends on the processor.",
         ours="ndcg_ml ranks them in input order.",
         reason="An order that differs between machines is not a definition.",
@@ -624,27 +500,22 @@ DIVERGENCES = (
     Divergence(
         presets=("whylogs",),
         cases="queries have different numbers of documents",
-        when="padded",
         theirs="The library raises ValueError if k exceeds the length of a query, or if a shorter query is empty.",
         ours="ndcg_ml applies the formula.",
         reason="The formula is defined for this input.",
         example="12 and 9 documents and k = 10",
-        kind="defined",
     ),
     Divergence(
         presets=("rankereval",),
         cases="a grade is below 0",
-        when="negative",
         theirs="The library excludes documents of grade 0 from the ideal, so that negative grades take their place.",
         ours="ndcg_ml uses the best order.",
         reason="This is a bug: a ranking can exceed this ideal.",
         example="with grades 2, 0 and -1, the ideal is 2, -1",
     ),
     Divergence(
-        variants=("power_2",),
         presets=("rankereval",),
         cases="the option relevance_scaling is 'power'",
-        when="every_case",
         theirs="The library uses y^2 - 1, so grade 0 has gain -1 and grade 1 has gain 0.",
         ours="ndcg_ml uses 2^y - 1, as the library's documentation says.",
         reason="This is a bug: values range from below -50 to above 9.",

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from divergences import COVERS, Facts, covers, facts
+from divergences import CHECKS, Check, Facts, check_of, facts
+from divergences import declared as declared_for
 
 from ndcg_ml import PRESETS, Flavor, dcg_score, evaluate
 from ndcg_ml._flavor.divergences import DIVERGENCES, Divergence
@@ -384,21 +385,19 @@ def facts_of(case: Case, golden: dict[str, Any]) -> Facts:
     return facts(problem_of(case, golden), case["k"], case["weights_used"])
 
 
-def declared(case: Case, golden: dict[str, Any]) -> list[Divergence]:
+def declared(case: Case, golden: dict[str, Any]) -> list[tuple[Divergence, Check]]:
     preset = VARIANTS[case["library"], case["variant"]].preset
-    mine = [entry for entry in DIVERGENCES if entry.applies(preset, case["variant"])]
-    seen = facts_of(case, golden)
-    return [entry for entry in mine if covers(entry, seen)]
+    return declared_for(preset, case["variant"], facts_of(case, golden))
 
 
-def judged(outcome: Outcome, entries: list[Divergence]) -> str | None:
+def judged(outcome: Outcome, entries: list[tuple[Divergence, Check]]) -> str | None:
     """Return what is wrong with the outcome of a case, given the declared divergences that cover it, or None."""
-    kinds = {entry.kind for entry in entries}
+    kinds = {check.kind for _, check in entries}
     if outcome.kind in ("value", "defined"):
         return None if outcome.kind in kinds else f"not declared: {outcome.detail}"
     if outcome.kind == "refused":
         return None
-    gone = [entry.cases for entry in entries if entry.always]
+    gone = [entry.cases for entry, check in entries if check.always]
     return f"declared as divergent ({'; '.join(gone)}), but reproduced" if gone else None
 
 
@@ -430,25 +429,27 @@ def test_every_variant_and_every_preset_is_accounted_for(golden: dict[str, Any])
 
 
 def test_every_declared_divergence_names_its_presets_and_its_cases() -> None:
+    assert [(entry.presets[0], entry.cases) for entry in DIVERGENCES] == list(CHECKS)
     for entry in DIVERGENCES:
-        mirrored = {variant.preset for (_, call), variant in VARIANTS.items() if entry.applies(variant.preset, call)}
-        assert set(entry.presets) == mirrored, entry.cases
-    assert {entry.when for entry in DIVERGENCES} == set(COVERS)
+        recorded = {variant.preset for (_, call), variant in VARIANTS.items() if check_of(entry).applies(call)}
+        assert set(entry.presets) <= recorded, entry.cases
 
 
 def test_every_declared_divergence_is_seen(golden: dict[str, Any]) -> None:
     """Each divergence declared for the recorded values shows in every library that it names, and no other shows."""
     diverging: set[tuple[int, str]] = set()
     for case in golden["cases"]:
-        entries = [DIVERGENCES.index(entry) for entry in declared(case, golden)]
+        entries = declared(case, golden)
         if entries and (outcome := reproduce(case, golden)).kind in ("value", "defined"):
-            diverging |= {(at, case["library"]) for at in entries if DIVERGENCES[at].kind == outcome.kind}
+            kind = outcome.kind
+            diverging |= {(DIVERGENCES.index(e), case["library"]) for e, check in entries if check.kind == kind}
     if len(golden["cases"]) == KNOWN:
         expected = {
             (at, library)
             for at, entry in enumerate(DIVERGENCES)
             for (library, call), variant in VARIANTS.items()
-            if entry.shown_by == "golden" and entry.applies(variant.preset, call)
+            if variant.preset in entry.presets and (check := check_of(entry)).applies(call)
+            if check.shown_by == "golden"
         }
         assert diverging == expected
 
@@ -478,5 +479,5 @@ def test_the_comparison_can_fail(golden: dict[str, Any]) -> None:
         expected = number(case["expected"])
         moved = reproduce({**case, "expected": expected + 2e-4 + 2 * tolerance(case)(expected)}, golden)
         assert judged(moved, []) is not None
-        assert judged(Outcome("values"), [DIVERGENCES[0]]) is not None
+        assert judged(Outcome("values"), [(DIVERGENCES[0], check_of(DIVERGENCES[0]))]) is not None
     assert seen == {library for library, _ in VARIANTS}

@@ -1,6 +1,6 @@
 """Find out whether a declared divergence covers a recorded case.
 
-The declarations are in ``ndcg_ml._flavor.divergences``. Each names its cases by ``when``.
+The declarations are in ``ndcg_ml._flavor.divergences``. What only the tests need to know of each is in ``CHECKS``.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ndcg_ml._flavor.divergences import Divergence
+from ndcg_ml._flavor.divergences import DIVERGENCES, Divergence
 
-__all__ = ["COVERS", "Facts", "covers", "facts"]
+__all__ = ["CHECKS", "Check", "Facts", "check_of", "declared", "facts"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,27 @@ class Facts:
     @property
     def all_labels(self) -> list[float]:
         return [label for query in self.labels for label in query]
+
+
+@dataclass(frozen=True)
+class Check:
+    """How the tests see a declared divergence."""
+
+    when: Callable[[Facts], bool]
+    """Whether a recorded case is such an input."""
+    variants: tuple[str, ...] = ()
+    """The recorded ways of calling the libraries that differ; empty for all."""
+    kind: str = "value"
+    """``value``: the library has a value that is not reproduced. ``defined``: the library raises and the preset has a
+    value."""
+    always: bool = False
+    """Whether every such input gives a difference; if not, the two may happen to agree."""
+    shown_by: str = "golden"
+    """Evidence of the difference: the recorded values (``golden``), a strict expected failure with the installed
+    library (``live``), or the library's source alone (``source``)."""
+
+    def applies(self, variant: str) -> bool:
+        return not self.variants or variant in self.variants
 
 
 def facts(problem: dict[str, Any], k: int | None, weighted: bool) -> Facts:
@@ -189,41 +210,101 @@ def _float32(value: float) -> float:
     return float(struct.unpack("f", struct.pack("f", value))[0])
 
 
-COVERS: dict[str, Callable[[Facts], bool]] = {
-    "nan_score": nan_score,
-    "one_document": one_document,
-    "tied": tied,
-    "fraction_or_above_30": fraction_or_above(30),
-    "every_case": every_case,
-    "weighted_with_an_empty_query": weighted_with_an_empty_query,
-    "fraction_or_above_31": fraction_or_above(31),
-    "labels_cancel": labels_cancel,
-    "only_empty_queries": only_empty_queries,
-    "negative_and_nothing_relevant": negative_and_nothing_relevant,
-    "above_127": above(127),
-    "negative_but_not_padding": negative_but_not_padding,
-    "tied_beyond_16": tied_beyond(16),
-    "fraction": fraction,
-    "above_31": above(31),
-    "missing_topic": missing_topic,
-    "tied_beyond_15": tied_beyond(15),
-    "negative": negative,
-    "negative_listed_first": negative_listed_first,
-    "unrated_at_k": unrated_at_k,
-    "repeats": repeats,
-    "extra_topic": extra_topic,
-    "fraction_below_1": fraction_below_1,
-    "all_below_2": all_below(2),
-    "above_5": above(5),
-    "beyond_or_tied": beyond_or_tied,
-    "weighted": weighted,
-    "tied_in_float32": tied_in_float32,
-    "padded": padded,
-    "several_queries": several_queries,
-    "empty_and_short": empty_and_short,
+CHECKS: dict[tuple[str, str], Check] = {
+    ("lightgbm", "a score is NaN"): Check(nan_score, always=True),
+    ("sklearn", "a query has one document"): Check(one_document, kind="defined", always=True),
+    ("sklearn_ignore_ties", "scores are tied"): Check(tied),
+    ("lightgbm", "a label is a fraction or above 30"): Check(fraction_or_above(30), kind="defined", always=True),
+    ("lightgbm", "a higher grade has a smaller label_gain"): Check(
+        every_case, variants=("ndcg_label_gain_not_monotone",), always=True
+    ),
+    ("lightgbm", "queries are weighted and one has no relevant document"): Check(
+        weighted_with_an_empty_query, shown_by="live"
+    ),
+    ("xgboost", "the gain is exponential and a label is a fraction or above 31"): Check(
+        fraction_or_above(31), variants=("ndcg", "ndcg_minus"), kind="defined", always=True
+    ),
+    ("torchmetrics", "the labels of a query sum to 0, but some are above 0"): Check(
+        labels_cancel, variants=("class_neg", "class_pos", "class_skip", "class_error")
+    ),
+    ("torchmetrics_skip", "every query is empty"): Check(only_empty_queries, variants=("class_skip",), always=True),
+    ("torchmetrics", "the ideal DCG is 0 or below, because labels are negative"): Check(
+        negative_and_nothing_relevant, shown_by="live"
+    ),
+    ("rax", "a label is 128 or more"): Check(above(127), shown_by="live"),
+    ("tensorflow_ranking", "a label is 128 or more"): Check(above(127), shown_by="source"),
+    ("pytorchltr", "a label is 128 or more"): Check(above(127), variants=("exponential", "ndcg_at_ks")),
+    ("rankeval", "a label is 128 or more"): Check(above(127), variants=("exp", "evaluate_predictions")),
+    ("tensorflow_ranking", "queries are weighted and one has no relevant document"): Check(
+        weighted_with_an_empty_query, shown_by="source"
+    ),
+    ("allrank", "a label below 0 is not -1"): Check(negative_but_not_padding),
+    ("allrank", "scores are tied in a query of more than 16 documents"): Check(tied_beyond(16), shown_by="source"),
+    ("ranklib", "a label is a fraction"): Check(fraction),
+    ("ranklib", "a label is 32 or more"): Check(above(31), shown_by="source"),
+    ("pytrec_eval", "a grade is a fraction"): Check(
+        fraction,
+        variants=("ndcg_cut", "ndcg", "ndcg_cut_judged_only", "ndcg_rel", "log2", "log2_judged_only", "exp_log2"),
+        kind="defined",
+        always=True,
+    ),
+    ("trec_eval10", "the run lacks a judged topic and -c is not given"): Check(missing_topic, kind="defined"),
+    ("ranx", "a grade is a fraction"): Check(fraction),
+    ("ranx", "scores are tied in a query of more than 15 documents"): Check(tied_beyond(15), shown_by="live"),
+    ("recommenders_raw", "every user is empty"): Check(
+        only_empty_queries, variants=("ndcg_raw", "ndcg_exp"), always=True
+    ),
+    ("recommenders_exp", "a rating is below 0"): Check(negative, variants=("ndcg_exp",), kind="defined"),
+    (
+        "spark_graded",
+        "the judgements begin with negative grades, so that the DCG in the denominator is negative",
+    ): Check(negative_listed_first, variants=("scala_graded_qrels_order", "scala_graded_sorted")),
+    ("quepid", "the ratings of a query are negative, and none is above 0"): Check(
+        negative_and_nothing_relevant, variants=("ndcg", "ndcg_cut"), shown_by="source"
+    ),
+    ("quepid", "one of the first k hits has no rating"): Check(unrated_at_k, variants=("dcg",), always=True),
+    ("mlflow", "a document was retrieved twice"): Check(repeats),
+    ("llama_index", "nothing was retrieved for a query"): Check(missing_topic, kind="defined", always=True),
+    ("vespa", "a grade is below 0"): Check(negative, variants=("graded",), kind="defined", always=True),
+    ("azure_ai_evaluation", "a grade is a fraction"): Check(fraction, kind="defined", always=True),
+    ("mteb", "a query was ranked but not judged"): Check(extra_topic, kind="defined", always=True),
+    ("tfma", "every query is empty"): Check(only_empty_queries),
+    ("pyg", "every query is empty"): Check(only_empty_queries, always=True),
+    ("ignite", "a grade is between 0 and 1"): Check(
+        fraction_below_1, variants=("threshold_1", "NDCG", "zero_hits", "linear")
+    ),
+    ("elliot", "a grade is a fraction"): Check(fraction, variants=("threshold_0", "threshold_2"), always=True),
+    ("elliot", "no grade reaches the threshold of relevance"): Check(
+        all_below(2), variants=("threshold_2",), always=True
+    ),
+    ("elliot", "a grade is above 5"): Check(above(5), variants=("threshold_0",), always=True),
+    ("evidently", "scores are tied"): Check(tied),
+    ("evidently", "the cut-off exceeds the number of ranks"): Check(beyond_or_tied, kind="defined"),
+    ("torchrec", "the option report_ndcg_as_decreasing_curve is True, the default"): Check(
+        every_case, variants=("one_minus",)
+    ),
+    ("torchrec", "queries are weighted"): Check(weighted),
+    ("transformers4rec", "a grade is below 0"): Check(negative),
+    ("torchrec", "scores are tied"): Check(tied_in_float32),
+    ("keras_rs", "scores are tied"): Check(tied_in_float32),
+    ("keras_rs", "lists are padded"): Check(padded, variants=("NDCG on torch",)),
+    ("flaml", "the data have several queries"): Check(several_queries, variants=("ndcg",), always=True),
+    ("pytorchltr", "the labels of a query are negative, and none is above 0"): Check(negative_and_nothing_relevant),
+    ("ptranking", "a query without a relevant document has fewer than k documents"): Check(empty_and_short),
+    ("whylogs", "scores are tied"): Check(tied),
+    ("whylogs", "queries have different numbers of documents"): Check(padded, kind="defined"),
+    ("rankereval", "a grade is below 0"): Check(negative),
+    ("rankereval", "the option relevance_scaling is 'power'"): Check(every_case, variants=("power_2",)),
 }
+"""The check of each declared divergence, by its first preset and its cases."""
 
 
-def covers(entry: Divergence, case: Facts) -> bool:
-    """Whether an entry declares the case."""
-    return COVERS[entry.when](case)
+def check_of(entry: Divergence) -> Check:
+    """Return the check of a declared divergence."""
+    return CHECKS[entry.presets[0], entry.cases]
+
+
+def declared(preset: str, variant: str, case: Facts) -> list[tuple[Divergence, Check]]:
+    """Return the declared divergences that cover a recorded case of a preset, with their checks."""
+    mine = [(entry, check_of(entry)) for entry in DIVERGENCES if preset in entry.presets]
+    return [(entry, check) for entry, check in mine if check.applies(variant) and check.when(case)]
