@@ -17,7 +17,6 @@ from ndcg_ml._one_line import brief, brief_text
 from ndcg_ml._parts.exact import ExactSums, exact_sum, nearest
 from ndcg_ml._parts.query_ids import Digests, digests, join_digests
 from ndcg_ml._parts.stream import whole_queries
-from ndcg_ml._parts.text import read_fields, to_text
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.prepared import Prepared
 from ndcg_ml.result import at_cutoff
@@ -33,7 +32,7 @@ class PartialEvaluation:
 
     (under ``aggregate="micro"``, sums of DCG and of IDCG). ``evaluate_part`` and ``evaluate_batches`` return parts;
     ``+``, ``sum(parts)`` and ``merge`` merge them. The sums are exact: however the parts are grouped and ordered,
-    merging gives bitwise identical results.
+    merging gives bitwise identical results. A part is pickled to pass it between processes, or to keep it.
 
     Every query must be entirely in one part. Parts store 8 bytes per query, and merging parts that share a query raises
     an error.
@@ -57,13 +56,14 @@ class PartialEvaluation:
 
     Examples
     --------
-    >>> from ndcg_ml import PartialEvaluation, evaluate_part
+    >>> from ndcg_ml import evaluate_part
     >>> monday = evaluate_part([3, 0, 1], [.9, .1, .3], qid=["a", "a", "a"], flavor="lightgbm", k=10)
     >>> tuesday = evaluate_part([0, 1], [.2, .1], qid=["b", "b"], flavor="lightgbm", k=10)
     >>> both = monday + tuesday
     >>> round(both.value, 6), both.n_queries
     (0.815465, 2)
-    >>> both == tuesday + monday == PartialEvaluation.from_json(both.to_json())
+    >>> import pickle
+    >>> both == tuesday + monday == pickle.loads(pickle.dumps(both))
     True
     >>> both + monday
     Traceback (most recent call last):
@@ -194,49 +194,6 @@ class PartialEvaluation:
             id_kind=kind,
             ids=ids,
         )
-
-    # -- serialisation -----------------------------------------------------------------------------------------------
-
-    def to_json(self) -> str:
-        """Return the part as JSON, for engines that pass strings. A part can also be pickled.
-
-        Returns
-        -------
-        str
-
-        Raises
-        ------
-        ValueError
-            The gain or the discount is a callable, which JSON cannot represent. Pickle the part instead.
-        """
-        if callable(self.flavor.gain) or callable(self.flavor.discount):
-            raise ValueError(
-                "gain and discount must not be callables in a part that is written as JSON; got "
-                f"{brief_text(str(self.flavor))}. Pickle the part instead."
-            )
-        return to_text(self)
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> PartialEvaluation:
-        """Read a part that ``to_json`` wrote.
-
-        Parameters
-        ----------
-        text : str or bytes
-
-        Returns
-        -------
-        PartialEvaluation
-
-        Raises
-        ------
-        TypeError
-            The text is neither str nor bytes.
-        ValueError
-            The text is not such a part, does not match its digest, or was written by a version with a different
-            format.
-        """
-        return cls(**read_fields(text))
 
 
 def evaluate_part(

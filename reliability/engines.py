@@ -11,6 +11,7 @@ import argparse
 import json
 import math
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -264,12 +265,13 @@ def spark_engine(stack: ExitStack) -> Engine:
 
     def on_spark(folder: Path, ndcg: dict[str, Any], rng: np.random.Generator) -> PartialEvaluation:
         def part(batches: Any) -> Iterator[Any]:
-            yield pa.RecordBatch.from_pydict({"part": [evaluate_batches(as_batches(batches), **ndcg).to_json()]})
+            pickled = pickle.dumps(evaluate_batches(as_batches(batches), **ndcg))
+            yield pa.RecordBatch.from_pydict({"part": [pickled]})
 
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", int(rng.integers(1, 60)))
         rows = spark.read.parquet(str(folder)).repartition(int(rng.integers(1, 6)), "query")
-        texts = rows.sortWithinPartitions("query").mapInArrow(part, "part string").collect()
-        return PartialEvaluation.merge(PartialEvaluation.from_json(row.part) for row in texts)
+        parts = rows.sortWithinPartitions("query").mapInArrow(part, "part binary").collect()
+        return PartialEvaluation.merge(pickle.loads(row.part) for row in parts)
 
     return on_spark
 
@@ -290,11 +292,11 @@ def ray_engine(stack: ExitStack) -> Engine:
             return {**rows, "bucket": np.array(hashes)}
 
         def part(rows: Any) -> dict[str, Any]:
-            return {"part": [evaluate_part(rows["grade"], rows["score"], qid=rows["query"], **ndcg).to_json()]}
+            return {"part": [pickle.dumps(evaluate_part(rows["grade"], rows["score"], qid=rows["query"], **ndcg))]}
 
         buckets = ray.data.read_parquet(str(folder)).map_batches(bucket).groupby("bucket", num_partitions=2)
         rows = buckets.map_groups(part, batch_format="numpy").take_all()
-        return PartialEvaluation.merge(PartialEvaluation.from_json(row["part"]) for row in rows)
+        return PartialEvaluation.merge(pickle.loads(row["part"]) for row in rows)
 
     return on_ray
 

@@ -195,9 +195,18 @@ def test_a_small_file_that_unpacks_to_a_large_one_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "7", "{}", '{"ndcg_ml_evaluation": 2}', "[" * 100_000, '{"a": 1, "a": 2}', "1" * 9999]
+    ("content", "why"),
+    [
+        ("", "Expecting value"),
+        ("7", "it has no key"),
+        ("{}", "it has no key"),
+        ('{"ndcg_ml_evaluation": true}', "its format is True"),
+        ('{"ndcg_ml_evaluation": 2, "ndcg_ml_evaluation": 2}', "it has a key twice"),
+        ("[" * 100_000, "recursion"),
+        ("1" * 9999, "digits"),
+    ],
 )
-def test_other_files_are_refused(tmp_path, content):
+def test_other_files_are_refused(tmp_path, content, why):
     (tmp_path / "base.json").write_text(content)
-    with pytest.raises(DataFileError, match=r"must be a file that Evaluation\.save wrote"):
+    with pytest.raises(DataFileError, match=rf"must be a file that Evaluation\.save wrote; .*{why}"):
         Evaluation.load(tmp_path / "base.json")
