@@ -312,71 +312,89 @@ def _places(scores: FloatArray, rows: int, lanes: int, before: IntArray, places:
 
 
 @_PART
-def _rank_in_lanes(
+def _load_lanes(
     queries: IntArray,
-    lanes: int,
     scores: FloatArray,
     order: IntArray,
     codes: Codes,
     gains: FloatArray,
     starts: IntArray,
     sizes: IntArray,
-    discounts: FloatArray,
-    cuts: IntArray,
-    average: bool,
-    abreast: FloatArray,
-    gains_abreast: FloatArray,
-    sorted_abreast: FloatArray,
-    sums: FloatArray,
-    before: IntArray,
-    places: IntArray,
-    best: FloatArray,
-    best_gains: FloatArray,
-    out: FloatArray,
-    dcg: FloatArray,
-) -> bool:
-    """Compute DCG of the first `lanes` of these queries, which are short. Return False if a score is NaN."""
-    # One list in each lane. A shorter list is padded with NaN, which ranks before no document.
-    rows, depth = 0, 0
-    for lane in range(lanes):
-        rows = max(rows, sizes[queries[lane]])
-    for cut in cuts:
-        depth = max(depth, min(cut, rows))
+    work: FloatArray,
+) -> int:
+    """Write one list into each lane of `work[0]` (scores) and `work[1]` (gains).
+
+    Return the number of rows, which is the length of the longest list; 0 if a score is NaN.
+    """
+    lanes, rows = queries.size, 0
+    for query in queries:
+        rows = max(rows, sizes[query])
+    # A shorter list is padded with NaN, which ranks before no document.
     for slot in range(rows * lanes):
-        abreast[slot], sorted_abreast[slot], sums[slot] = np.nan, np.nan, 0.0
+        work[0, slot] = np.nan
     for lane in range(lanes):
         query = queries[lane]
         n, start = sizes[query], starts[query]
-        for turn in range(n):
-            at = start + turn
+        for row in range(n):
+            at = start + row
             x = scores[order[at] if order.size > 0 else at]
             if x != x:
-                return False
-            abreast[turn * lanes + lane] = x
-            gains_abreast[turn * lanes + lane] = _gain(codes, gains, at)
-    # Move each document to its rank.
-    _places(abreast, rows, lanes, before, places)
+                return 0
+            work[0, row * lanes + lane] = x
+            work[1, row * lanes + lane] = _gain(codes, gains, at)
+    return rows
+
+
+@_PART
+def _sort_lanes(
+    queries: IntArray, sizes: IntArray, rows: int, work: FloatArray, before: IntArray, places: IntArray
+) -> None:
+    """Move the scores and gains of each lane to their ranks, into `work[2]` and `work[3]`."""
+    lanes = queries.size
+    for slot in range(rows * lanes):
+        work[2, slot], work[3, slot] = np.nan, 0.0
+    _places(work[0], rows, lanes, before, places)
     for lane in range(lanes):
         for slot in range(lane, sizes[queries[lane]] * lanes, lanes):
             to = places[slot] * lanes + lane
-            sorted_abreast[to], sums[to] = abreast[slot], gains_abreast[slot]
-    # Average ties within the depth, one list at a time.
-    if average:
-        for lane in range(lanes):
-            before[lane] = 0
-        for slot in range(lanes, min(depth + 1, rows) * lanes, lanes):
-            for lane in range(lanes):
-                before[lane] += sorted_abreast[slot + lane] == sorted_abreast[slot - lanes + lane]
-        for lane in range(lanes):
-            n = sizes[queries[lane]]
-            if before[lane] > 0:
-                for i in range(n):
-                    best[i], best_gains[i] = sorted_abreast[i * lanes + lane], sums[i * lanes + lane]
-                _expected_gains(best, best_gains, n, min(depth, n), True, out)
-                for i in range(min(depth, n)):
-                    sums[i * lanes + lane] = out[i]
-    # Replace the gain at each rank by the DCG down to it. Sums begin at 0.0, so that a gain of -0.0 gives 0.0.
+            work[2, to], work[3, to] = work[0, slot], work[1, slot]
+
+
+@_PART
+def _average_lanes(
+    queries: IntArray, sizes: IntArray, rows: int, depth: int, work: FloatArray, before: IntArray
+) -> None:
+    """Replace gains of tied documents within the depth by their mean, one list at a time."""
+    lanes = queries.size
+    ranked, ranked_gains = work[2], work[3]
     for lane in range(lanes):
+        before[lane] = 0
+    for slot in range(lanes, min(depth + 1, rows) * lanes, lanes):
+        for lane in range(lanes):
+            before[lane] += ranked[slot + lane] == ranked[slot - lanes + lane]
+    for lane in range(lanes):
+        if before[lane] > 0:
+            n = sizes[queries[lane]]
+            for i in range(n):
+                work[0, i], work[1, i] = ranked[i * lanes + lane], ranked_gains[i * lanes + lane]
+            _expected_gains(work[0], work[1], n, min(depth, n), True, work[4])
+            for i in range(min(depth, n)):
+                ranked_gains[i * lanes + lane] = work[4, i]
+
+
+@_PART
+def _add_lanes(
+    queries: IntArray,
+    sizes: IntArray,
+    depth: int,
+    discounts: FloatArray,
+    cuts: IntArray,
+    sums: FloatArray,
+    dcg: FloatArray,
+) -> None:
+    """Replace the gain at each rank by the DCG down to it, and write DCG at each cut-off."""
+    lanes = queries.size
+    for lane in range(lanes):  # sums begin at 0.0, so that a gain of -0.0 gives 0.0
         sums[lane] = 0.0 + sums[lane] * discounts[0]
     for i in range(1, depth):
         slot, discount = i * lanes, discounts[i]
@@ -386,7 +404,6 @@ def _rank_in_lanes(
         query = queries[lane]
         for c in range(cuts.size):
             dcg[query * cuts.size + c] = sums[(min(cuts[c], sizes[query]) - 1) * lanes + lane]
-    return True
 
 
 @_PART
@@ -400,21 +417,17 @@ def _rank_short_lists(
     discounts: FloatArray,
     cuts: IntArray,
     average: bool,
-    best: FloatArray,
-    best_gains: FloatArray,
-    out: FloatArray,
     dcg: FloatArray,
 ) -> bool:
     """Compute DCG of the lists up to length `_SHORT`, in groups of similar length. Return False if a score is NaN."""
     # Memory for the largest possible group.
-    rows, lanes = 0, 0
+    longest, lanes = 0, 0
     for size in sizes:
         if 0 < size <= _SHORT:
-            rows = max(rows, size)
+            longest = max(longest, size)
             lanes = min(lanes + 1, _ABREAST)
-    slots = rows * lanes
-    abreast, gains_abreast, sorted_abreast, sums = np.empty(slots), np.empty(slots), np.empty(slots), np.empty(slots)
-    before, places = np.empty(lanes, np.int64), np.empty(slots, np.int64)
+    work, places = np.empty((5, longest * lanes)), np.empty(longest * lanes, np.int64)
+    before = np.empty(lanes, np.int64)
     # Lists wait until a range of lengths has enough of them. After the last list, those that still wait are ranked.
     waiting, n_waiting = np.empty((_RANGES, lanes), np.int64), np.zeros(_RANGES, np.int64)
     for query in range(sizes.size + _RANGES if lanes > 0 else 0):
@@ -429,13 +442,16 @@ def _rank_short_lists(
             own = query - sizes.size
             full = n_waiting[own] > 0
         if full:
-            if not _rank_in_lanes(
-                *(waiting[own], n_waiting[own], scores, order, codes, gains, starts, sizes, discounts, cuts),
-                *(average, abreast, gains_abreast, sorted_abreast, sums, before, places),
-                *(best, best_gains, out, dcg),
-            ):
-                return False
+            queries = waiting[own, : n_waiting[own]]
             n_waiting[own] = 0
+            rows = _load_lanes(queries, scores, order, codes, gains, starts, sizes, work)
+            if rows == 0:
+                return False
+            _sort_lanes(queries, sizes, rows, work, before, places)
+            depth = min(cuts.max(), rows)
+            if average:
+                _average_lanes(queries, sizes, rows, depth, work, before)
+            _add_lanes(queries, sizes, depth, discounts, cuts, work[3], dcg)
     return True
 
 
@@ -491,10 +507,7 @@ def rank(
     kept, kept_rows, kept_gains = np.empty(longest + 1), np.empty(longest + 1, np.int64), np.empty(longest + 1)
     best, best_gains, out = np.empty(longest), np.empty(longest), np.empty(longest)
     top, bucket, ends = np.empty(lanes), np.empty(longest, np.int64), np.empty(2 * longest + 2, np.int64)
-    if not _rank_short_lists(
-        *(scores, order, codes, gains, starts, sizes, discounts, cuts, average),
-        *(best, best_gains, out, dcg),
-    ):
+    if not _rank_short_lists(scores, order, codes, gains, starts, sizes, discounts, cuts, average, dcg):
         return False
     for query in range(sizes.size):
         n, start = sizes[query], starts[query]
