@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import finite_number
-from ndcg_ml._data.arrays import FloatArray
+from ndcg_ml._data.arrays import BoolArray, FloatArray
 from ndcg_ml._stats.means import SAME, Means
 from ndcg_ml._stats.quantiles import normal_quantile, t_quantile
 
@@ -90,39 +90,54 @@ def exchange_tests(
     share = means.share()[:, 0]
     parts = share[:, None] * means.values
     tests: dict[int, SignFlip] = {}
-    drawn = []
+    drawn: list[int] = []
+    level_of: Sequence[float | None] = [None] * len(pairs) if levels is None else levels
     for at, (a, b) in enumerate(pairs):
         differ = np.abs(means.values[:, b] - means.values[:, a]) > SAME
         n = int(differ.sum())
-        if not (n <= _MOST_EXACT and 2**n <= n_resamples):
-            drawn.append(at)
-            continue
-        level = None if levels is None else levels[at]
-        if n == 0 and level is None:
-            tests[at] = SignFlip(1.0, True)
-            continue
-        # Queries with equal values do not change the p-value, but they do change which other differences are accepted.
-        d = np.where(differ, parts[:, b] - parts[:, a], 0.0)
-        if level is None:
-            signs = _SignedSums(d[differ, None], None, _all_signs(n))
+        if n <= _MOST_EXACT and 2**n <= n_resamples:
+            differences = np.where(differ, parts[:, b] - parts[:, a], 0.0)
+            tests[at] = _enumerated(differences, differ, share, n_resamples, rng, level_of[at])
         else:
-            columns = np.column_stack([d, share])
-            if differ.size > _MOST_EQUAL:
-                equal = _bundled(columns[~differ], _MOST_EQUAL // 2)
-                columns, differ = np.concatenate([columns[differ], equal]), np.arange(n + len(equal)) < n
-            signs = _SignedSums(columns[:, :1], columns[:, 1], _all_signs_of(differ, n_resamples, rng))
-        tests[at] = signs.test(signs.sums[:, 0], float(d.sum()), level, exact=True)
-    if drawn:
-        bundled = _bundled(np.column_stack([parts, share]))
-        vectors = drawn_signs(len(bundled), n_resamples, rng)
-        signs = _SignedSums(bundled[:, :-1], None if levels is None else bundled[:, -1], vectors)
+            drawn.append(at)
+    if drawn:  # all with the same signs
+        signs = _drawn(parts, None if levels is None else share, n_resamples, rng)
         total = parts.sum(axis=0)
         for at in drawn:
             a, b = pairs[at]
             difference = float(total[b] - total[a])
-            level = None if levels is None else levels[at]
-            tests[at] = signs.test(signs.sums[:, b] - signs.sums[:, a], difference, level, exact=False)
+            tests[at] = signs.test(signs.sums[:, b] - signs.sums[:, a], difference, level_of[at], exact=False)
     return [tests[at] for at in range(len(pairs))]
+
+
+def _drawn(parts: FloatArray, share: FloatArray | None, n_resamples: int, rng: np.random.Generator) -> _SignedSums:
+    """Sum the parts of each system under drawn exchanges of all queries, or of bundles of many queries."""
+    sums, shares = _bundled(parts), None if share is None else _bundled(share[:, None])[:, 0]
+    return _SignedSums(sums, shares, drawn_signs(len(sums), n_resamples, rng))
+
+
+def _enumerated(
+    differences: FloatArray,
+    differ: BoolArray,
+    share: FloatArray,
+    n_resamples: int,
+    rng: np.random.Generator,
+    level: float | None,
+) -> SignFlip:
+    """Test a pair by all exchanges of the queries that differ.
+
+    The other queries do not change the p-value, but they do change which other differences are accepted.
+    """
+    total = float(differences.sum())
+    if level is None:
+        signs = _SignedSums(differences[differ, None], None, _all_signs(int(differ.sum())))
+        return signs.test(signs.sums[:, 0], total, None, exact=True)
+    columns = np.column_stack([differences, share])
+    if differ.size > _MOST_EQUAL:
+        columns = np.concatenate([columns[differ], _bundled(columns[~differ], _MOST_EQUAL // 2)])
+        differ = np.arange(len(columns)) < differ.sum()
+    signs = _SignedSums(columns[:, :1], columns[:, 1], _all_signs_of(differ, n_resamples, rng))
+    return signs.test(signs.sums[:, 0], total, level, exact=True)
 
 
 class _SignedSums:
@@ -216,7 +231,7 @@ def _all_signs(n: int) -> Iterator[Signs]:
         yield numbers.view(np.uint8).reshape(-1, 4)[:, : -(-n // 8)]
 
 
-def _all_signs_of(differ: NDArray[np.bool_], n_resamples: int, rng: np.random.Generator) -> Iterator[Signs]:
+def _all_signs_of(differ: BoolArray, n_resamples: int, rng: np.random.Generator) -> Iterator[Signs]:
     """Yield every vector of signs of the queries that differ, each equally often.
 
     The signs of the other queries are enumerated, too, if there are at most `n_resamples` in all; otherwise drawn.
