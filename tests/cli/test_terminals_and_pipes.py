@@ -41,6 +41,12 @@ def test_processes_and_exit_codes():
     assert (wrong.returncode, wrong.stdout, wrong.stderr.count("\n")) == (2, "", 1)
 
 
+def test_the_package_runs_as_the_command():
+    run = [sys.executable, "-m", "ndcg_ml", "eval", *TREC.split(), "-k", "2"]
+    done = subprocess.run(run, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, text(f"eval {TREC} -k 2"), "")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_a_full_disk_ends_with_one_line():
     with open("/dev/full", "w") as full:
