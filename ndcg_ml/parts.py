@@ -284,19 +284,19 @@ def _part(
     # Exact sums give bitwise identical values for every split of the data. They cannot contain nan, so that empty
     # queries whose value is nan are counted, but not added.
     prepared: Prepared[Any] = Prepared(flavor, k, queries)
-    addends = prepared.totals(y_score).addends(flavor)
+    terms = prepared.totals(y_score).terms(flavor)
     empty = _empty_part(flavor, k)
     sums = empty.sums
     if not all_zero:
         sums = ExactSums(
-            *(tuple(exact_sum(column[~np.isnan(column)].tolist()) for column in side) for side in addends[:2])
+            *(tuple(exact_sum(column[~np.isnan(column)].tolist()) for column in side) for side in terms[:2])
         )
     kind, numbers = digests(queries.ids)
     return replace(
         empty,
-        n_queries=addends.n_queries,
+        n_queries=terms.n_queries,
         n_docs=prepared.n_docs,
-        empties=tuple(addends.n_empty.tolist()),
+        empties=tuple(terms.n_empty.tolist()),
         sums=sums,
         id_kind=kind,
         ids=np.sort(numbers),

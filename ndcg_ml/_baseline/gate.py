@@ -384,8 +384,8 @@ def _describe_dropped(base: Evaluation[Any], same: Sequence[Any]) -> list[str]:
     if not rows:
         return []
     table = base.per_query.ndcg.reshape(base.n_queries, -1)
-    left_out = base._totals.at(np.array(rows, dtype=np.int64)).ratios(base.flavor)
-    whole = base._totals.ratios(base.flavor)
+    left_out = base._totals.at(np.array(rows, dtype=np.int64)).mean(base.flavor)
+    whole = base._totals.mean(base.flavor)
     changes = []
     for column, k in enumerate(base._totals.ks):
         some = ", ".join(f"{brief(ids[row])} {table[row, column]:.4f}" for row in rows[:5])

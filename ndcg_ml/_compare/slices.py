@@ -284,7 +284,7 @@ class _Mean(NamedTuple):
 
 def _means(totals: Totals, flavor: Flavor, clusters: IntArray | None) -> dict[int | None, _Mean]:
     """Return the mean of some queries at each cut-off."""
-    values = totals.ratios(flavor).tolist()
+    values = totals.mean(flavor).tolist()
     return {k: _mean(totals.at_cutoff(k), flavor, v, clusters) for k, v in zip(totals.ks, values, strict=True)}
 
 

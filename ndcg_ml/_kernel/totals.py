@@ -76,43 +76,51 @@ class Totals:
             ndcg[above & (ndcg < 1 + _ROUNDING)] = 1.0
         return ndcg, empty
 
-    def addends(self, flavor: Flavor) -> Addends:
-        """Return the terms of each query in the sums whose ratio is the value."""
+    def _counted(self, flavor: Flavor, empty: BoolArray) -> tuple[BoolArray, FloatArray]:
+        """Return which queries have a term in the sums, given which are empty; and the weight of every query.
+
+        An empty query has none if it is skipped or under ``micro``, which also leaves out queries of weight 0, because
+        0 times an infinite DCG would be nan.
+        """
+        weight = np.ones(len(empty)) if self.weight is None else self.weight
+        if flavor.aggregate == "micro":
+            return ~empty & (weight > 0), weight
+        return ~empty if flavor.empty == "skip" else np.ones(len(empty), dtype=bool), weight
+
+    def terms(self, flavor: Flavor) -> Terms:
+        """Return the terms of each query in the sums whose ratio is the mean."""
         ndcg, empty = self.ndcg(flavor)
-        weight = np.ones(len(ndcg)) if self.weight is None else self.weight
-        weighted = weight > 0
         numerator, denominator = ([np.empty(0)] * len(self.ks) for _ in range(2))
         for columns in _group_columns(empty):
-            counted = ~empty[:, columns[0]]
+            counted, weight = self._counted(flavor, empty[:, columns[0]])
+            weight = weight[counted]
             if flavor.aggregate == "micro":
-                counted &= weighted  # weight 0 times an infinite DCG would be nan
                 dcg, ideal = self.dcg[counted][:, columns].T, self.ideal[counted][:, columns].T
-                upper, lower = weight[counted] * dcg, weight[counted] * ideal
+                upper, lower = weight * dcg, weight * ideal
             else:
-                averaged = counted if flavor.empty == "skip" else slice(None)
-                values = ndcg[averaged][:, columns].T
+                values = ndcg[counted][:, columns].T
                 # NDCG is infinite if the ideal holds only a tiny gain, and weight 0 times infinity would be nan.
                 if self.weight is not None:
-                    values = np.where(weighted[averaged] | np.isnan(values), values, 0.0)
-                upper = weight[averaged] * values
-                lower = np.broadcast_to(weight[averaged], upper.shape)
+                    values = np.where((weight > 0) | np.isnan(values), values, 0.0)
+                upper = weight * values
+                lower = np.broadcast_to(weight, upper.shape)
             # The sum of a contiguous row is bitwise the same as without the other rows.
             upper, lower = np.ascontiguousarray(upper), np.ascontiguousarray(lower)
             for row, column in enumerate(columns):
                 numerator[column], denominator[column] = upper[row], lower[row]
-        return Addends(numerator, denominator, len(self.dcg), empty.sum(axis=0))
+        return Terms(numerator, denominator, len(self.dcg), empty.sum(axis=0))
 
     def sums(self, flavor: Flavor) -> Sums:
         """Return the sums of these queries, to be added to those of other queries."""
-        addends = self.addends(flavor)
-        numerator, denominator = (np.array([column.sum() for column in side], dtype=float) for side in addends[:2])
-        return Sums(numerator, denominator, addends.n_queries, addends.n_empty)
+        terms = self.terms(flavor)
+        numerator, denominator = (np.array([column.sum() for column in side], dtype=float) for side in terms[:2])
+        return Sums(numerator, denominator, terms.n_queries, terms.n_empty)
 
-    def ratios(self, flavor: Flavor) -> FloatArray:
+    def mean(self, flavor: Flavor) -> FloatArray:
         """Return the value at each cut-off; nan if all weights are 0, or all queries with a weight are skipped."""
         if not len(self.dcg) or (self.weight is not None and not self.weight.any()):
             return np.full(len(self.ks), math.nan)
-        return self.sums(flavor).ratios(flavor)
+        return self.sums(flavor).mean(flavor)
 
     def values(self, flavor: Flavor) -> list[float]:
         """Return the value at each cut-off; raise ``EmptyQueryError`` if there is nothing to average."""
@@ -145,13 +153,13 @@ class Totals:
         one = self.at_cutoff(k)
         table, empties = one.ndcg(flavor)
         ndcg, empty = table[:, 0], empties[:, 0]
-        share = np.ones(len(ndcg)) if self.weight is None else self.weight.copy()
-        counted = ~empty & (share > 0)
+        counted, weight = one._counted(flavor, empty)
+        share = np.where(counted, weight, 0.0)
         if flavor.aggregate == "micro" and counted.any():
             size = np.where(counted, one.ideal[:, 0], 0.0)
             share *= np.ldexp(size, -int(np.frexp(size.max())[1]))  # scaled, so that no product leaves float64
-        elif flavor.empty == "skip":
-            share[empty] = 0.0
+        elif flavor.empty != "skip":  # without a term in the sums, the mean is that of empty queries
+            share = weight.copy()
         total = share.sum()
         return ndcg, share / total if total > 0 else share, empty
 
@@ -175,8 +183,8 @@ def _group_columns(empty: BoolArray) -> list[list[int]]:
     return list(together.values())
 
 
-class Addends(NamedTuple):
-    """The terms of each query in the sums whose ratio is the value.
+class Terms(NamedTuple):
+    """The terms of each query in the sums whose ratio is the mean.
 
     Attributes
     ----------
@@ -200,7 +208,7 @@ class Sums:
     Attributes
     ----------
     numerator, denominator : ndarray of float, shape (n_cutoffs,)
-        Their ratio is the value: weighted NDCG over weight (macro), weighted DCG over weighted IDCG (micro).
+        Their ratio is the mean: weighted NDCG over weight (macro), weighted DCG over weighted IDCG (micro).
     n_queries : int
     n_empty : ndarray of int, shape (n_cutoffs,)
     """
@@ -235,10 +243,10 @@ class Sums:
             )
         if flavor.empty != "skip" and flavor.aggregate == "macro" and not (self.denominator > 0).all():
             raise ValueError("query_weight must be above 0 for at least one query of all parts; it is 0 for every one.")
-        ratios: list[float] = self.ratios(flavor).tolist()
-        return ratios
+        mean: list[float] = self.mean(flavor).tolist()
+        return mean
 
-    def ratios(self, flavor: Flavor) -> FloatArray:
+    def mean(self, flavor: Flavor) -> FloatArray:
         """Return the value at each cut-off; nan under ``empty="skip"`` if there is nothing to average."""
         nothing = math.nan if isinstance(flavor.empty, str) else flavor.empty
         ratio = np.full(len(self.numerator), nothing)

@@ -238,7 +238,7 @@ def means_of(totals: Totals, flavor: Flavor) -> list[tuple[tuple[int | None, ...
         Fewer than two queries count, the value is nan, or the square of an NDCG exceeds float64.
     """
     groups: dict[bytes, list[tuple[int | None, FloatArray, FloatArray]]] = {}
-    for k, value in zip(totals.ks, totals.ratios(flavor).tolist(), strict=True):
+    for k, value in zip(totals.ks, totals.mean(flavor).tolist(), strict=True):
         ndcg, share, empty = totals.shares(flavor, k)
         counts = share > 0
         if counts.any() and math.isnan(value) and empty.any():

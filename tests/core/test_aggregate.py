@@ -61,16 +61,14 @@ def test_sums_of_several_cut_offs_are_bitwise_those_of_each(empty: Any, aggregat
     flavor = Flavor(empty=empty, aggregate=aggregate)
     whole = replace(prepare(np.ones((301, 2)), k=range(1, 8)).totals(np.ones((301, 2))), dcg=dcg, ideal=ideal)
     whole = replace(whole, weight=weight)
-    sums, addends = whole.sums(flavor), whole.addends(flavor)
+    sums, terms = whole.sums(flavor), whole.terms(flavor)
     for column in range(7):
         one = whole.at_cutoff(column + 1)
-        alone = one.addends(flavor)
-        assert addends.numerator[column].tolist() == alone.numerator[0].tolist()
-        assert addends.denominator[column].tolist() == alone.denominator[0].tolist()
-        assert sums.numerator[column] == addends.numerator[column].sum() == alone.numerator[0].sum()
-        assert sums.denominator[column] == addends.denominator[column].sum()
+        alone = one.terms(flavor)
+        assert terms.numerator[column].tolist() == alone.numerator[0].tolist()
+        assert terms.denominator[column].tolist() == alone.denominator[0].tolist()
+        assert sums.numerator[column] == terms.numerator[column].sum() == alone.numerator[0].sum()
+        assert sums.denominator[column] == terms.denominator[column].sum()
         assert sums.n_empty[column] == alone.n_empty[0]
         nothing = empty == "skip" and alone.n_empty[0] == 301
-        assert whole.ratios(flavor)[column] == pytest.approx(
-            math.nan if nothing else one.values(flavor)[0], nan_ok=True
-        )
+        assert whole.mean(flavor)[column] == pytest.approx(math.nan if nothing else one.values(flavor)[0], nan_ok=True)
