@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._checks import axis_too_many, refuse_column, warn_of_lists_of_one, warn_of_swap
+from ndcg_ml._checks import EXACT_INTEGERS, axis_too_many, refuse_column, warn_of_lists_of_one, warn_of_swap
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.groups import Groups, ranges, starts_of
 from ndcg_ml._data.lazy_frames import refuse_lazy
@@ -493,11 +493,11 @@ def score_array(value: Any, name: str) -> NDArray[Any]:
     """Return scores as real numbers. Raise if float64 would make different scores equal."""
     given = plain_array(value, name)
     scores = _real(given, name)
-    if given.dtype.kind == "f" and not hasattr(value, "__array__") and (abs(scores) >= _WHOLE).any():
+    if given.dtype.kind == "f" and not hasattr(value, "__array__") and (abs(scores) >= EXACT_INTEGERS).any():
         given = np.array(value, dtype=object)  # NumPy has rounded integers in a sequence with floats
     if (given.dtype.kind == "f" and given.dtype.itemsize <= 8) or given.dtype.kind == "b" or not scores.size:
         return scores
-    if given.dtype.kind in "iu" and int(given.min()) >= -_WHOLE and int(given.max()) <= _WHOLE:
+    if given.dtype.kind in "iu" and int(given.min()) >= -EXACT_INTEGERS and int(given.max()) <= EXACT_INTEGERS:
         return scores
     known = ~np.isnan(scores)
     if np.unique(given[known]).size > np.unique(scores[known]).size:
@@ -506,10 +506,6 @@ def score_array(value: Any, name: str) -> NDArray[Any]:
             "integers beyond 2^53. Subtract the smallest score, or pass ranks."
         )
     return scores
-
-
-# float64 represents every integer up to this one.
-_WHOLE = 2**53
 
 
 def _flag_array(value: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.bool_]:
@@ -587,7 +583,7 @@ def _is_lossy(ids: Sequence[Any], kind: str) -> bool:
     1 and "1" become strings; 2**63 and -1 become floats, which have too few digits; strings lose trailing NULs.
     """
     if kind == "f":
-        return any(isinstance(value, (int, np.integer)) and abs(int(value)) > _WHOLE for value in ids)
+        return any(isinstance(value, (int, np.integer)) and abs(int(value)) > EXACT_INTEGERS for value in ids)
     if kind in "mM":
         return any(isinstance(value, (int, str)) for value in ids)
     if kind == "S":

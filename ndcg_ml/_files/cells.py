@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._files.lines import EXACT, ROUNDED, AnyPath, DataFileError, as_number, describe_place, is_rounded
+from ndcg_ml._checks import EXACT_INTEGERS
+from ndcg_ml._files.lines import ROUNDED, AnyPath, DataFileError, as_number, describe_place, is_rounded
 from ndcg_ml._one_line import brief
 
 NUMBERS = ("label", "grade", "score")
@@ -61,7 +62,7 @@ def parse_csv_cell(path: AnyPath, number: int, name: str, cell: str, meaning: st
         raise DataFileError(f"{path}, line {number}: {name} must be a number; got {brief(cell)}.{_hint(cell, meaning)}")
     if is_wrong(meaning, value):
         raise DataFileError(f"{path}, line {number}: {name} must be {allowed_values(meaning)}; got {value}.")
-    if abs(value) >= EXACT and is_rounded(token):
+    if abs(value) >= EXACT_INTEGERS and is_rounded(token):
         raise DataFileError(f"{path}, line {number}: {name}: {ROUNDED}; got {brief(cell)}.")
     return value
 
@@ -82,7 +83,7 @@ def parse_json_cell(path: AnyPath, number: int | None, name: str, value: Any, me
         return math.nan
     if type(value) not in (float, int, bool):
         raise DataFileError(f"{describe_place(path, number)}: {name} must be a number; got {json_repr(value)}.")
-    if type(value) is int and abs(value) > EXACT:
+    if type(value) is int and abs(value) > EXACT_INTEGERS:
         raise DataFileError(f"{describe_place(path, number)}: {name}: {ROUNDED}; got {brief(value)}.")
     if is_wrong(meaning, value):
         raise DataFileError(f"{describe_place(path, number)}: {name} must be {allowed_values(meaning)}; got {value}.")

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import IO, Any, TypeAlias
 
+from ndcg_ml._checks import EXACT_INTEGERS
 from ndcg_ml._one_line import brief, brief_text
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"
@@ -22,9 +23,6 @@ _HEAD = 1 << 13  # bytes that are read to detect the format of a file
 _MOST_BYTES = 1 << 32  # unpacked bytes of a file that is read by lines
 _MOST_WHOLE = 1 << 30  # unpacked bytes of a file that is read whole, such as JSON
 _LONGEST = 1 << 24  # bytes of a line; 2 MB of gzip may unpack to a line of 4 GB
-
-EXACT = 2**53
-"""float64 represents every integer up to this one."""
 
 ROUNDED = "an integer must be at most 2^53, because float64 rounds larger ones"
 
@@ -203,7 +201,7 @@ def as_number(token: bytes) -> float | None:
 def is_rounded(token: bytes) -> bool:
     """Return whether a token is an integer beyond 2^53."""
     digits = token.strip().lstrip(b"+-").lstrip(b"0")
-    return digits.isdigit() and (len(digits) > 16 or int(digits) > EXACT)
+    return digits.isdigit() and (len(digits) > 16 or int(digits) > EXACT_INTEGERS)
 
 
 def as_text(token: bytes) -> str:

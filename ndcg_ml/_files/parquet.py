@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._checks import EXACT_INTEGERS
 from ndcg_ml._data.queries import real_array
 from ndcg_ml._files.cells import NUMBERS, allowed_values, are_wrong, kind
-from ndcg_ml._files.lines import EXACT, ROUNDED, AnyPath, DataFileError, choose_columns, too_large, unpacked_limit
+from ndcg_ml._files.lines import ROUNDED, AnyPath, DataFileError, choose_columns, too_large, unpacked_limit
 from ndcg_ml._files.tables import ColumnNames
 from ndcg_ml._one_line import brief, brief_text
 
@@ -102,7 +103,10 @@ def _check_column(path: AnyPath, first: int, name: str, column: Any, meaning: st
         raise DataFileError(f"{path}: column {name} must hold numbers; got {column.type}.") from error
     for bad, why in (
         (are_wrong(meaning, numbers), f"{name} must be {allowed_values(meaning)}"),
-        ((values > EXACT) | (values < -EXACT) if values.dtype.kind in "iu" else np.zeros(0), f"{name}: {ROUNDED}"),
+        (
+            (values > EXACT_INTEGERS) | (values < -EXACT_INTEGERS) if values.dtype.kind in "iu" else np.zeros(0),
+            f"{name}: {ROUNDED}",
+        ),
     ):
         if bad.any():
             at = int(np.flatnonzero(bad)[0])

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._checks import EXACT_INTEGERS
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.frames import Frame, is_frame, select_columns
 from ndcg_ml._data.lazy_frames import refuse_lazy
@@ -339,7 +340,7 @@ def _read_all_entries(
         value_types = set(map(type, values))
         if not value_types <= {float, int}:
             return None
-        if int in value_types and max(map(abs, values)) > 2**53:  # float64 may round different scores to one
+        if int in value_types and max(map(abs, values)) > EXACT_INTEGERS:  # float64 may round different scores to one
             return None
         value = np.array(values, dtype=np.float64)
     source = next((f"{name}[{brief(topic)}]" for topic, listed in data.items() if listed), name)

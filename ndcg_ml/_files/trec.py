@@ -16,10 +16,10 @@ from typing import IO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._checks import EXACT_INTEGERS
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._files.byte_ids import PADDING, Names, cells
 from ndcg_ml._files.lines import (
-    EXACT,
     JOINED,
     ROUNDED,
     AnyPath,
@@ -227,7 +227,7 @@ def _parse_numbers(text: Bytes, starts: IntArray, sizes: IntArray, *, infinite: 
         whole = np.where(is_digit, 10 * whole + digits[at], whole)
         places += is_digit & after_point
         after_point |= is_point
-    simple &= (sizes > after_point.astype(np.int64) + negative) & (whole <= EXACT)
+    simple &= (sizes > after_point.astype(np.int64) + negative) & (whole <= EXACT_INTEGERS)
     values: FloatArray = whole / _POWERS[places]
     np.negative(values, out=values, where=negative)
     rest = np.flatnonzero(~simple)
@@ -318,5 +318,5 @@ def _to_floats(tokens: Sequence[bytes], *, infinite: bool) -> FloatArray | None:
     # Python reads 1_000 as a number. Other readers of these files do not.
     if bad.any() or b"_" in b"".join(tokens):
         return None
-    large = np.flatnonzero(np.abs(values) >= EXACT).tolist()
+    large = np.flatnonzero(np.abs(values) >= EXACT_INTEGERS).tolist()
     return None if any(is_rounded(tokens[at]) for at in large) else values

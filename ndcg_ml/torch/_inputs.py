@@ -14,7 +14,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ndcg_ml._checks import TIES_BY_ID, axis_too_many, refuse_column, warn_of_lists_of_one, without_doc_ids
+from ndcg_ml._checks import (
+    EXACT_INTEGERS,
+    TIES_BY_ID,
+    axis_too_many,
+    refuse_column,
+    warn_of_lists_of_one,
+    without_doc_ids,
+)
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.torch._gains_and_discounts import working_dtype
 from ndcg_ml.torch._layout import Flat, Layout, Padded
@@ -428,10 +435,6 @@ def _rank_as_text(ids: Tensor) -> Tensor:
     return torch.from_numpy(places.reshape(ids.shape)).to(ids.device)
 
 
-# Up to here float64 has every integer.
-_EXACT = 2.0**53
-
-
 def _score_values(scores: Tensor, name: str) -> Tensor:
     """Detach scores and convert them to a dtype that can be sorted."""
     if scores.is_complex():
@@ -440,7 +443,7 @@ def _score_values(scores: Tensor, name: str) -> Tensor:
     if scores.is_floating_point():
         return scores if scores.dtype in _NATIVE else scores.float()
     values = scores.to(working_dtype(scores.device))
-    if scores.element_size() == 8 and is_plain_eager() and (values.abs() > _EXACT).any():
+    if scores.element_size() == 8 and is_plain_eager() and (values.abs() > EXACT_INTEGERS).any():
         raise ValueError(
             f"{name} must hold scores that stay different in float64; got integers beyond 2^53. Subtract the smallest "
             "score, or pass ranks."
