@@ -38,10 +38,10 @@ class Cache(Generic[T]):
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
-        self._held: tuple[_Slot, ...] = ()
+        self._kept: tuple[_Slot, ...] = ()
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._kept)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"slots": self.slots}
@@ -51,8 +51,8 @@ class Cache(Generic[T]):
 
     def get_or_make(self, arrays: Arrays, make: Callable[[], T]) -> T:
         """Return the cached result for equal arrays; otherwise call `make` and cache its result."""
-        for slot in self._held:
-            if all(_equal(mine, theirs) for mine, theirs in zip(slot.arrays, arrays, strict=True)):
+        for slot in self._kept:
+            if all(_equal(kept, given) for kept, given in zip(slot.arrays, arrays, strict=True)):
                 self._put_first(slot)
                 result: T = slot.prepared
                 return result
@@ -62,13 +62,13 @@ class Cache(Generic[T]):
 
     def _put_first(self, slot: _Slot) -> None:
         # The assignment is atomic. If two threads store a result at once, one of them is lost and made again later.
-        self._held = (slot, *(other for other in self._held if other is not slot))[: self.slots]
+        self._kept = (slot, *(other for other in self._kept if other is not slot))[: self.slots]
 
 
-def _equal(mine: NDArray[Any] | None, theirs: NDArray[Any] | None) -> bool:
-    if mine is None or theirs is None:
-        return mine is theirs
-    if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
+def _equal(kept: NDArray[Any] | None, given: NDArray[Any] | None) -> bool:
+    if kept is None or given is None:
+        return kept is given
+    if kept.shape != given.shape or kept.dtype != given.dtype:
         return False
     # Labels may hold NaN. NumPy compares with equal_nan more slowly, and not at all for ids that are text.
-    return np.array_equal(mine, theirs) or (mine.dtype.kind == "f" and np.array_equal(mine, theirs, equal_nan=True))
+    return np.array_equal(kept, given) or (kept.dtype.kind == "f" and np.array_equal(kept, given, equal_nan=True))

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.groups import Groups
-from ndcg_ml._kernel.grade_codes import Coded, Gains, encode_labels, full
+from ndcg_ml._kernel.grade_codes import Coded, Gains, encode_grades, full
 from ndcg_ml.flavor import Flavor
 
 # Sums of gains up to this size, times weights and discounts, stay within float64.
 _LARGEST = 2.0**500
 # Number of values per step, few enough for the processor's cache.
 _PART = 1 << 14
-# Lists with at least this many rows on average are wide, and their integer labels are kept as bytes.
+# Lists with at least this many rows on average are wide, and their integer grades are kept as bytes.
 _WIDE = 256
 
 
@@ -77,10 +77,10 @@ def grade(flavor: Flavor, labels: NDArray[Any], groups: Groups, retrieved: NDArr
         if coded is not None:
             ranked = groups if retrieved is None else groups.keep(retrieved)
             return Graded(groups, groups, ranked, coded, Coded(coded.codes, coded.table > 0))
-        flat = labels.reshape(-1).astype(np.float64, copy=False)
-    documents, judged, graded = _rules(flavor, flat, groups)
+        grades = labels.reshape(-1).astype(np.float64, copy=False)
+    documents, judged, graded = _rules(flavor, grades, groups)
     ranked = judged if flavor.unjudged == "condense" else documents
-    gains = _row_gains(flavor, flat, graded)
+    gains = _row_gains(flavor, grades, graded)
     if np.may_share_memory(gains, labels):  # kept gains must not change with the caller's array
         gains = gains.copy()
     if retrieved is not None:
@@ -88,12 +88,12 @@ def grade(flavor: Flavor, labels: NDArray[Any], groups: Groups, retrieved: NDArr
     return Graded(documents, judged, ranked, gains, gains > 0)
 
 
-def _rules(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[Groups, Groups, Groups]:
+def _rules(flavor: Flavor, grades: FloatArray, groups: Groups) -> tuple[Groups, Groups, Groups]:
     """Return the documents that are kept, those with a label, and those whose gain is computed from their label."""
     judged = groups
-    lowest, highest = _range(labels, groups)
+    lowest, highest = _range(grades, groups)
     if np.isnan(lowest):
-        missing = np.isnan(labels)
+        missing = np.isnan(grades)
         if flavor.unjudged == "raise":
             n = int(groups.arrange(missing).sum())
             raise ValueError(
@@ -102,12 +102,12 @@ def _rules(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[Groups, 
                 f"flavor={flavor.replace(unjudged='zero').short_text!r}, which gives them gain 0."
             )
         judged = groups.keep(~missing)
-        lowest, highest = _range(labels, judged)
+        lowest, highest = _range(grades, judged)
     if not (np.isfinite(lowest) and np.isfinite(highest)):
         raise ValueError(f"y_true must be finite; got labels from {lowest} to {highest}.")
     graded = judged
     if lowest < 0 and flavor.negative != "allow":
-        negative = labels < 0
+        negative = grades < 0
         if flavor.negative == "raise":
             n = int(judged.arrange(negative).sum())
             raise ValueError(
@@ -120,64 +120,64 @@ def _rules(flavor: Flavor, labels: FloatArray, groups: Groups) -> tuple[Groups, 
             same = judged is groups
             judged = graded
             groups = graded if same else groups.keep(~negative)
-    _check_grades(flavor, labels, graded)
+    _check_grades(flavor, grades, graded)
     return groups, judged, graded
 
 
-def _range(labels: FloatArray, groups: Groups) -> tuple[float, float]:
-    listed = groups.arrange(labels)
-    return (float(listed.min()), float(listed.max())) if listed.size else (0.0, 0.0)
+def _range(grades: FloatArray, groups: Groups) -> tuple[float, float]:
+    included = groups.arrange(grades)
+    return (float(included.min()), float(included.max())) if included.size else (0.0, 0.0)
 
 
-def _check_grades(flavor: Flavor, labels: FloatArray, graded: Groups) -> None:
+def _check_grades(flavor: Flavor, grades: FloatArray, graded: Groups) -> None:
     top = flavor.top_label
-    if top is not None and graded.sizes.any() and (highest := _range(labels, graded)[1]) > top:
-        listed = graded.arrange(labels)
+    if top is not None and graded.sizes.any() and (highest := _range(grades, graded)[1]) > top:
+        included = graded.arrange(grades)
         with np.errstate(over="ignore"):
             in_float32 = float(np.float32(top))  # it may be slightly larger: 0.8 becomes 0.80000001
-        if highest != in_float32 or ((listed > top) & (listed != in_float32)).any():
+        if highest != in_float32 or ((included > top) & (included != in_float32)).any():
             raise ValueError(
                 f"y_true must not exceed Flavor.max_grade={top}; got {highest}. "
                 "Raise max_grade to the top of the grade scale."
             )
     if isinstance(flavor.gain, tuple):
-        listed = graded.arrange(labels)
-        wrong = (listed != np.floor(listed)) | (listed < 0)
+        included = graded.arrange(grades)
+        wrong = (included != np.floor(included)) | (included < 0)
         if flavor.off_table == "raise":
-            wrong |= listed >= len(flavor.gain)
+            wrong |= included >= len(flavor.gain)
         if wrong.any():
-            grades = f"from 0 to {len(flavor.gain) - 1}" if flavor.off_table == "raise" else ">= 0"
+            allowed = f"from 0 to {len(flavor.gain) - 1}" if flavor.off_table == "raise" else ">= 0"
             raise ValueError(
-                f"y_true must hold integer grades {grades} for a gain table of {len(flavor.gain)} entries; got "
-                f"{listed[wrong][0]:g}. Extend the table, or use a gain that takes any label, such as that of "
+                f"y_true must hold integer grades {allowed} for a gain table of {len(flavor.gain)} entries; got "
+                f"{included[wrong][0]:g}. Extend the table, or use a gain that takes any label, such as that of "
                 "flavor='sklearn' or 'lightgbm'."
             )
 
 
-def _encode_gains(flavor: Flavor, labels: NDArray[Any], groups: Groups) -> Coded | None:
-    """Return gains as one byte per row and a table, if the lists are wide and all labels are integers.
+def _encode_gains(flavor: Flavor, grades: NDArray[Any], groups: Groups) -> Coded | None:
+    """Return gains as one byte per row and a table, if the lists are wide and all grades are integers.
 
-    Otherwise return None, also if the flavor may refuse a label: the checks of float labels then raise.
+    Otherwise return None, also if the flavor may refuse a grade: the checks of float grades then raise.
     """
-    if labels.size < _WIDE * groups.n_queries:
+    if grades.size < _WIDE * groups.n_queries:
         return None
-    codes = encode_labels(labels, groups.order)
+    codes = encode_grades(grades, groups.order)
     if codes is None:
         return None
-    listed = groups.arrange(codes)
-    highest = int(listed.max(initial=0))
+    included = groups.arrange(codes)
+    highest = int(included.max(initial=0))
     beyond_table = isinstance(flavor.gain, tuple) and flavor.off_table == "raise" and highest >= len(flavor.gain)
     if beyond_table or (flavor.top_label is not None and highest > flavor.top_label):
         return None
     if groups.order is not None:  # excluded rows get arbitrary codes
         np.minimum(codes, highest, out=codes)
-    grades = np.arange(highest + 1.0)
+    scale = np.arange(highest + 1.0)
     if callable(flavor.gain):  # it may fail at grades that do not occur
-        occur = np.array([bool((listed == grade).any()) for grade in range(highest + 1)])
-        table = np.zeros(grades.size)
-        table[occur] = gain(flavor, grades[occur])
+        occur = np.array([bool((included == step).any()) for step in range(highest + 1)])
+        table = np.zeros(scale.size)
+        table[occur] = gain(flavor, scale[occur])
     else:
-        table = gain(flavor, grades)
+        table = gain(flavor, scale)
     _check_size(flavor, table)
     return Coded(codes, np.append(table, 0.0))
 
@@ -185,16 +185,16 @@ def _encode_gains(flavor: Flavor, labels: NDArray[Any], groups: Groups) -> Coded
 # -- gains that fit float64 -----------------------------------------------------------------------------------------
 
 
-def _row_gains(flavor: Flavor, labels: FloatArray, groups: Groups) -> FloatArray:
+def _row_gains(flavor: Flavor, grades: FloatArray, groups: Groups) -> FloatArray:
     """Return the gain of every row, and 0 for rows outside the queries. Labels of the other rows are finite."""
-    listed = groups.arrange(labels)
-    if flavor.ideal == "max" and flavor.top_label is not None:  # float32 labels may be a little above the top
-        listed = np.minimum(listed, np.float64(flavor.top_label))
-    gains = gain(flavor, listed)
+    included = groups.arrange(grades)
+    if flavor.ideal == "max" and flavor.top_label is not None:  # float32 grades may be a little above the top
+        included = np.minimum(included, np.float64(flavor.top_label))
+    gains = gain(flavor, included)
     _check_size(flavor, gains)
     if groups.order is None:
         return gains
-    out = np.zeros(labels.size)
+    out = np.zeros(grades.size)
     out[groups.order] = gains
     return out
 

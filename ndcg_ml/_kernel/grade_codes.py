@@ -1,8 +1,8 @@
-"""Gains of wide lists with integer labels: one byte per row, and a table with the gain of each byte.
+"""Gains of wide lists with integer grades: one byte per row, and a table with the gain of each byte.
 
-A recommender ranks every item of its catalogue, nearly all of grade 0. Converting all labels to float64 gains and
-selecting the largest would take longer than ranking the scores. Labels therefore stay bytes: gains are looked up for
-the first ranks only, and an ideal is computed from the number of documents with each grade.
+A recommender ranks every item of its catalogue, nearly all of grade 0. Converting all grades to float64 gains and
+selecting the largest would take longer than ranking the scores. Grades are therefore kept as bytes: gains are looked up
+for the first ranks only, and an ideal is computed from the number of documents with each grade.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Codes = NDArray[np.uint8]
 HIGHEST = 254
 """The highest grade with a code. The remaining code is that of padding."""
 
-# Number of labels in a part. A part is read twice, so it must fit the processor's cache.
+# Number of grades in a part. A part is read twice, so it must fit the processor's cache.
 _PART = 1 << 15
 
 
@@ -83,26 +83,26 @@ def take_gains(gains: Gains, at: NDArray[np.integer[Any]]) -> FloatArray:
     return gains.reshape(-1).take(at)
 
 
-def encode_labels(labels: NDArray[Any], order: NDArray[np.int64] | None) -> Codes | None:
-    """Return labels as bytes; None unless the rows in `order` (None: all) hold integers from 0 to ``HIGHEST``.
+def encode_grades(grades: NDArray[Any], order: NDArray[np.int64] | None) -> Codes | None:
+    """Return grades as bytes; None unless the rows in `order` (None: all) hold integers from 0 to ``HIGHEST``.
 
     Other rows get arbitrary codes.
     """
-    codes = _read(labels)
+    codes = _read(grades)
     if codes is None and order is not None:  # excluded rows may hold anything
-        listed = _read(labels[order])
-        if listed is not None:
-            codes = np.zeros(labels.size, dtype=np.uint8)
-            codes[order] = listed
+        included = _read(grades[order])
+        if included is not None:
+            codes = np.zeros(grades.size, dtype=np.uint8)
+            codes[order] = included
     return codes
 
 
-def _read(labels: NDArray[Any]) -> Codes | None:
-    out = np.empty(labels.size, dtype=np.uint8)
-    whole = labels.dtype.kind in "iu"
-    for at in range(0, labels.size, _PART):
-        part, codes = labels[at : at + _PART], out[at : at + _PART]
-        if whole:
+def _read(grades: NDArray[Any]) -> Codes | None:
+    out = np.empty(grades.size, dtype=np.uint8)
+    is_integer = grades.dtype.kind in "iu"
+    for at in range(0, grades.size, _PART):
+        part, codes = grades[at : at + _PART], out[at : at + _PART]
+        if is_integer:
             # The OR of integers is in range only if all of them are. Otherwise the smallest and largest decide.
             if not 0 <= np.bitwise_or.reduce(part) <= HIGHEST and not (part.min() >= 0 and part.max() <= HIGHEST):
                 return None

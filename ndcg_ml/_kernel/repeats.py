@@ -37,13 +37,13 @@ def refuse_repeats(flavor: Flavor, queries: Queries) -> None:
             f"query ({copies.sizes.sum() - copies.n_queries} repeats in all). Remove the duplicate documents, or use "
             f"flavor={flavor.replace(duplicates='first').short_text!r}, which credits each at its first rank."
         )
-    labels = copies.arrange(queries.labels.reshape(-1))
-    first = np.repeat(labels[copies.starts], copies.sizes)
-    differ = (labels != first) & ~(np.isnan(labels) & np.isnan(first))
+    grades = copies.arrange(queries.labels.reshape(-1))
+    first = np.repeat(grades[copies.starts], copies.sizes)
+    differ = (grades != first) & ~(np.isnan(grades) & np.isnan(first))
     if differ.any():
         at = int(np.flatnonzero(differ)[0])
         raise ValueError(
-            f"y_true must be the same wherever a query repeats a doc_id; got {first[at]:g} and {labels[at]:g} for one "
+            f"y_true must be the same wherever a query repeats a doc_id; got {first[at]:g} and {grades[at]:g} for one "
             "document. A document has one label: correct the others."
         )
 
@@ -61,17 +61,17 @@ def credit_repeats(
     ranked[rows] = True
     copies = repeats.copies.sort_rows(~ranked)
     assert copies.order is not None
-    copy = np.zeros(n_rows, dtype=bool)
-    copy[copies.order] = True
-    later = copy.copy()
-    later[copies.order[copies.starts]] = False
-    graded = replace(graded, judged=graded.judged.keep(~later))
+    is_copy = np.zeros(n_rows, dtype=bool)
+    is_copy[copies.order] = True
+    is_later = is_copy.copy()
+    is_later[copies.order[copies.starts]] = False
+    graded = replace(graded, judged=graded.judged.keep(~is_later))
     if flavor.duplicates == "count":
         return graded, None
-    graded = replace(graded, row_gains=np.where(later, 0.0, graded.gains))
+    graded = replace(graded, row_gains=np.where(is_later, 0.0, graded.gains))
     query = layout.codes()
-    inside = np.isin(query, query[copy[rows]])
-    return graded, CreditedOnce(flavor, copies.keep(ranked), rows[inside], query[inside])
+    affected = np.isin(query, query[is_copy[rows]])
+    return graded, CreditedOnce(flavor, copies.keep(ranked), rows[affected], query[affected])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,14 +106,14 @@ class CreditedOnce:
             out[self.rows[order]] = -np.arange(order.size, dtype=np.float64)
         copies = self.copies
         assert copies.order is not None
-        theirs = out[copies.order]
-        theirs = theirs[np.lexsort((-theirs, copies.codes()))]
+        best_first = out[copies.order]
+        best_first = best_first[np.lexsort((-best_first, copies.codes()))]
         second = copies.starts[copies.sizes > 1] + 1
-        if (tied := theirs[second] == theirs[second - 1]).any():
+        if (tied := best_first[second] == best_first[second - 1]).any():
             raise ValueError(
                 "y_score must not tie a document with its own repeat under ties='average' with duplicates='first', "
                 f"because its first rank is undefined; got {int(tied.sum())} such documents. Break ties by position: "
                 f"flavor={self.flavor.replace(ties='first').short_text!r}."
             )
-        out[copies.order] = theirs
+        out[copies.order] = best_first
         return out

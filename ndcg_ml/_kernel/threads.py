@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # A call over fewer slots ends before a second thread has started.
-_WORTH_A_THREAD = 1 << 17
+_SLOTS_PER_THREAD = 1 << 17
 
 # The largest number of threads in the pool.
-_MOST = 1 << 10
+_MOST_THREADS = 1 << 10
 
 
 def thread_count(requested: int | None, n_slots: int) -> int:
@@ -30,18 +30,18 @@ def thread_count(requested: int | None, n_slots: int) -> int:
     joblib sets in its worker processes, or the number of processors this process may use. Unless a count is requested,
     a call from a thread other than the main one uses that thread alone, because its caller has divided the work.
     """
-    limit, useful = requested, n_slots // _WORTH_A_THREAD
+    limit, useful = requested, n_slots // _SLOTS_PER_THREAD
     if limit is None:
-        named = os.environ.get("NDCG_ML_THREADS")
-        if named:  # an empty variable counts as none
-            limit = int(named) if named.isdecimal() else 0
+        variable = os.environ.get("NDCG_ML_THREADS")
+        if variable:  # an empty variable counts as none
+            limit = int(variable) if variable.isdecimal() else 0
             if limit < 1:
-                raise ValueError(f"the variable NDCG_ML_THREADS must be an integer >= 1; got {brief(named)}.")
+                raise ValueError(f"the variable NDCG_ML_THREADS must be an integer >= 1; got {brief(variable)}.")
         elif useful <= 1 or threading.current_thread() is not threading.main_thread():
             return 1
         else:
-            first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-            limit = int(first) if first.isdecimal() else 0
+            outer = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+            limit = int(outer) if outer.isdecimal() else 0
             if limit < 1:
                 limit = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(limit, useful))
@@ -77,7 +77,7 @@ def _pool() -> ThreadPoolExecutor:
     """Return a pool that starts threads on demand and keeps them, because starting one takes time."""
     from concurrent.futures import ThreadPoolExecutor
 
-    return ThreadPoolExecutor(_MOST, "ndcg_ml")
+    return ThreadPoolExecutor(_MOST_THREADS, "ndcg_ml")
 
 
 if hasattr(os, "register_at_fork"):  # a child process has none of its parent's other threads

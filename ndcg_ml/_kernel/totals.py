@@ -96,18 +96,18 @@ class Totals:
             weight = weight[counted]
             if flavor.aggregate == "micro":
                 dcg, ideal = self.dcg[counted][:, columns].T, self.ideal[counted][:, columns].T
-                upper, lower = weight * dcg, weight * ideal
+                numerators, denominators = weight * dcg, weight * ideal
             else:
                 values = ndcg[counted][:, columns].T
                 # NDCG is infinite if the ideal holds only a tiny gain, and weight 0 times infinity would be nan.
                 if self.weight is not None:
                     values = np.where((weight > 0) | np.isnan(values), values, 0.0)
-                upper = weight * values
-                lower = np.broadcast_to(weight, upper.shape)
+                numerators = weight * values
+                denominators = np.broadcast_to(weight, numerators.shape)
             # The sum of a contiguous row is bitwise the same as without the other rows.
-            upper, lower = np.ascontiguousarray(upper), np.ascontiguousarray(lower)
+            numerators, denominators = np.ascontiguousarray(numerators), np.ascontiguousarray(denominators)
             for row, column in enumerate(columns):
-                numerator[column], denominator[column] = upper[row], lower[row]
+                numerator[column], denominator[column] = numerators[row], denominators[row]
         return Terms(numerator, denominator, len(self.dcg), empty.sum(axis=0))
 
     def sums(self, flavor: Flavor) -> Sums:
@@ -177,10 +177,10 @@ def _group_columns(empty: BoolArray) -> list[list[int]]:
     columns = list(range(empty.shape[1]))
     if not columns or (empty == empty[:, :1]).all():
         return [columns]
-    together: dict[bytes, list[int]] = {}
+    by_empty: dict[bytes, list[int]] = {}
     for column in columns:
-        together.setdefault(empty[:, column].tobytes(), []).append(column)
-    return list(together.values())
+        by_empty.setdefault(empty[:, column].tobytes(), []).append(column)
+    return list(by_empty.values())
 
 
 class Terms(NamedTuple):
@@ -248,12 +248,12 @@ class Sums:
 
     def mean(self, flavor: Flavor) -> FloatArray:
         """Return the value at each cut-off; nan under ``empty="skip"`` if there is nothing to average."""
-        nothing = math.nan if isinstance(flavor.empty, str) else flavor.empty
-        ratio = np.full(len(self.numerator), nothing)
+        value_of_nothing = math.nan if isinstance(flavor.empty, str) else flavor.empty
+        ratio = np.full(len(self.numerator), value_of_nothing)
         with np.errstate(over="ignore"):
             np.divide(self.numerator, self.denominator, out=ratio, where=self.denominator > 0)
         if flavor.aggregate == "micro":
             ratio[(ratio > 1) & (ratio < 1 + _ROUNDING)] = 1.0
-        elif math.isnan(nothing) and flavor.empty != "skip":
+        elif math.isnan(value_of_nothing) and flavor.empty != "skip":
             ratio[np.asarray(self.n_empty) > 0] = math.nan  # exact sums leave out the nan of an empty query
         return ratio

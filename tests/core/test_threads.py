@@ -47,7 +47,7 @@ def many_threads(monkeypatch):
         seen.add(self)
         start(self)
 
-    monkeypatch.setattr(threads_module, "_WORTH_A_THREAD", 16)
+    monkeypatch.setattr(threads_module, "_SLOTS_PER_THREAD", 16)
     monkeypatch.setattr(threading.Thread, "start", noted)
     threads_module._pool.cache_clear()  # threads kept from earlier calls would not start
     return seen
@@ -127,7 +127,7 @@ import numpy as np
 from ndcg_ml import prepare
 from ndcg_ml._kernel import threads as threads_module
 warnings.simplefilter("ignore", DeprecationWarning)  # of a fork while threads run
-threads_module._WORTH_A_THREAD = 16
+threads_module._SLOTS_PER_THREAD = 16
 rng = np.random.default_rng(3)
 sizes = rng.integers(1, 60, 300)
 labels, scores = rng.integers(0, 5, sizes.sum()), rng.normal(size=sizes.sum())
