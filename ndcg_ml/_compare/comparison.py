@@ -26,6 +26,7 @@ from ndcg_ml._compare.matching import (
     values_of_queries,
 )
 from ndcg_ml._compare.missing_labels import MissingLabels, missing_labels
+from ndcg_ml._compare.model_labels import CorrectedEvaluation, correct_pairs, refuse_other_samples
 from ndcg_ml._compare.slice_labels import column_by_id, labels_by_id
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.queries import Weights
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from ndcg_ml._compare.model_labels import CorrectedEvaluation
 
 __all__ = ["Comparison", "Difference", "compare", "compare_values"]
 
@@ -621,7 +620,9 @@ def compare(
     the limits of the 95 % t interval of the mean change if these are smaller: low <= difference - (p_U - m / n) loss,
     and high likewise; p-values agree. Changes below a thousandth of the largest one do not count. With clusters, these
     counts are of clusters, and with weights they are shares of weight. If all queries changed, the limits are not
-    widened; if no query lost, the lower limit is not.
+    widened; if no query lost, the lower limit is not. For results of ``correct_labels``, the counts are of queries with
+    human labels. If fewer than six of them changed, losses and gains are both the largest change; if none did, the
+    largest one under the model's labels.
 
     No interval allows for a loss that no query of the sample shows. So every verdict "not worse", "equivalent" and
     "unchanged" has a note with ``.unseen``, the largest share of queries (95 %) whose loss n queries may not show: 1 -
@@ -648,29 +649,20 @@ def compare(
     >>> both.queries_needed(0.01) > both.queries_needed(0.02) > 60
     True
     """
-    from ndcg_ml._compare.model_labels import CorrectedEvaluation, corrected
-
     settings = _settings(confidence, as_margin(margin, 1.0), n_resamples)
     one_of(unjudged, "unjudged", get_args(Unjudged))
     named = named_systems(systems, names)
     runs = [run for of_one in named.values() for run in of_one]
-    if any(isinstance(run, CorrectedEvaluation) for run in runs):
-        if len(runs) > len(named) or not all(isinstance(run, CorrectedEvaluation) for run in runs):
+    corrected = [run for run in runs if isinstance(run, CorrectedEvaluation)]
+    if corrected:
+        if len(runs) > len(named) or len(corrected) < len(runs):
             raise TypeError("the systems must all be results of correct_labels, one each, or all be evaluations.")
         if not (cluster is None and by is None and k is ... and missing == "raise"):
             raise ValueError(
                 "cluster, by, k and missing must be left out if the systems are results of correct_labels."
             )
-        people = compare(
-            {name: run.human for name, [run] in named.items()},
-            baseline=baseline,
-            margin=margin,
-            unjudged=unjudged,
-            confidence=confidence,
-            n_resamples=n_resamples,
-            seed=seed,
-        )
-        return corrected(people, runs, settings, generator(seed))
+        refuse_other_samples([*named], corrected)
+        runs = [run.human for run in corrected]
     for run in runs:
         if not isinstance(run, Evaluation):
             raise TypeError(
@@ -696,6 +688,7 @@ def compare(
         by=by,
         unjudged=unjudged,
         seed=seed,
+        corrected=corrected,
     )
 
 
@@ -779,6 +772,7 @@ def _compared(
     by: Any,
     unjudged: Unjudged,
     seed: Seed,
+    corrected: Sequence[CorrectedEvaluation] = (),
 ) -> Comparison:
     """Compare systems that have one source per run."""
     rng, names, of_system = generator(seed), table.names, table.columns_of_systems()
@@ -798,9 +792,12 @@ def _compared(
 
     codes = None if clusters is None else numbered(_at(clusters, table))
     of_runs = None if runs is None else [np.average(v, axis=0, weights=w) for v, w in runs]
-    decided = differences(names, means, pairs, settings, rng, clusters=codes, runs=of_runs)
+    corrections, notes = None, list[str]()
+    if corrected:
+        corrections, values, *notes = correct_pairs(table, corrected, pairs, settings, rng)
+    decided = differences(names, means, pairs, settings, rng, clusters=codes, runs=of_runs, corrected=corrections)
     # Under unjudged="refuse", a pair is undecided if missing labels could change the sign of its difference.
-    missing = missing_labels(table)
+    missing = None if corrected else missing_labels(table)
     if unjudged == "refuse" and missing is not None:
         decided = [
             replace(pair, verdict="undecided") if missing.may_turn(i, j, pair.difference) else pair
@@ -827,6 +824,7 @@ def _compared(
         n_unanswered=_unanswered(table.sources, of_system),
         slices=slices,
         accepts_unjudged=unjudged == "accept",
+        further_notes=tuple(notes),
         _missing=missing,
     )
 

@@ -30,23 +30,37 @@ def is_unsafe_to_resample(values: FloatArray, share: FloatArray) -> bool:
     n = n_equal(share)
     if n < FEW_QUERIES - SAME or 2 * n < values.size or np.ptp(values) <= SAME:
         return True
-    most = max(int((np.abs(values - bound) <= _CLOSE).sum()) for bound in (0.0, 1.0))
-    return 2 * most > values.size and values.size - most < _FEW_OTHERS
+    return piles_up(values, 0.0) or piles_up(values, 1.0)
 
 
-def bounded_limits(values: FloatArray, share: FloatArray, confidence: float) -> tuple[float, float]:
-    """Return the limits of the mean of values between 0 and 1.
+def piles_up(values: FloatArray, point: float) -> bool:
+    """Whether more than half of the values are within 0.05 of the point and fewer than 20 are elsewhere."""
+    near = int((np.abs(values - point) <= _CLOSE).sum())
+    return 2 * near > values.size and values.size - near < _FEW_OTHERS
+
+
+def bounded_limits(
+    values: FloatArray,
+    share: FloatArray,
+    confidence: float,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    variance: float = 0.0,
+) -> tuple[float, float]:
+    """Return the limits of the mean of values between bounds.
 
     Parameters
     ----------
     values, share : ndarray of float64, shape (n_queries,)
         Shares sum to 1.
     confidence : float
+    bounds : tuple of float
+    variance : float
+        Variance of a term that was added to the mean.
 
     Raises
     ------
     ValueError
-        A value is below 0 or above 1.
+        A value is outside the bounds.
 
     Notes
     -----
@@ -55,16 +69,18 @@ def bounded_limits(values: FloatArray, share: FloatArray, confidence: float) -> 
     Agresti and B. Coull, Approximate is better than exact for interval estimation of binomial proportions, The American
     Statistician 52(2), 1998, add two successes and two failures to proportions.
     """
-    if values.min() < -SAME or values.max() > 1 + SAME:
-        outside = float(values.min() if values.min() < -SAME else values.max())
+    least, most = bounds
+    if values.min() < least - SAME or values.max() > most + SAME:
+        outside = float(values.min() if values.min() < least - SAME else values.max())
         raise ValueError(
             f"method='bounded' needs values between 0 and 1; a query has {outside:g}. Choose method='bca' or 't'."
         )
     n = n_equal(share)
     mean = float(share @ values)
-    near, far = (1.0, 0.0) if mean >= 0.5 else (0.0, 1.0)
+    near, far = (most, least) if mean >= (least + most) / 2 else (least, most)
     total = n + _FAR + _NEAR
     centre = (n * mean + _FAR * far + _NEAR * near) / total
     square = (n * float(share @ values**2) + _FAR * far + _NEAR * near) / total
-    reach = t_quantile(confidence, total - 1) * math.sqrt(max(0.0, square - centre * centre) / (total - 1))
-    return max(0.0, min(centre - reach, mean)), min(1.0, max(centre + reach, mean))
+    square = max(0.0, square - centre * centre) / (total - 1) + variance
+    reach = t_quantile(confidence, total - 1) * math.sqrt(square)
+    return max(least, min(centre - reach, mean)), min(most, max(centre + reach, mean))

@@ -19,7 +19,7 @@ from ndcg_ml._stats.quantiles import t_quantile, t_tail
 from ndcg_ml._stats.randomisation import exchange_tests, queries_needed, smallest_detectable
 from ndcg_ml._stats.seeds import CrossedError, crossed_error
 from ndcg_ml._stats.simultaneous import max_t
-from ndcg_ml._stats.verdict import Verdict, verdict
+from ndcg_ml._stats.verdict import FEWEST_QUERIES, Verdict, verdict
 
 Pairs: TypeAlias = Sequence[tuple[int, int]]
 
@@ -62,7 +62,7 @@ class Difference:
     verdict : {"better", "worse", "not worse", "equivalent", "unchanged", "undecided"}
         The verdict on b: better if the interval is above 0, worse if it is below 0. With a margin also not worse if the
         interval is above -margin, and equivalent, which takes precedence, if it is between -margin and margin.
-        Unchanged if no query has a different value.
+        Unchanged if no query has a different value, also under the labels of a model that were corrected.
     exact : bool
         Whether the test enumerated all exchanges instead of drawing some.
     wins, ties, losses : int
@@ -251,7 +251,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Decision:
+class Decision:
     """Result of the test of one pair, with its interval."""
 
     p_value: float
@@ -260,6 +260,45 @@ class _Decision:
     low: float
     high: float
     exact: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Corrected:
+    """Differences under a model's labels that human labels of a sample correct, with one entry per pair.
+
+    Attributes
+    ----------
+    values, errors : sequence of float
+        The differences and their standard errors.
+    dof : float
+        Degrees of freedom of the errors.
+    decisions : sequence of Decision
+    effective : sequence of float
+        The number of human-labelled queries that, used alone, would give the same standard error.
+    model : ndarray of float64, shape (n_queries, n_pairs)
+        The differences of all queries under the model's labels.
+    """
+
+    values: Sequence[float]
+    errors: Sequence[float]
+    dof: float
+    decisions: Sequence[Decision]
+    effective: Sequence[float]
+    model: FloatArray
+
+    def largest(self, at: int) -> float:
+        """Return the largest difference of a query under the model's labels."""
+        return float(np.abs(self.model[:, at]).max())
+
+    def charge(self, at: int, few: FewChanged, d: FloatArray) -> FewChanged:
+        """Charge both limits alike if fewer than six of the sample changed, which do not show a direction.
+
+        If none of them changed, the charge is the largest change under the model's labels.
+        """
+        if few.share * few.n > FEWEST_QUERIES - 0.5:
+            return few
+        worst = float(np.abs(d).max()) if few.share else self.largest(at)
+        return replace(few, loss=worst, gain=worst)
 
 
 def differences(
@@ -271,6 +310,7 @@ def differences(
     *,
     clusters: NDArray[np.int64] | None = None,
     runs: Sequence[FloatArray] | None = None,
+    corrected: Corrected | None = None,
 ) -> list[Difference]:
     """Return the differences of pairs of systems.
 
@@ -287,6 +327,8 @@ def differences(
         The cluster of each query.
     runs : sequence of ndarray, optional
         The value of every run, for each system.
+    corrected : Corrected, optional
+        The decisions on the pairs, if `means` holds human labels that correct those of a model.
     """
     # Clusters are exchanged instead of queries. Each becomes one row with the weight of its queries.
     grouped = means if clusters is None else aggregate_clusters(means, clusters)
@@ -297,11 +339,15 @@ def differences(
     gaps = [minus(spreads[b], spreads[a]) for a, b in pairs]
     errors = [0.0 if gap.is_constant else gap.standard_error for gap in gaps]
     dofs = [float(n_units - 1)] * len(pairs)
-    method: Literal["test", "max-t", "crossed"]
+    method: Literal["test", "max-t", "crossed", "corrected"]
 
     # Each branch gives p-values and limits that agree with them. With several runs, queries and runs both vary. Several
     # pairs share one critical value. A single pair has its own test.
-    if runs is not None:
+    if corrected is not None:
+        gaps = [replace(gap, value=value) for gap, value in zip(gaps, corrected.values, strict=True)]
+        errors, dofs = list(corrected.errors), [corrected.dof] * len(pairs)
+        decisions, method = list(corrected.decisions), "corrected"
+    elif runs is not None:
         crossed = [crossed_error(error, n_units, runs[a], runs[b]) for error, (a, b) in zip(errors, pairs, strict=True)]
         errors, dofs = [error.standard_error for error in crossed], [error.dof for error in crossed]
         decisions, method = _over_runs(gaps, crossed, settings.level), "crossed"
@@ -310,7 +356,9 @@ def differences(
     else:
         decisions, method = [_decide_pair(units, pairs[0], gaps[0], settings, rng)], "test"
     effective = [None if gap.n_effective == n_units else gap.n_effective for gap in gaps]
-    if clusters is not None:
+    if corrected is not None:
+        effective = list(corrected.effective)
+    elif clusters is not None:
         effective = list(_effective(means, units, pairs))
 
     result = []
@@ -320,6 +368,10 @@ def differences(
         wins, losses = int((d > SAME).sum()), int((d < -SAME).sum())
         few = None if runs is not None else _few_changed(means, units, (a, b), clusters)
         narrow = decision
+        same = gap.is_constant and not wins + losses and (runs is None or not errors[at])
+        if corrected is not None:
+            same = same and corrected.largest(at) <= SAME
+            few = None if few is None else corrected.charge(at, few, d)
         if few is not None:
             decision = _widened(decision, gap.value, few, settings.level)
         interval = Interval(
@@ -329,7 +381,7 @@ def differences(
             confidence=settings.confidence,
             method=method,
             n_queries=means.n_queries,
-            n_resamples=None if runs is not None else settings.n_draws,
+            n_resamples=None if method in ("crossed", "corrected") else settings.n_draws,
         )
         result.append(
             Difference(
@@ -340,9 +392,7 @@ def differences(
                 standard_error=errors[at],
                 p_value=decision.p_value,
                 p_adjusted=min(1.0, settings.n_families * decision.p_adjusted),
-                verdict="unchanged"
-                if gap.is_constant and not wins + losses and (runs is None or not errors[at])
-                else verdict(decision.low, decision.high, n_units, settings.margin),
+                verdict="unchanged" if same else verdict(decision.low, decision.high, n_units, settings.margin),
                 exact=decision.exact,
                 wins=wins,
                 ties=means.n_queries - wins - losses,
@@ -374,7 +424,7 @@ def _few_changed(
     return FewChanged.from_differences(units.values[:, b] - units.values[:, a], changed, share)
 
 
-def _widened(decision: _Decision, difference: float, few: FewChanged, level: float) -> _Decision:
+def _widened(decision: Decision, difference: float, few: FewChanged, level: float) -> Decision:
     """Widen the limits to allow for changes of other queries, and adjust the p-values accordingly."""
     low, high = few.limits(difference, decision.level)
     p = few.p_value(difference)
@@ -394,7 +444,7 @@ def _decide_family(
     errors: Sequence[float],
     settings: Settings,
     rng: np.random.Generator,
-) -> list[_Decision]:
+) -> list[Decision]:
     """Decide all pairs by one critical value of the largest |t|."""
     tests = exchange_tests(units, pairs, settings.n_draws, rng)
     chance = max_t(units, pairs, settings.n_draws, rng)
@@ -411,17 +461,17 @@ def _decide_family(
         low, high = _rounded(gap, gap.value - reach, gap.value + reach)
         if p_adjusted > settings.level * (1 + SAME):  # p and limits must agree, also for constant differences
             low, high = min(low, 0.0), max(high, 0.0)
-        decisions.append(_Decision(test.p_value, p_adjusted, level, low, high, test.exact))
+        decisions.append(Decision(test.p_value, p_adjusted, level, low, high, test.exact))
     return decisions
 
 
 def _decide_pair(
     units: Means, pair: tuple[int, int], gap: Spread, settings: Settings, rng: np.random.Generator
-) -> _Decision:
+) -> Decision:
     """Decide the only pair by its own test, which is inverted for the interval."""
     # The copy leaves the state of the generator as it is for the slices.
     [test] = exchange_tests(units, [pair], settings.n_draws, copy.deepcopy(rng), [settings.level])
-    return _Decision(test.p_value, test.p_value, settings.level, *_rounded(gap, test.low, test.high), test.exact)
+    return Decision(test.p_value, test.p_value, settings.level, *_rounded(gap, test.low, test.high), test.exact)
 
 
 def _rounded(gap: Spread, low: float, high: float) -> tuple[float, float]:
@@ -429,13 +479,13 @@ def _rounded(gap: Spread, low: float, high: float) -> tuple[float, float]:
     return (gap.value, gap.value) if gap.is_constant and math.isfinite(high - low) else (low, high)
 
 
-def _over_runs(gaps: Sequence[Spread], errors: Sequence[CrossedError], level: float) -> list[_Decision]:
+def _over_runs(gaps: Sequence[Spread], errors: Sequence[CrossedError], level: float) -> list[Decision]:
     """Decide each pair by a t test over queries and runs, with Bonferroni's correction for several pairs."""
     level, decisions = level / len(gaps), []
     for gap, error in zip(gaps, errors, strict=True):
         p = error.p_value(gap.value)
         reach = t_quantile(1 - level, error.dof) * error.standard_error
-        decisions.append(_Decision(p, min(1.0, len(gaps) * p), level, gap.value - reach, gap.value + reach))
+        decisions.append(Decision(p, min(1.0, len(gaps) * p), level, gap.value - reach, gap.value + reach))
     return decisions
 
 
