@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml import Comparison, Evaluation, Flavor, compare, compare_values, evaluate
+from ndcg_ml import Comparison, Evaluation, Flavor, compare, compare_values, correct_labels, evaluate
 
 RESULT = Path(__file__).parent / "results" / "verdicts.json"
 PAGES = {name: Path(__file__).parents[1] / "docs" / f"{name}.md" for name in ("deciding", "model_labels")}
@@ -117,29 +117,60 @@ def value_covered(name: str, heavy: bool) -> Draw:
     return draw
 
 
+def corrected(human: FloatArray, model: FloatArray, some: NDArray[np.int64]) -> Any:
+    """Return the value under a model's labels, corrected by people's labels of some queries."""
+    return correct_labels(of_values(model), of_values(human[some], qid=some))
+
+
+def near_a_bound(ones: float, model: Callable[[Rng, FloatArray], FloatArray]) -> Draw:
+    """Return whether the corrected interval covers if this share of the queries scores 1 and others beta(2.6, 1)."""
+    truth = ones + (1 - ones) * 2.6 / 3.6
+
+    def draw(rng: Rng, n: int) -> float:
+        human = np.where(rng.random(N_MODEL) < ones, 1.0, rng.beta(2.6, 1, N_MODEL))
+        interval = corrected(human, model(rng, human), rng.choice(N_MODEL, n, replace=False)).interval()
+        return interval.low - 1e-12 <= truth <= interval.high + 1e-12
+
+    return draw
+
+
+def few_change_under_a_model(share: float, loss: float, seen: float) -> Draw:
+    """Return whether a loss of the margin passes, if the model sees this share of the losses, or None if none is drawn.
+
+    With a loss of 0, half of the changed queries gain .4 and half lose .4, and any verdict but "undecided" counts.
+    """
+
+    def draw(rng: Rng, n: int) -> float | None:
+        some = rng.choice(N_MODEL, n, replace=False)
+        change = np.where(rng.random(N_MODEL) < share, -loss if loss else rng.choice([-0.4, 0.4], N_MODEL), 0.0)
+        if not change[some].any():
+            return None
+        base = np.full(N_MODEL, 0.5)
+        systems = [
+            corrected(base + d, base + f, some) for d, f in ((0, 0), (change, change * (rng.random(N_MODEL) < seen)))
+        ]
+        verdict = compare(*systems, margin=share * loss or None, seed=rng, n_resamples=RESAMPLES).verdict
+        return verdict in ("not worse", "equivalent", "better", "unchanged", *["worse"] * (not loss))
+
+    return draw
+
+
 def labelled(what: str, bias: float, noise: float) -> Draw:
     """Return a system on 1 000 queries with model labels that are too high. n queries have people's labels."""
 
     def sample(rng: Rng) -> tuple[FloatArray, FloatArray]:
         human = rng.beta(2, 2, N_MODEL)
         kind = human + bias * (rng.random(N_MODEL) < 0.5) * (1 - human) * 2 + rng.normal(0, noise, N_MODEL)
-        return human, kind.clip(0, 1)
+        return human, kind.clip(1e-3, 1)  # a label of 0 is not relevant
 
     def draw(rng: Rng, n: int) -> float:
-        from ndcg_ml import correct_labels
-
         some = rng.choice(N_MODEL, n, replace=False)
-        ids = np.arange(N_MODEL)
-
-        def corrected(human: FloatArray, model: FloatArray) -> Any:
-            return correct_labels(of_values(model), of_values(human[some], qid=ids[some]))
-
         human, model = sample(rng)
-        one = corrected(human, model)
+        one = corrected(human, model, some)
         if what == "equal":
             # A second system with the same mean, which the model does not favour.
             alike = rng.beta(2, 2, N_MODEL)
-            other = corrected(alike, alike)
+            other = corrected(alike, alike, some)
             return compare(one, other, seed=rng, n_resamples=RESAMPLES).verdict != "undecided"
         interval = one.interval()
         if what == "covers":
@@ -151,6 +182,11 @@ def labelled(what: str, bias: float, noise: float) -> Draw:
 
 
 N_MODEL = 1000
+MODELS: dict[str, Callable[[Rng, FloatArray], FloatArray]] = {
+    "good model": lambda rng, human: np.clip(human + rng.normal(0, 0.05, human.size), 0, 1),
+    "useless model": lambda rng, human: rng.permutation(human),
+    "3 % zeros under the model's labels": lambda rng, human: np.where(rng.random(human.size) < 0.03, 0.0, human),
+}
 LOSSES = (0.1, 0.4, 1)
 BASELINES = {"quiet": 0.0, "similar": 0.1, "noisy": 0.3}
 
@@ -193,7 +229,7 @@ def grids() -> dict[str, Grid]:
             {name: value_covered(name, True) for name in VALUES},
         ),
         "corrected": Grid(
-            "model_labels", "coverage of the corrected interval", "94 to 96 %", (50, 100, 200),
+            "model_labels", "coverage of the corrected interval", "at least 94 %", (50, 100, 200),
             {name: labelled("covers", *at) for at, name in models.items()},
         ),
         "width": Grid(
@@ -203,6 +239,31 @@ def grids() -> dict[str, Grid]:
         "equal": Grid(
             "model_labels", "type I error of `compare`, if the model favours one of two equal systems", "at most 6 %",
             (50, 100, 200), {name: labelled("equal", *at) for at, name in models.items()},
+        ),
+        "near": Grid(
+            "model_labels", "coverage of the corrected interval near a bound", "at least 93 %", (20, 50, 100, 200),
+            {
+                f"{values}, {model}": near_a_bound(ones, MODELS[model])
+                for values, ones in (("91 % ones", 0.91), ("85 % ones", 0.85), ("beta(2.6, 1)", 0.0))
+                for model in MODELS
+                if not ones or "zeros" not in model
+            }, 1000,
+        ),
+        "missed": Grid(
+            "model_labels", "false passes at a true loss of the margin, if people labelled a loss", "at most 3 %",
+            (20, 50, 100, 200),
+            {
+                f"{100 * s:g} % of queries lose {x:g}, the model sees {100 * seen:g} % of them":
+                few_change_under_a_model(s, x, seen)
+                for s, x in ((0.02, 0.4), (0.05, 0.4), (0.1, 0.1)) for seen in (1, 0.5, 0)
+            }, 400,
+        ),
+        "tied": Grid(
+            "model_labels", "type I error of `compare`, if 3 % of queries change by .4", "at most 6 %", (50, 100, 200),
+            {
+                f"the model sees {100 * seen:g} % of the changes": few_change_under_a_model(0.03, 0.0, seen)
+                for seen in (1, 0.5, 0)
+            }, 1000,
         ),
     }  # fmt: skip
 
