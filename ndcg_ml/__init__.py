@@ -84,11 +84,20 @@ _LATER = {
     "_show.versions": ("show_versions",),
 }
 _MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
+# Names that are often looked for here.
+_IN_ADAPTERS = {
+    **dict.fromkeys(("NDCGScorer", "QueryKFold", "QueryRanker", "ndcg_scorer", "paired_search"), ("sklearn",)),
+    **dict.fromkeys(("NDCG", "ApproxNDCGLoss", "LambdaNDCGLoss", "NeuralNDCGLoss", "ndcg", "ndcg_collection"), ("torch",)),
+    "NDCGEval": ("lightgbm", "xgboost", "catboost"),
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"ndcg_ml.{name}")
+    if name in _IN_ADAPTERS:  # Python would drop the message of an AttributeError
+        homes = " or ".join(f"ndcg_ml.{module}" for module in _IN_ADAPTERS[name])
+        raise ImportError(f"{name} is not in ndcg_ml itself; import it from {homes}.")
     if name in _MODULE_OF:
         value = globals()[name] = getattr(import_module(f"ndcg_ml.{_MODULE_OF[name]}"), name)
         return value
@@ -96,4 +105,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, *_MODULE_OF})
+    from importlib.util import find_spec
+
+    # Tools such as help() read every name listed here, and two modules import their framework at once.
+    modules = [name for name in _MODULES if name not in ("sklearn", "torch") or find_spec(name)]
+    return sorted({*__all__, *modules, *(name for name in globals() if name.startswith("__"))})

@@ -59,6 +59,32 @@ def test_adapters_are_listed_and_imported_on_first_use():
         _ = ndcg_ml.tensorflow
 
 
+def test_help_works_without_any_framework():
+    code = """
+import inspect, pydoc, sys
+for name in ("torch", "sklearn"):
+    sys.modules[name] = None
+import ndcg_ml
+names = {name for name, _ in inspect.getmembers(ndcg_ml) if not name.startswith("__")}
+print(sorted(names - set(ndcg_ml.__all__)))
+print("ndcg_score" in pydoc.render_doc(ndcg_ml))
+"""
+    done = python(code)
+    assert done.returncode == 0, done.stderr
+    modules = "catboost dask explain lightgbm parts ray readers runs spark xgboost".split()
+    assert done.stdout.splitlines() == [str(modules), "True"]
+
+
+@pytest.mark.parametrize("name", ["NDCG", "ApproxNDCGLoss", "ndcg", "ndcg_scorer", "QueryRanker", "NDCGEval"])
+def test_names_of_adapters_are_found_in_their_modules(name):
+    pytest.importorskip("sklearn")
+    pytest.importorskip("torchmetrics")
+    with pytest.raises(ImportError, match=f"{name} is not in ndcg_ml itself; import it from ndcg_ml") as error:
+        exec(f"from ndcg_ml import {name}")
+    for home in str(error.value).removesuffix(".").partition("import it from ")[2].split(" or "):
+        exec(f"from {home} import {name}")
+
+
 def test_further_modules_are_imported_on_first_use():
     code = """
 import sys, ndcg_ml
