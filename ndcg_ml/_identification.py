@@ -165,6 +165,8 @@ class Identification:
         written = _count_decimals(self.value)
         if not self.matches and self.decimals is not None and written < self.decimals:
             lines.append(f"if the number was rounded to fewer decimals, pass decimals={written}")
+        if not self.matches and 1 < self.value <= 100:
+            lines.append(f"if the number is in per cent, pass {self.value / 100:.{written + 2}f}")
         return lines
 
 

@@ -199,7 +199,7 @@ def _layout(labels: NDArray[Any], qid: Any, group: Any, mask: Any) -> Groups:
     raise ValueError(
         "qid or group must be given with 1-D input: which rows belong to one query is never guessed. Pass qid= (one "
         "id per row, any dtype, any order) or group= (sizes of consecutive queries). For one query, "
-        "group=[len(y_true)]."
+        "group=[len(y_true)]. As a scorer of scikit-learn, use ndcg_ml.sklearn.ndcg_scorer()."
     )
 
 
@@ -482,6 +482,11 @@ def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
                 f"{name} must hold real numbers; got an array of Python objects ({brief_text(str(error))}). "
                 "Lists of unequal lengths must be flattened, with qid= or group= saying which rows belong together."
             ) from error
+    if array.dtype.kind in "SUT" and array.size:
+        raise TypeError(
+            f"{name} must hold real numbers; got text, such as {brief(array.flat[0].item())}. If it holds numbers, pass "
+            f"np.asarray({name}).astype(float)."
+        )
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers; got dtype {array.dtype}.")
     dtype = np.float32 if array.dtype.kind == "f" and array.dtype.itemsize <= 4 else np.float64

@@ -18,7 +18,7 @@ class Unhashable:
 
 
 CASES = {
-    "no ids": (Y, S, {}, ValueError, r"qid or group must be given with 1-D input.*Pass qid=.*group=\[len\(y_true\)\]"),
+    "no ids": (Y, S, {}, ValueError, r"qid or group must be given with 1-D input.*Pass qid=.*group=\[len\(y_true\)\].*ndcg_ml.sklearn.ndcg_scorer\(\)"),
     "both": (Y, S, {"qid": Q, "group": [2, 2]}, ValueError, "qid and group.*pass one of them; got both"),
     "scores of another length": (Y, S[:3], {"qid": Q}, ValueError, r"y_score must have the shape of y_true, \(4,\); got \(3,\)"),
     "qid of another length": (Y, S, {"qid": Q[:3]}, ValueError, "qid must have one id per row, 4; got 3"),
@@ -71,7 +71,7 @@ CASES = {
     "ragged lists": ([[1, 0], [1]], [[1, 0], [1]], {}, ValueError, "y_true must be a one- or two-dimensional array.*flattened, with qid="),
     "three dimensions": (np.zeros((2, 2, 2)), np.zeros((2, 2, 2)), {}, ValueError, r"y_true must be one- or two-dimensional; got shape \(2, 2, 2\)"),
     "a number": (1.0, 1.0, {}, ValueError, r"y_true must be one- or two-dimensional; got shape \(\)"),
-    "strings": (list("abcd"), S, {"qid": Q}, TypeError, "y_true must hold real numbers; got dtype <U1"),
+    "strings": (list("abcd"), S, {"qid": Q}, TypeError, "y_true must hold real numbers; got text, such as 'a'. If it holds numbers, pass"),
     "objects": (np.array(["a", 1, None, 2], dtype=object), S, {"qid": Q}, TypeError, "y_true must hold real numbers; got an array of Python objects"),
     "complex": (Y, np.array(S, dtype=complex), {"qid": Q}, TypeError, "y_score must hold real numbers; got dtype complex128"),
     "masked array": (Y, np.ma.masked_array(S, mask=[0, 1, 0, 0]), {"qid": Q}, TypeError, "y_score is a NumPy masked array, whose mask would be lost"),

@@ -299,7 +299,7 @@ OBJECTS = {
     "complex among objects": (np.array([1, 2j, 3], dtype=object), TypeError, f"{REALS}; got .* such as 2j"),
     "NumPy's complex": (np.array([1, np.complex64(2), 3], dtype=object), TypeError, f"{REALS}.*complex64"),
     "times among objects": (np.array([1, np.timedelta64(1, "s"), 3], dtype=object), TypeError, REALS),
-    "a list of strings": (["1", "2", "3"], TypeError, f"{REALS}; got dtype <U1"),
+    "a list of strings": (["1", "2", "3"], TypeError, f"{REALS}; got text, such as '1'"),
     "dates": (np.array(["2020-01-01"] * 3, dtype="M8[D]"), TypeError, f"{REALS}; got dtype datetime64"),
     "records": (np.zeros(3, dtype="i4,f8"), TypeError, REALS),
     "variable-width strings": (np.array(["1", "2", "3"], dtype=VARIABLE_WIDTH), TypeError, REALS),

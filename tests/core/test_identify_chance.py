@@ -42,6 +42,23 @@ def test_a_number_of_three_decimals_finds_its_flavor():
     assert not any("sklearn" in match.presets for match in identify(f"{value:.3f}0", **DATA).matches)
 
 
+def test_a_number_in_per_cent_is_named():
+    value = ndcg_score(**DATA)
+    hint = "if the number is in per cent, pass "
+    said = str(identify(round(100 * value, 2), **DATA))
+    found = identify(float(said.partition(hint)[2].splitlines()[0]), **DATA)
+    assert any("sklearn" in match.presets for match in found.matches)
+    assert hint not in str(found)
+    assert hint not in str(identify(101.5, **DATA))
+
+
+def test_cutoffs_up_to_the_longest_list_are_tried():
+    scores = np.random.default_rng(0).normal(size=14)
+    data = {"y_true": [1, 0, *(3, 0, 1, 2, 0, 1, 3, 2, 0, 1, 0, 2)], "y_score": scores, "group": [2, 12]}
+    found = identify(f"{ndcg_score(**data, k=7):.12f}", **data, decimals=12)
+    assert "sklearn@7" in found.matches[0].presets
+
+
 def test_the_matches_that_chance_gives_are_counted():
     """Simulated: numbers drawn close to this one, and how many of the values each of them has within reach."""
     number, within = 0.7, 0.505e-3
