@@ -87,7 +87,7 @@ _MODULE_OF = {name: module for module, names in _LATER.items() for name in names
 # Names that are often looked for here.
 _IN_ADAPTERS = {
     **dict.fromkeys(("NDCGScorer", "QueryKFold", "QueryRanker", "ndcg_scorer", "paired_search"), ("sklearn",)),
-    **dict.fromkeys(("NDCG", "ApproxNDCGLoss", "LambdaNDCGLoss", "NeuralNDCGLoss", "ndcg", "ndcg_collection"), ("torch",)),
+    **dict.fromkeys(("NDCG", "ApproxNDCGLoss", "LambdaNDCGLoss", "ndcg", "ndcg_collection"), ("torch",)),
     "NDCGEval": ("lightgbm", "xgboost", "catboost"),
 }
 

@@ -33,7 +33,7 @@ _LARGEST = 2**63 - 1
 # The largest cut-off under ideal="max".
 _DEEPEST = 10**8
 
-# Names that other libraries use, for suggestions.
+# Names that other libraries use for values and for arguments, for suggestions.
 _ELSEWHERE = {
     "exp": "exponential",
     "exp2": "exponential",
@@ -48,6 +48,15 @@ _ELSEWHERE = {
     "single": "float32",
     "scikit": "sklearn",
     "trec": "trec_eval",
+    **dict.fromkeys(("at", "cutoff", "eval_at", "top_k", "topk"), "k"),
+    **dict.fromkeys(("group", "groups", "indexes", "query_id", "query_ids"), "qid"),
+    **dict.fromkeys(("labels", "relevance", "target"), "y_true"),
+    **dict.fromkeys(("preds", "scores", "y_pred"), "y_score"),
+    **dict.fromkeys(("sample_weight", "weights"), "query_weight"),
+    **dict.fromkeys(("metric", "metrics"), "flavor"),
+    "docno": "doc_id",
+    "empty_target_action": "empty",
+    "ignore_ties": "ties",
 }
 
 
@@ -59,24 +68,18 @@ def quote(names: Iterable[object]) -> str:
     return ", ".join(repr(name) for name in names)
 
 
-_MEANT = {"sample_weight": "query_weight", "weights": "query_weight", "groups": "qid", "top_k": "k", "at": "k"}
-
-
-def refuse_unknown(function: str, arguments: Iterable[str]) -> None:
-    """Refuse keyword arguments that a function does not have, with a hint if another library calls one so."""
-    for name in arguments:
-        hint = f" Did you mean {_MEANT[name]}=?" if name in _MEANT else ""
-        raise TypeError(f"{function} got an unexpected keyword argument {name!r}.{hint}")
-
-
 def did_you_mean(got: object, names: Collection[str]) -> str:
     """Return a sentence that suggests the nearest of the names, or an empty string."""
-    if not isinstance(got, str):
-        return ""
+    near = nearest(got, names) if isinstance(got, str) else None
+    return "" if near is None else f" Did you mean {near!r}?"
+
+
+def nearest(got: str, names: Collection[str]) -> str | None:
+    """Return the name that another library's name means, or the one with the most similar spelling, if any."""
     from difflib import get_close_matches  # a slow import that few calls need
 
-    near = [_ELSEWHERE.get(got.lower()), *get_close_matches(got.lower(), list(names), n=1, cutoff=0.5)]
-    return next((f" Did you mean {name!r}?" for name in near if name in names), "")
+    near = [_ELSEWHERE.get(got.lower()), *get_close_matches(got.lower(), list(names), n=1)]
+    return next((name for name in near if name in names), None)
 
 
 def unknown_preset(must: str, got: str, name: str, names: Collection[str]) -> ValueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -14,6 +15,7 @@ from ndcg_ml._checks import (
     did_you_mean,
     finite_number,
     is_vector,
+    nearest,
     one_of,
     optional_whole_number,
     quote,
@@ -30,7 +32,7 @@ from ndcg_ml.presets import MIRRORS
 if TYPE_CHECKING:
     from ndcg_ml._params import Support
 
-__all__ = ["PRESETS", "Flavor", "as_arguments", "as_flavor"]
+__all__ = ["PRESETS", "Flavor", "as_arguments", "as_flavor", "refuse_unknown"]
 
 NamedGain: TypeAlias = Literal["linear", "exponential", "binary", "judged"]
 Gain: TypeAlias = NamedGain | Sequence[float] | Callable[[float], float]
@@ -645,6 +647,17 @@ def _check_names(switches: Iterable[str]) -> None:
             raise TypeError(
                 f"{brief(name)} is not a field of Flavor; the fields are {quote(names)}.{did_you_mean(name, names)}"
             )
+
+
+def refuse_unknown(function: Callable[..., object], arguments: Iterable[str]) -> None:
+    """Refuse keyword arguments that a function does not have. Suggest one of its arguments, or a switch."""
+    for name in arguments:
+        parameters = inspect.signature(function).parameters.values()
+        names = [each.name for each in parameters if each.kind is not each.VAR_KEYWORD]
+        near = nearest(name, [*names, *(Flavor.__dataclass_fields__ if "flavor" in names else ())])
+        hint = f" Did you mean {near!r}?" if near in names else f" Pass it in the flavor: flavor=Flavor({near}=...)."
+        called = function.__qualname__.removesuffix(".__init__")
+        raise TypeError(f"{called} got an unexpected keyword argument {name!r}.{hint if near else ''}")
 
 
 # Short names state at most this many differences from a preset.

@@ -11,12 +11,12 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ndcg_ml._checks import ByK, KSpec, OneK, refuse_unknown
+from ndcg_ml._checks import ByK, KSpec, OneK
 from ndcg_ml._data.frames import ColumnNames, Frame, column_names, is_frame, library_of, select_columns
 from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.queries import Weights, real_array
 from ndcg_ml._one_line import brief
-from ndcg_ml.flavor import Flavor, as_flavor
+from ndcg_ml.flavor import Flavor, as_flavor, refuse_unknown
 from ndcg_ml.prepared import prepare
 from ndcg_ml.result import Evaluation
 
@@ -140,7 +140,7 @@ def ndcg_score(
     >>> ndcg_score([[3, 0, 1]], [[0.9, 0.1, 0.3]], k=(1, 3))
     {1: 1.0, 3: 1.0}
     """
-    refuse_unknown("ndcg_score", unknown)
+    refuse_unknown(ndcg_score, unknown)
     prepared = prepare(
         y_true,
         flavor=flavor,
@@ -212,7 +212,7 @@ def dcg_score(
     >>> round(dcg_score([[3, 0, 1]], [[0.9, 0.1, 0.3]], flavor="sklearn"), 6)
     3.63093
     """
-    refuse_unknown("dcg_score", unknown)
+    refuse_unknown(dcg_score, unknown)
     prepared = prepare(
         y_true,
         flavor=flavor,
@@ -309,7 +309,7 @@ def evaluate(
     country=de        3      0  0.6000  0.7979   0.4235 to 1.1723           +0.2325
     country=fr        2      0  0.4000  0.5655  -0.2663 to 1.3973           -0.2325
     """
-    refuse_unknown("evaluate", unknown)
+    refuse_unknown(evaluate, unknown)
     refuse_lazy(y_true, "y_true")
     library = library_of(y_true) or "pandas"
     if columns is not None:

@@ -483,8 +483,9 @@ def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
                 "Lists of unequal lengths must be flattened, with qid= or group= saying which rows belong together."
             ) from error
     if array.dtype.kind in "SUT" and array.size:
+        shown = brief(array.reshape(-1)[:1].tolist()[0])
         raise TypeError(
-            f"{name} must hold real numbers; got text, such as {brief(array.flat[0].item())}. If it holds numbers, pass "
+            f"{name} must hold real numbers; got text, such as {shown}. If these are numbers, pass "
             f"np.asarray({name}).astype(float)."
         )
     if array.dtype.kind not in "fiub":

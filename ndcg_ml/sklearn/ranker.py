@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ndcg_ml._checks import optional_whole_number
 from ndcg_ml._data.pandas_index import match_index
 from ndcg_ml._data.queries import group_by_ids, real_array
-from ndcg_ml.flavor import Flavor, as_flavor
+from ndcg_ml.flavor import Flavor, as_flavor, refuse_unknown
 from ndcg_ml.sklearn.boosters import RowsByQuery, fit, fit_and_stop, readable
 from ndcg_ml.sklearn.columns import check_column, ids_of_rows, split_column, table, weight_of_queries
 from ndcg_ml.sklearn.cut_queries import WholeQueries
@@ -138,6 +138,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
+        **unknown: object,
     ) -> QueryRanker:
         """Fit a clone of the ranker; the rows may be in any order.
 
@@ -158,6 +159,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         QueryRanker
             Itself.
         """
+        refuse_unknown(QueryRanker.fit, unknown)
         # scikit-learn requires that parameters are checked in fit and not in __init__.
         if not hasattr(self.ranker, "fit") or isinstance(self.ranker, type):
             raise TypeError(

@@ -25,9 +25,9 @@ except ImportError as _error:
         "Install it with: pip install 'ndcg_ml[torch]'"
     ) from _error
 
-from ndcg_ml._checks import KSpec, cutoffs, one_of, refuse_docid, refuse_unknown, true_or_false
+from ndcg_ml._checks import KSpec, cutoffs, one_of, refuse_docid, true_or_false
 from ndcg_ml._flavor.text import metric_key
-from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
+from ndcg_ml.flavor import Flavor, as_arguments, as_flavor, refuse_unknown
 from ndcg_ml.torch._faults import fault_message
 from ndcg_ml.torch._gains_and_discounts import working_dtype
 from ndcg_ml.torch._inputs import read_batch, scores_and_labels
@@ -230,7 +230,7 @@ compute_with_cache
         compute_with_cache: bool = True,
         **unknown: object,
     ) -> None:
-        refuse_unknown("NDCG", unknown)
+        refuse_unknown(NDCG.__init__, unknown)
         # Invalid arguments raise before torchmetrics sets anything up.
         flavor = as_flavor(flavor)
         ks, several = cutoffs(k, flavor)

@@ -71,7 +71,7 @@ print("ndcg_score" in pydoc.render_doc(ndcg_ml))
 """
     done = python(code)
     assert done.returncode == 0, done.stderr
-    modules = "catboost dask explain lightgbm parts ray readers runs spark xgboost".split()
+    modules = ["catboost", "dask", "explain", "lightgbm", "parts", "ray", "readers", "runs", "spark", "xgboost"]
     assert done.stdout.splitlines() == [str(modules), "True"]
 
 

@@ -431,6 +431,11 @@ def test_refused_arguments(settings, error, message):
         fit(**settings)
 
 
+def test_unknown_arguments_of_fit_are_refused_with_a_suggestion():
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'group'\. Did you mean 'qid'"):
+        QueryRanker(Ridge()).fit([[1.0], [2.0]], [1, 0], group=[2])
+
+
 def test_a_frame_without_the_column_is_refused(problem):
     X, y, qid = problem
     for frame in frames(X, qid).values():

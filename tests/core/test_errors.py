@@ -22,8 +22,18 @@ CASES = {
     "both": (Y, S, {"qid": Q, "group": [2, 2]}, ValueError, "qid and group.*pass one of them; got both"),
     "scores of another length": (Y, S[:3], {"qid": Q}, ValueError, r"y_score must have the shape of y_true, \(4,\); got \(3,\)"),
     "qid of another length": (Y, S, {"qid": Q[:3]}, ValueError, "qid must have one id per row, 4; got 3"),
-    "sample_weight": (Y, S, {"qid": Q, "sample_weight": Y}, TypeError, "unexpected keyword argument 'sample_weight'. Did you mean query_weight="),
-    "groups": (Y, S, {"groups": Q}, TypeError, "Did you mean qid="),
+    "sample_weight": (Y, S, {"qid": Q, "sample_weight": Y}, TypeError, "unexpected keyword argument 'sample_weight'. Did you mean 'query_weight'"),
+    **{
+        name: (Y, S, {"qid": Q, name: 1}, TypeError, f"unexpected keyword argument '{name}'. Did you mean '{ours}'?")
+        for name, ours in {
+            "y_pred": "y_score", "groups": "qid", "qids": "qid", "query_ids": "qid", "docid": "doc_id", "docno": "doc_id",
+            "weight": "query_weight", "weights": "query_weight", "top_k": "k", "cutoff": "k", "eval_at": "k",
+            "flavour": "flavor", "metrics": "flavor",
+        }.items()
+    },
+    "a switch": (Y, S, {"qid": Q, "gain": "linear"}, TypeError, r"Pass it in the flavor: flavor=Flavor\(gain=...\)\."),
+    "a switch of another library": (Y, S, {"qid": Q, "ignore_ties": True}, TypeError, r"flavor=Flavor\(ties=...\)\."),
+    "an argument of no library": (Y, S, {"qid": Q, "xyzzy": 1}, TypeError, "unexpected keyword argument 'xyzzy'.$"),
     "sizes as qid": (Y, S, {"qid": [2, 2]}, ValueError, "qid must have one id per row.*pass them as group="),
     "sizes that do not sum": (Y, S, {"group": [2, 1]}, ValueError, "group must sum to the number of rows, 4; got a sum of 3"),
     "ids as group": (Y, S, {"group": Q}, ValueError, "group must sum to.*pass them as qid="),
@@ -71,7 +81,7 @@ CASES = {
     "ragged lists": ([[1, 0], [1]], [[1, 0], [1]], {}, ValueError, "y_true must be a one- or two-dimensional array.*flattened, with qid="),
     "three dimensions": (np.zeros((2, 2, 2)), np.zeros((2, 2, 2)), {}, ValueError, r"y_true must be one- or two-dimensional; got shape \(2, 2, 2\)"),
     "a number": (1.0, 1.0, {}, ValueError, r"y_true must be one- or two-dimensional; got shape \(\)"),
-    "strings": (list("abcd"), S, {"qid": Q}, TypeError, "y_true must hold real numbers; got text, such as 'a'. If it holds numbers, pass"),
+    "strings": (list("abcd"), S, {"qid": Q}, TypeError, "y_true must hold real numbers; got text, such as 'a'. If these are numbers, pass"),
     "objects": (np.array(["a", 1, None, 2], dtype=object), S, {"qid": Q}, TypeError, "y_true must hold real numbers; got an array of Python objects"),
     "complex": (Y, np.array(S, dtype=complex), {"qid": Q}, TypeError, "y_score must hold real numbers; got dtype complex128"),
     "masked array": (Y, np.ma.masked_array(S, mask=[0, 1, 0, 0]), {"qid": Q}, TypeError, "y_score is a NumPy masked array, whose mask would be lost"),

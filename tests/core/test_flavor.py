@@ -109,6 +109,7 @@ def test_it_is_frozen_and_keyword_only():
         ({"gain": 3}, TypeError, "Flavor.gain must be one of .*got 3"),
         ({"discount": "log"}, ValueError, "Flavor.discount must be one of 'log2', 'jarvelin', 'reciprocal', 'ln', 'none'.*Did you mean 'ln'"),
         ({"discount": 2}, TypeError, "Flavor.discount must be one of"),
+        ({"top_k": 5}, TypeError, "'top_k' is not a field of Flavor.*Did you mean 'k'"),
         ({"gains": "linear"}, TypeError, "'gains' is not a field of Flavor.*Did you mean 'gain'"),
         ({"ideal": "optimal"}, ValueError, "Flavor.ideal must be one of 'global', 'recall', 'local', 'max', 'given'; got 'optimal'"),
         ({"ideal": "max"}, ValueError, "Flavor.max_grade must be given with ideal='max'.*got None. Pass the top"),

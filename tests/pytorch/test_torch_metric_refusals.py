@@ -163,7 +163,8 @@ def test_ids_that_have_no_use_and_ids_that_are_missing():
     [
         ({"query_ids": "local"}, ValueError, "query_ids must be one of 'global', 'batch'; got 'local'"),
         ({"flavor": Flavor(ties="docid")}, ValueError, r"ties='docid'.*Use flavor='ndcg'"),
-        ({"top_k": 10}, TypeError, r"NDCG got an unexpected keyword argument 'top_k'\. Did you mean k="),
+        ({"top_k": 10}, TypeError, r"NDCG got an unexpected keyword argument 'top_k'\. Did you mean 'k'"),
+        ({"empty_target_action": "neg"}, TypeError, r"Pass it in the flavor: flavor=Flavor\(empty=\.\.\.\)"),
         ({"split_queries": 1}, TypeError, "split_queries must be True or False; got 1"),
         ({"split_queries": True, "query_ids": "batch"}, ValueError, "under query_ids='batch'.*got split_queries=True"),
     ],
