@@ -5,6 +5,7 @@ Nothing here depends on the flavor. Other modules compute gains from labels, and
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -538,7 +539,8 @@ def plain_array(value: Any, name: str) -> NDArray[Any]:
             f"{name} is a {type(value).__name__} of torch, and this function takes NumPy arrays. Use "
             f"ndcg_ml.torch.ndcg(scores, labels, ...) on tensors, or pass {name}.detach().cpu().numpy()."
         )
-    if isinstance(value, np.ma.MaskedArray):
+    # NumPy imports numpy.ma at its first use, which takes long, and without it there is no masked array.
+    if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray):
         raise TypeError(
             f"{name} is a NumPy masked array, whose mask would be lost. Pass {name}.data, with mask= for 2-D input."
         )

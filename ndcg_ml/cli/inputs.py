@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -46,6 +44,9 @@ class _Input(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value != "-":
             return os.fsdecode(super().convert(value, param, ctx))
+        import shutil  # rarely needed, and slow to import, as tempfile is
+        from tempfile import TemporaryDirectory
+
         context = ctx or click.get_current_context()
         if _STDIN in context.meta:
             self.fail("only one file can be read from standard input (-).", param, ctx)

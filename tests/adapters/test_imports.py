@@ -51,6 +51,24 @@ def test_the_command_line_does_not_import_numpy_at_once():
     assert python("import sys, ndcg_ml.cli; print('numpy' in sys.modules)").stdout == "False\n"
 
 
+def test_eval_of_files_imports_no_slow_module_that_it_does_not_need(tmp_path):
+    pytest.importorskip("click")
+    (tmp_path / "qrels").write_text("q 0 d 1\n")
+    (tmp_path / "run").write_text("q Q0 d 1 1 x\n")
+    code = f"""
+import numpy, os, sys
+os.chdir({str(tmp_path)!r})
+slow = {{"numpy.ma", "tempfile", "pandas", "numba"}} - set(sys.modules)  # NumPy itself may import numpy.ma
+from ndcg_ml.cli import main
+sys.argv = ["ndcg-ml", "eval", "--qrels", "qrels", "--run", "run"]
+try:
+    main()
+finally:
+    print("slow:", *sorted(slow & set(sys.modules)))
+"""
+    assert python(code).stdout.splitlines()[-1] == "slow:"
+
+
 def test_adapters_are_listed_and_imported_on_first_use():
     pytest.importorskip("sklearn")
     assert {"torch", "sklearn", "lightgbm", "xgboost", "catboost", "ndcg_score", "Flavor"} <= set(dir(ndcg_ml))
