@@ -221,12 +221,30 @@ def test_integer_ids_come_back_as_integers(tmp_path: Path) -> None:
     assert with_labels(qrels, [path]) == {1: {10: 1, 11: 0, 12: 1, 13: 1}, 2: {10: 1, 13: 1}}
 
 
+def test_each_label_is_read_once_however_many_a_query_has() -> None:
+    looked_at = 0
+
+    class Id(int):
+        @property
+        def __class__(self) -> type:  # asked by isinstance() about every other type
+            nonlocal looked_at
+            looked_at += 1
+            return int
+
+    n = 300
+    assert len(with_labels({1: {-1: 0}}, [{1: {Id(document): 1.0 for document in range(n)}}])[1]) == n + 1
+    assert looked_at <= 10 * n
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         ('{"qid": "q", "label": 1}', "docno is missing"),
         ('{"qid": "q", "docno": "d", "label": "good"}', "label must be a number"),
         ('{"qid": "q", "docno": "d", "label": true}', "label must be a number"),
+        ('{"qid": "q", "docno": "d", "label": NaN}', "label must be a finite number; got nan"),
+        ('{"qid": "q", "docno": "d", "label": -9007199254740993}', r"an integer must be at most 2\^53"),
+        ('{"qid": "q", "docno": "d", "label": 1' + "0" * 400 + "}", r"an integer must be at most 2\^53"),
         ('{"qid": "q", "docno": 1.5, "label": 1}', "docno must be a string"),
         (
             '{"qid": "q", "docno": "d", "label": 1}\n{"qid": "q", "docno": "d", "label": 1}',
