@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._baseline.labels import label_digests
-from ndcg_ml._checks import one_of
+from ndcg_ml._checks import as_float, one_of
 from ndcg_ml._compare.comparison import Comparison, compare
 from ndcg_ml._compare.comparison_table import DIFFERENCE, INTERVAL, VERDICT
 from ndcg_ml._flavor.text import at_cutoff
@@ -261,9 +261,14 @@ def gate(
         The evaluations differ in flavor, cut-offs or kind of data; the labels of one are unknown; or queries, labels,
         exclusions or weights changed (with "drop", in too many queries).
     TypeError, ValueError
-        As from ``compare``.
+        `drop_at_most` is not a number from 0 to 1; or as from ``compare``.
     """
     one_of(on_change, "on_change", ("refuse", "drop"))
+    share = as_float(drop_at_most)
+    if share is None:
+        raise TypeError(f"drop_at_most must be a number from 0 to 1; got {brief(drop_at_most)}.")
+    if not 0 <= share <= 1:
+        raise ValueError(f"drop_at_most must be from 0 to 1; got {brief(drop_at_most)}.")
     _require_same_definition(base, new)
 
     # Only the same queries with the same judgements can be compared.
@@ -304,7 +309,7 @@ def gate(
                 margin=margin,
                 by=labels,
                 unjudged="accept",  # report a differing judged@k as a note, not a warning
-                confidence=1 - shared.level,
+                confidence=max(shared.confidence, 1 - shared.level),  # nearly 0 must not round to 0
                 seed=seed,
                 k=k,
             ),

@@ -145,6 +145,8 @@ def read(path: AnyPath) -> tuple[Evaluation[Any], str | None, date]:
         text = whole_text(path, file, max(_MOST_BYTES, os.path.getsize(path)))
     try:
         stored = read_digested(text, "ndcg_ml_evaluation", _FORMAT)
+        if not isinstance(stored["qrels"], (str, type(None))):
+            raise TypeError(f"qrels must be a path or null; got {brief(stored['qrels'])}")
         return _to_evaluation(stored), stored["qrels"], date.fromisoformat(stored["saved"])
     except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise DataFileError(
@@ -156,6 +158,8 @@ def read(path: AnyPath) -> tuple[Evaluation[Any], str | None, date]:
 def _to_evaluation(stored: dict[str, Any]) -> Evaluation[Any]:
     flavor, k, run = Flavor.parse(stored["flavor"]), stored["k"], stored["run"]
     ks, several = cutoffs(tuple(k) if isinstance(k, list) else k, flavor)
+    if not isinstance(stored["per_query"], list) or not stored["per_query"]:
+        raise TypeError(f"per_query must be a list of queries; got {brief(stored['per_query'])}")
     column = {name: [row.get(name) for row in stored["per_query"]] for name in stored["per_query"][0]}
     ids = column["qid"]
     totals = Totals(

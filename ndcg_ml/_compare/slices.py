@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._kernel.totals import Totals
-from ndcg_ml._one_line import brief
+from ndcg_ml._one_line import brief, visible
 from ndcg_ml._stats.clusters import aggregate_clusters, numbered, robust_error
 from ndcg_ml._stats.intervals import counted, over_clusters
 from ndcg_ml._stats.means import Interval, means_of, spread_of
@@ -99,7 +99,7 @@ class BySlice(Sequence[Entry]):
 
     def __repr__(self) -> str:
         columns = ", ".join(dict.fromkeys(sorted(entry.column for entry in self)))
-        return f"<{type(self).__name__}: {len(self)} by {columns}>"
+        return f"<{type(self).__name__}: {len(self)} by {visible(columns)}>"
 
     def __getitem__(self, which: Any) -> Any:
         if not isinstance(which, tuple):

@@ -114,7 +114,7 @@ def gate(
             new = data.evaluate(base.flavor, base._totals.ks)
         except ValueError as error:
             # A baseline from an untrusted source must not reveal contents of the file that it names.
-            if not is_named or str(error).startswith(str(data.run)):
+            if not is_named or str(error).startswith((str(data.run), f"run ({data.run})")):
                 raise
             raise GateError(
                 f"{data.qrels}: the baseline names this file as its judgements, but they cannot be used with this run. "

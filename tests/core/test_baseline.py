@@ -12,6 +12,7 @@ import pytest
 from ndcg_ml import Evaluation, Flavor, compare, evaluate, evaluate_run
 from ndcg_ml._baseline.labels import label_digests
 from ndcg_ml._baseline.saved import read
+from ndcg_ml._text.digested import digest
 from ndcg_ml.readers import DataFileError
 
 RNG = np.random.default_rng(0)
@@ -163,6 +164,21 @@ def test_a_changed_file_is_refused(tmp_path, stored, value):
         ) as e:
             Evaluation.load(tmp_path / "base.json")
         assert "\n" not in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("qrels", 5, "qrels must be a path or null; got 5"),
+        ("per_query", [], "per_query must be a list of queries; got "),
+    ],
+)
+def test_a_file_whose_digest_agrees_with_its_changes_is_checked_too(tmp_path, stored, name, value, words):
+    changed = {**stored, name: value}
+    del changed["digest"]
+    (tmp_path / "base.json").write_text(json.dumps({**changed, "digest": digest(changed)}))
+    with pytest.raises(DataFileError, match=rf"base.json: must be a file that Evaluation.save wrote; .*{words}"):
+        read(tmp_path / "base.json")
 
 
 def test_changes_that_agree_with_each_other_are_refused(tmp_path, stored):

@@ -100,7 +100,7 @@ def test_no_field_of_a_caller_breaks_a_line_or_is_read_as_markup(text):
 
 
 def texts(result):
-    return [result.sentence(), *result.notes()] if isinstance(result, Gate) else [str(result)]
+    return [result.sentence(), *result.notes()] if isinstance(result, Gate) else [str(result), repr(result)]
 
 
 def markdown(result):
