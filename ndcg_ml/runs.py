@@ -254,9 +254,10 @@ def evaluate_run(
         strings or all integers.
     ValueError
         A missing id or column; a repeated document in a topic of the qrels, or of the run under ``duplicates="raise"``;
-        NaN scores or grades; no topic in both; a retrieved document without a judgement under ``unjudged="raise"``; a
-        topic with relevant documents in which nothing is retrieved, if the flavor would score it 1 or skip it; a topic
-        without a label in `by` or `cluster`; or as for ``ndcg_score``.
+        NaN scores or grades; no topic in both; a run without a document in any evaluated topic; a
+        retrieved document without a judgement under ``unjudged="raise"``; a topic with relevant documents in which
+        nothing is retrieved, if the flavor would score it 1 or skip it; a topic without a label in `by` or `cluster`;
+        or as for ``ndcg_score``.
 
     Warns
     -----
@@ -586,6 +587,11 @@ def _aligned(
         n_excluded = int((left_out & included).sum())
         included &= ~left_out
         _warn_of_excluded(judged, is_excluded & chosen[judged.topic] & (judged.value > 0), stacklevel + 1)
+    if not included.any():
+        raise ValueError(
+            f"{ranked.source} must hold a document in at least one evaluated topic; got none. Check why the system "
+            "returned nothing."
+        )
     _warn_of_no_match(judged, ranked, match, included, int(chosen.sum()), stacklevel + 1)
     _warn_of_ranks(ranked, stacklevel + 1)
     # The formats of files differ, so that they cannot be swapped.
@@ -794,7 +800,7 @@ def _warn_of_no_match(
     judged: RunRows, ranked: RunRows, match: IntArray, included: NDArray[np.bool_], n_topics: int, stacklevel: int
 ) -> None:
     """Warn if no retrieved document is judged, and show an id of each side, if there is one."""
-    if ((match >= 0) & included).any() or not included.any():  # empty answers have another warning
+    if ((match >= 0) & included).any():
         return
     why = "no document is judged"
     if match.size and judged.topic.size:

@@ -85,9 +85,9 @@ def evaluate_topk(
     TypeError
         Ids or users that are not integers; a sparse matrix that is not in CSR format; a tensor.
     ValueError
-        Shapes that do not agree; an item beyond the columns of the matrix or below -1; unsorted indices or repeated
-        entries; grades that are not finite; a repeated item for a user under ``duplicates="raise"``; items without a
-        grade under ``unjudged="raise"``; or as for ``ndcg_score``.
+        Shapes that do not agree; no retrieved item; an item beyond the columns of the matrix, below -1 if retrieved or
+        below 0 if held out; unsorted indices or repeated entries; grades that are not finite; a repeated item for a
+        user under ``duplicates="raise"``; items without a grade under ``unjudged="raise"``; or as for ``ndcg_score``.
 
     Warns
     -----
@@ -289,8 +289,6 @@ def _read_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
             f"held_out users must be row numbers of retrieved_ids, from 0 to {n_users - 1}; got {invalid}. "
             "Leave out users that were not scored, and number the others by their rows."
         )
-    if item.size and item.min() < 0:
-        raise ValueError(f"held_out items must be numbers >= 0; got {item.min()}.")
     rising = (row[1:] > row[:-1]) | ((row[1:] == row[:-1]) & (item[1:] >= item[:-1]))
     if not rising.all():  # usually they are already sorted
         order = np.lexsort((item, row))
@@ -318,10 +316,22 @@ def _check_items(retrieved: NDArray[Any], held: _Held) -> None:
     lowest, highest = int(retrieved.min()), int(retrieved.max())
     if lowest < -1:
         raise ValueError(f"retrieved_ids must be item numbers, or -1 for none; got {lowest}.")
+    if highest < 0:
+        raise ValueError(
+            f"retrieved_ids must hold an item for at least one user; got none for {len(retrieved)}. Check why the "
+            "recommender returned nothing."
+        )
+    if held.items.min(initial=0) < 0:
+        raise ValueError(f"held_out items must be numbers >= 0; got {held.items.min()}.")
     if held.has_columns and highest >= held.n_items:
         raise ValueError(
             f"retrieved_ids must be columns of held_out, from 0 to {held.n_items - 1}; got {highest}. Both must use "
             "the same item numbers."
+        )
+    if held.items.max(initial=-1) >= held.n_items:
+        raise ValueError(
+            f"held_out items must be columns, from 0 to {held.n_items - 1}; got {held.items.max()}. Give the matrix "
+            "as many columns as there are items."
         )
     if max(highest, held.n_items) >= _MOST_ITEMS:
         raise ValueError(f"item numbers must be below 2^40; got {highest}. Number the items 0, 1, 2, ...")

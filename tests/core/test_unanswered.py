@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import warnings
 
@@ -49,14 +50,35 @@ def test_condensed_lists_are_answers():
 
 @pytest.mark.parametrize("flavor", ["elasticsearch", "haystack", "mlflow", "trec_eval", "spark", "beir"])
 def test_a_run_in_which_nothing_was_retrieved_scores_0(flavor):
-    for run in ({"q": []}, {"q": {}}):
-        with pytest.warns(UserWarning, match="answers 1 of 1 topics with an empty list") as caught:
-            result = evaluate_run({"q": {"d": 1}}, run, flavor=flavor)
+    qrels = {"q": {"d": 1}, "p": {"d": 1}}
+    for run in ({"q": [], "p": ["d"]}, {"q": {}, "p": {"d": 1}}):
+        with pytest.warns(UserWarning, match="answers 1 of 2 topics with an empty list") as caught:
+            result = evaluate_run(qrels, run, flavor=flavor)
         assert len(caught) == 1
-        assert (result.value, result.n_unanswered) == (0.0, 1)
-        assert math.isnan(result.judged)
-        data = align({"q": {"d": 1}}, run).arguments()
-        assert evaluate(**data, flavor=flavor).value == 0
+        assert (result.value, result.n_unanswered) == (0.5, 1)
+        assert math.isnan(result.per_query.judged[0])
+        assert evaluate(**align(qrels, run).arguments(), flavor=flavor).value == 0.5
+
+
+@pytest.mark.parametrize(
+    ("run", "options"),
+    [
+        ({"q1": [], "q2": []}, {}),
+        ({"q1": {}, "q2": {}}, {}),
+        ({"q1": [], "q9": ["a"]}, {}),
+        ({"q1": [], "q9": ["a"]}, {"queries": "both"}),
+        ({"q1": ["a"]}, {"exclude": {"q1": ["a"]}}),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:exclude leaves out")
+@pytest.mark.parametrize("as_file", [False, True])
+@pytest.mark.parametrize("function", [evaluate_run, align])
+def test_a_run_in_which_no_topic_has_a_document_is_refused(tmp_path, run, options, as_file, function):
+    if as_file:
+        (tmp_path / "run").write_text(json.dumps(run))
+        run = tmp_path / "run"
+    with pytest.raises(ValueError, match=r"run.* must hold a document in at least one evaluated topic; got none"):
+        function(QRELS, run, **options)
 
 
 @pytest.mark.parametrize(("empty", "value"), [(0.0, 0.5), (1.0, 1.0), ("skip", 1.0), (math.nan, math.nan)])
