@@ -25,7 +25,7 @@ from ndcg_ml._files.lines import (
     AnyPath,
     DataFileError,
     as_number,
-    as_text,
+    decode_id,
     is_rounded,
     numbered,
     wrong_line,
@@ -91,8 +91,9 @@ def read_letor(labels: AnyPath, scores: AnyPath) -> ScoredRows:
     Raises
     ------
     DataFileError
-        A line is malformed, only some lines have a ``qid:``, a grade is not finite, a score is NaN, the files differ in
-        length, or the query sizes do not sum to this length.
+        A line is malformed, only some lines have a ``qid:``, an id is not UTF-8, a grade is not finite, a score is NaN,
+        a grade or score is an integer beyond 2^53, the files differ in length, or the query sizes do not sum to this
+        length.
     OSError
         A file cannot be read.
 
@@ -114,7 +115,7 @@ def read_letor(labels: AnyPath, scores: AnyPath) -> ScoredRows:
 def _read_letor_rows(path: AnyPath) -> tuple[FloatArray, NDArray[Any]]:
     """Read the grade and the query id of each line of a LETOR/SVMlight file, ids as strings."""
     grades: list[float] = []
-    queries: list[bytes] = []
+    queries: list[str] = []
     for number, line in numbered(path):
         tokens = line.partition(b"#")[0].split(None, 2)
         if not tokens:
@@ -122,11 +123,13 @@ def _read_letor_rows(path: AnyPath) -> tuple[FloatArray, NDArray[Any]]:
         grade = as_number(tokens[0])
         if grade is None or not math.isfinite(grade):
             raise wrong_line(path, number, "a line must begin with a grade, a finite number", line)
+        if is_rounded(tokens[0]):
+            raise wrong_line(path, number, ROUNDED, tokens[0])
         given = len(tokens) > 1 and tokens[1].startswith(b"qid:")
         if given != (len(queries) == len(grades)) and grades:
             raise wrong_line(path, number, "either all lines or none must have qid:ID after the grade", line)
         if given:
-            queries.append(tokens[1].removeprefix(b"qid:"))
+            queries.append(decode_id(path, number, tokens[1].removeprefix(b"qid:")))
             if not queries[-1]:
                 raise wrong_line(path, number, "qid: must be followed by the id of the query, without a blank", line)
             rest = tokens[-1]
@@ -135,7 +138,7 @@ def _read_letor_rows(path: AnyPath) -> tuple[FloatArray, NDArray[Any]]:
         grades.append(grade)
     if not grades:
         raise DataFileError(f"{path}: has no rows.")
-    qid = _id_array(map(as_text, queries)) if queries else _read_query_sizes(path, len(grades))
+    qid = _id_array(queries) if queries else _read_query_sizes(path, len(grades))
     return np.array(grades), qid
 
 
@@ -211,7 +214,7 @@ def read_columns(
     DataFileError
         A column is missing, repeated or passed twice; a CSV line has more or fewer fields than the header; a
         line is not JSON or lacks a key; a label or score is not a number, or an integer beyond 2^53; a score is
-        missing or NaN; an id is missing or contains a line end; or there are no rows.
+        missing or NaN; an id is missing, empty, not UTF-8 or contains a line end; or there are no rows.
     ImportError
         The file is Parquet, and pyarrow is not installed.
     OSError

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import EXACT_INTEGERS
-from ndcg_ml._files.lines import ROUNDED, AnyPath, DataFileError, as_number, describe_place, is_rounded
+from ndcg_ml._files.lines import ROUNDED, AnyPath, DataFileError, as_number, decode_id, describe_place, is_rounded
 from ndcg_ml._one_line import brief
 
 NUMBERS = ("label", "grade", "score")
@@ -53,7 +53,7 @@ def parse_csv_cell(path: AnyPath, number: int, name: str, cell: str, meaning: st
     if meaning not in NUMBERS:
         if not cell or "\0" in cell:
             raise DataFileError(f"{path}, line {number}: {name} must be an id; got {brief(cell)}.")
-        return cell
+        return decode_id(path, number, cell.encode("utf-8", "surrogateescape"))
     if meaning == "label" and not cell.strip():
         return math.nan
     token = cell.encode("utf-8", "surrogateescape")

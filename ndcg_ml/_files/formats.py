@@ -48,11 +48,12 @@ def open_documents(path: AnyPath, of: str) -> Iterator[Iterator[Lines] | dict[st
         yield _read_parquet(path, of)
         return
     with open_with_head(path) as (head, file):
-        first = _first_object(head)
-        if "query_id" in first and of == "run":
-            yield json_predictions(path, file)
-        elif any(name in first and not isinstance(first[name], (dict, list)) for name in ("qid", "query-id")):
+        # Topics may be called as the keys are. Their values are dicts or lists.
+        keys = {key for key, value in _first_object(head).items() if not isinstance(value, (dict, list))}
+        if keys & {"qid", "query-id"}:
             yield _read_table(path, of, json_table(path, file))
+        elif "query_id" in keys and of == "run":
+            yield json_predictions(path, file)
         elif is_json(head):
             yield json_topics(path, of, whole_text(path, file))
         elif _has_header(head):
@@ -119,8 +120,7 @@ def _to_lines(topics: list[str], documents: list[str], values: list[float], numb
 
 
 def _encode(ids: Iterable[str]) -> list[bytes]:
-    """Encode ids as UTF-8."""
-    return [text.encode("utf-8", "surrogateescape") for text in ids]
+    return [text.encode() for text in ids]
 
 
 def _read_parquet(path: AnyPath, of: str) -> Iterator[Lines]:
@@ -137,7 +137,7 @@ def _read_parquet(path: AnyPath, of: str) -> Iterator[Lines]:
 
 def _to_strings(path: AnyPath, ids: np.ndarray[Any, Any], what: str) -> list[str]:
     """Return ids as strings. Integers are converted."""
-    listed = ids.tolist()
+    listed = list(ids) if ids.dtype.kind in "mM" else ids.tolist()  # tolist() makes times integers
     invalid = next((value for value in listed if type(value) not in (str, int)), None)
     if invalid is not None:
         raise DataFileError(f"{path}: the ids of {what} must be strings or integers; got {brief(invalid)}.")

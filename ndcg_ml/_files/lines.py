@@ -175,14 +175,19 @@ def whole_text(path: AnyPath, file: IO[bytes], most: int = _MOST_WHOLE) -> str:
     return decode_utf8(path, _checked_text(path, bytes(content)))
 
 
-def decode_utf8(path: AnyPath, content: bytes, number: int = 1) -> str:
+def decode_id(path: AnyPath, number: int, token: bytes) -> str:
+    """Decode an id on this line of a file."""
+    return decode_utf8(path, token, number, "an id")
+
+
+def decode_utf8(path: AnyPath, content: bytes, number: int = 1, what: str = "JSON") -> str:
     """Decode bytes that begin on this line of a file."""
     try:
         return content.decode()
     except UnicodeDecodeError as error:
         at = number + content.count(b"\n", 0, error.start)
         got = content[error.start : error.start + 8]
-        raise wrong_line(path, at, "JSON must be text in UTF-8", got) from error
+        raise wrong_line(path, at, f"{what} must be text in UTF-8", got) from error
 
 
 def numbered(path: AnyPath, file: IO[bytes] | None = None) -> Iterator[tuple[int, bytes]]:

@@ -38,8 +38,8 @@ def parquet_batches(
     Raises
     ------
     DataFileError
-        A column is missing or repeated, a value is missing or invalid for its column, or the file is damaged or too
-        large when unpacked.
+        A column is missing, repeated or nested, a value is missing or invalid for its column, or the file is damaged
+        or too large when unpacked.
     ImportError
         pyarrow is not installed.
     OSError
@@ -52,15 +52,21 @@ def parquet_batches(
             f"{path} is a Parquet file, which needs pyarrow. Install it with: pip install pyarrow"
         ) from error
     with _as_data_file_error(path):
-        schema = parquet.read_schema(path)
+        metadata = parquet.read_metadata(path)
+        schema = metadata.schema.to_arrow_schema()
         columns = schema.names
         called = names(columns) if callable(names) else names
         chosen = choose_columns(path, columns, [name for name in called.values() if name not in optional], optional)
+        # A few bytes may unpack to millions of list items. The leaves of nested columns have longer paths.
+        leaves = [leaf.path for leaf in metadata.schema if not leaf.max_repetition_level]
+        if nested := [schema.field(name) for name in chosen if name not in leaves]:
+            got = brief_text(str(nested[0].type))
+            raise DataFileError(f"{path}: column {nested[0].name} must hold one value per row; got {got}.")
         # Unpack repeated ids once, and read pages only when they are needed.
         numbers = [name for meaning, name in called.items() if kind(meaning) in NUMBERS]
-        shared = [name for name in chosen if name not in numbers and not schema.field(name).type.num_fields]
+        shared = [name for name in chosen if name not in numbers]
         with parquet.ParquetFile(path, read_dictionary=shared, pre_buffer=False, buffer_size=1 << 20) as file:
-            _check_size(path, file.metadata, chosen)
+            _check_size(path, metadata, chosen)
             first = 1
             for batch in file.iter_batches(batch_size=_BATCH, columns=chosen, use_threads=False):
                 yield {
@@ -86,31 +92,35 @@ def _check_column(path: AnyPath, first: int, name: str, column: Any, meaning: st
     if meaning not in NUMBERS:
         ids = _ids(column)
         listed = ids.tolist()
-        for value in listed:
-            if isinstance(value, (list, dict, np.ndarray)):
-                raise DataFileError(f"{path}: column {name} must hold one id per row; got lists or records.")
-            if value is None or value != value:
-                raise DataFileError(f"{path}: column {name} must have an id in every row; got a null.")
-        broken = {value for value in set(listed) if isinstance(value, str) and ("\n" in value or "\r" in value)}
-        if broken:
-            row, value = next((row, value) for row, value in enumerate(listed, first) if value in broken)
-            raise DataFileError(f"{path}, row {row}: {name} must be an id without a line end; got {brief(value)}.")
+        if any(value is None or value != value for value in listed):
+            raise DataFileError(f"{path}: column {name} must have an id in every row; got a null.")
+        invalid = {
+            value
+            for value in set(listed)
+            if value in ("", b"") or (isinstance(value, str) and ("\n" in value or "\r" in value))
+        }
+        if invalid:
+            row, value = next((row, value) for row, value in enumerate(listed, first) if value in invalid)
+            without = " without a line end" * bool(value)
+            raise DataFileError(f"{path}, row {row}: {name} must be an id{without}; got {brief(value)}.")
         return ids
     values = column.to_numpy(zero_copy_only=False)
     try:
         numbers = real_array(values, name).astype(np.float64)
     except TypeError as error:
         raise DataFileError(f"{path}: column {name} must hold numbers; got {column.type}.") from error
+    known = column.drop_null().to_numpy(zero_copy_only=False)  # with nulls, integers would become floats
+    rounded = np.zeros(numbers.size, dtype=bool)
+    if known.dtype.kind in "iuO":  # integers and decimals
+        is_known = column.is_valid().to_numpy(zero_copy_only=False)
+        rounded[is_known] = (known > EXACT_INTEGERS) | (known < -EXACT_INTEGERS)
     for bad, why in (
         (are_wrong(meaning, numbers), f"{name} must be {allowed_values(meaning)}"),
-        (
-            (values > EXACT_INTEGERS) | (values < -EXACT_INTEGERS) if values.dtype.kind in "iu" else np.zeros(0),
-            f"{name}: {ROUNDED}",
-        ),
+        (rounded, f"{name}: {ROUNDED}"),
     ):
         if bad.any():
             at = int(np.flatnonzero(bad)[0])
-            raise DataFileError(f"{path}, row {first + at}: {why}; got {values[at]}.")
+            raise DataFileError(f"{path}, row {first + at}: {why}; got {column[at]}.")
     return numbers
 
 

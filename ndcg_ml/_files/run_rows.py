@@ -50,8 +50,10 @@ class _IdType:
         if all(issubclass(kind, str) for kind in kinds):
             if kinds:
                 self.require(str, source)
+            if "" in ids:
+                raise ValueError(f"{self._what} ids of {source} must not be empty; got ''. Give each an id.")
             try:
-                return [text.encode("utf-8", "surrogateescape") for text in ids]
+                return [text.encode() for text in ids]
             except UnicodeEncodeError as error:
                 raise ValueError(
                     f"{self._what} ids of {source} must be strings that UTF-8 can encode; got {brief(error.object)}, "
@@ -96,7 +98,7 @@ class _IdType:
 
     def decode(self, coded: bytes) -> str | int:
         """Return an id as the caller passed it."""
-        text = coded.decode("utf-8", "surrogateescape")
+        text = coded.decode()
         return int(text) if self._kind is int else text
 
 

@@ -27,6 +27,7 @@ from ndcg_ml._files.lines import (
     as_number,
     as_text,
     blocks,
+    decode_id,
     is_rounded,
     wrong_line,
 )
@@ -96,8 +97,8 @@ def trec_lines(path: AnyPath, form: Form, file: IO[bytes] | None = None) -> Iter
     Raises
     ------
     DataFileError
-        A line has too few or too many columns, its grade or score is not a number, or a grade is infinite; or the file
-        has no lines, has a line of more than 16 MiB, is not text, or is damaged.
+        A line has too few or too many columns, its ids are not UTF-8, its grade or score is not a number, or a grade is
+        infinite; or the file has no lines, has a line of more than 16 MiB, is not text, or is damaged.
     OSError
         The file cannot be read.
 
@@ -123,11 +124,24 @@ def trec_lines(path: AnyPath, form: Form, file: IO[bytes] | None = None) -> Iter
         lines = _parse_block(block, form, numbers)
         if lines is None:
             lines = _parse_lines(path, block, form, numbers)
+        if not _is_utf8(block):
+            topics = np.repeat(np.array(lines.topics, dtype=object), lines.lengths).tolist()
+            for ids in zip(lines.numbers.tolist(), topics, lines.documents, strict=True):
+                for one_id in ids[1:]:
+                    decode_id(path, ids[0], one_id)
         if lines.values.size:
             empty = False
             yield lines
     if empty:
         raise DataFileError(f"{path}: has no lines; {form}.")
+
+
+def _is_utf8(block: bytes) -> bool:
+    try:
+        block.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _drop_comments(block: bytes, numbers: IntArray) -> tuple[bytes, IntArray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import os
 import warnings
 
 import numpy as np
@@ -95,6 +96,11 @@ def test_predictions_of_sentence_transformers(tmp_path):
     lists = {q: [{"corpus_id": d, "score": s} for d, s in docs.items()] for q, docs in RUN.items()}
     (tmp_path / "run").write_text(lines({"query_id": q, "query": "?", "results": docs} for q, docs in lists.items()))
     assert evaluate_run(QRELS, tmp_path / "run").value == evaluate_run(QRELS, RUN).value
+    read, write = os.pipe()
+    os.write(write, (tmp_path / "run").read_bytes())
+    os.close(write)
+    assert evaluate_run(QRELS, f"/dev/fd/{read}").value == evaluate_run(QRELS, RUN).value
+    os.close(read)
 
 
 @pytest.mark.parametrize(
@@ -309,11 +315,39 @@ def test_scores_may_be_infinite_and_grades_may_not(tmp_path, form, value):
                 evaluate_run(**sides)
 
 
-@pytest.mark.parametrize("topic", ["qid", "query-id"])
+@pytest.mark.parametrize("topic", ["qid", "query-id", "query_id"])
 @pytest.mark.parametrize("documents", ['{"d1": 1}', '["d1"]'])
 def test_topics_may_be_called_as_keys_are(tmp_path, topic, documents):
     (tmp_path / "run").write_text(f'{{"{topic}": {documents}}}')
     assert evaluate_run({topic: {"d1": 1}}, tmp_path / "run").value == 1.0
+
+
+def test_a_line_per_document_may_have_any_other_key(tmp_path):
+    (tmp_path / "run").write_text(lines({**row, "query_id": 7} for row in rows(RUN, "score")))
+    assert evaluate_run(QRELS, tmp_path / "run").value == evaluate_run(QRELS, RUN).value
+
+
+LATIN = {
+    "qrels": b"# caf\xe9\nq1 \xe9 d1 1\nq1 0 {}d2 0\n",
+    "run": b"q1 Q0 d1 1 2 caf\xe9\n{}q1 Q0 d2 2 1 t\n",
+    "run of lines one by one": b"q1 Q0 d1 1 2 two caf\xe9s\n\x0c{}q1 Q0 d2 2 1 t\n",
+    "CSV": b"qid,docno,score,caf\xe9\nq1,d1,1,2\nq1,{}d2,2,caf\xe9\n",
+}
+
+
+@pytest.mark.parametrize("form", LATIN)
+def test_ids_are_utf_8_and_other_columns_need_not_be(tmp_path, form):
+    def value(start):
+        side = "qrels" if form == "qrels" else "run"
+        (tmp_path / side).write_bytes(LATIN[form].replace(b"{}", start))
+        other = {"run" if form == "qrels" else "qrels": {"q1": {"d1": 1}}}
+        return evaluate_run(**{side: tmp_path / side}, **other).value
+
+    assert value(b"") > 0
+    assert value("\u00e9".encode()) > 0
+    line = LATIN[form][: LATIN[form].index(b"{}")].count(b"\n") + 1
+    with pytest.raises(DataFileError, match=rf"line {line}: an id must be text in UTF-8; got '\\\\xe9"):
+        value(b"\xe9")
 
 
 QUOTES = {

@@ -53,7 +53,7 @@ def lines(path, content, form=RUN):
         (b"301 Q0 doc1 1 2.5 2.5\n301 Q0 d 1 2 v2 7\n", [(b"301", b"doc1", 2.5, 1), (b"301", b"d", 2.0, 2)]),
         (b"301 Q0 doc1 first 2.5 tag\n", [(b"301", b"doc1", 2.5, 1)]),
         (b"301 Q0 d 1 -inf tag\n301 Q0 e 1 inf tag\n", [(b"301", b"d", -math.inf, 1), (b"301", b"e", math.inf, 2)]),
-        (b"\xef\xbb\xbf301 Q0 d\xff 1 1 tag\n", [(b"301", b"d\xff", 1.0, 1)]),
+        (b"\xef\xbb\xbf301 Q0 d\xc3\xa9 1 1 \xff\n", [(b"301", b"d\xc3\xa9", 1.0, 1)]),
         (b"0301 Q0 1e3 1 1 tag\n", [(b"0301", b"1e3", 1.0, 1)]),
         # 7 and 5 columns: as many as two lines of 6
         (b"1 Q0 d 1 2 t u\n2 Q0 e 1 3 t\n", [(b"1", b"d", 2.0, 1), (b"2", b"e", 3.0, 2)]),
@@ -284,6 +284,8 @@ def test_lightgbms_example_is_read_whole(data_dir, tmp_path):
         (b"1 qid:1 1:2\n1 qid:10 qid:2 1:3\n", b"1\n2\n", None, "labels, line 2: qid: must appear once"),
         (b"1 qid:1\nhigh qid:1\n", b"1\n2\n", None, "labels, line 2: a line must begin with a grade.*got 'high qid:1'"),
         (b"nan qid:1\n", b"1\n", None, "labels, line 1: .*a finite number"),
+        (b"9007199254740993 qid:1\n", b"1\n", None, r"labels, line 1: an integer must be at most 2\^53.*got '9007"),
+        (b"1 qid:1 # \xe9\n1 qid:\xe9\n", b"1\n1\n", None, "labels, line 2: an id must be text in UTF-8"),
         (b"1 qid:1\n1 1:2\n", b"1\n2\n", None, "labels, line 2: either all lines or none must have qid:ID"),
         (b"1 1:2\n\n1 qid:1\n", b"1\n2\n", None, "labels, line 3: either all lines or none must have qid:ID"),
         (b"1 qid: 7\n", b"1\n", None, "labels, line 1: qid: must be followed by the id"),

@@ -71,7 +71,7 @@ class Doubling:
     [
         ("parse", Flavor, "__str__", shortened, fuzz.BrokenContractError),
         ("parse", Flavor, "__hash__", fails, KeyError),
-        ("letor", readers, "as_text", fails, KeyError),
+        ("letor", readers, "decode_id", fails, KeyError),
         ("letor", readers, "as_number", hangs, fuzz.BrokenContractError),
         ("columns", tables, "parse_csv_cell", warns, RuntimeWarning),
         ("trec", trec, "_parse_block", fails, KeyError),
@@ -160,13 +160,6 @@ def test_a_damaged_parquet_file_is_named(tmp_path):
         path.write_bytes(damaged)
         with pytest.raises(readers.DataFileError, match=f"^{path}: cannot be read as Parquet: "):
             readers.read_columns(path)
-
-
-def test_lists_in_a_parquet_file_are_no_ids(tmp_path):
-    path = tmp_path / "rows"
-    parquet(path, qid=[[1, 2], [1, 2]], label=[1, 0], score=[1, 2])
-    with pytest.raises(readers.DataFileError, match="column qid must hold one id per row; got lists or records"):
-        readers.read_columns(path)
 
 
 def test_grades_whose_bits_signal_are_unjudged():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import tracemalloc
+from datetime import datetime
 from decimal import Decimal
 
 import numpy as np
@@ -36,6 +37,7 @@ def test_parquet(tmp_path, qid):
     assert result.per_query.qid.tolist() == list(dict.fromkeys(qid))
 
 
+DECIMAL = pa.decimal128(30, 4)
 TEXT = ["b", "a", "b\0"]
 KINDS = {
     "string": pa.array(TEXT),
@@ -89,6 +91,16 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
         ({"qid": [1], "label": ["1"], "score": [1.0]}, "column label must hold numbers"),
         ({"qid": [1], "label": [1], "score": pa.nulls(1)}, "row 1: score must be a number, and not NaN"),
         ({"qid": [1, 1], "label": [1, 2], "score": [1, 2**53 + 1]}, "row 2: score: an integer must be at most 2"),
+        (
+            {"qid": [1, 1], "label": [None, 2**53 + 1], "score": [1, 2]},
+            r"row 2: label: an integer must be at most 2\^53.* got 9007199254740993",
+        ),
+        (
+            {"qid": [1, 1], "label": [1, 2], "score": pa.array([Decimal(1), Decimal(-(2**53) - 1)], DECIMAL)},
+            r"row 2: score: an integer must be at most 2\^53.* got -9007199254740993.0000",
+        ),
+        ({"qid": ["a", ""], "label": [1, 1], "score": [1, 1]}, "row 2: qid must be an id; got ''"),
+        ({"qid": [b"a", b""], "label": [1, 1], "score": [1, 1]}, "row 2: qid must be an id; got b''"),
         ({"qid": [1], "score": [1.0]}, "label is missing"),
         ({"qid": pa.array([], "int8"), "label": pa.array([], "int8"), "score": pa.array([], "int8")}, "has no rows"),
     ],
@@ -96,6 +108,28 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
 def test_parquet_that_is_refused(tmp_path, columns, words):
     with pytest.raises(DataFileError, match=rf"rows.*{words}"):
         read_columns(written(tmp_path / "rows", **columns))
+
+
+TENSOR = pa.fixed_shape_tensor(pa.int8(), [1])
+NESTED = {
+    "list": [["a"], ["b"]],
+    "struct": [{"x": 1}, {"x": 2}],
+    "extension": pa.ExtensionArray.from_storage(TENSOR, pa.array([[1], [2]], TENSOR.storage_type)),
+}
+
+
+@pytest.mark.parametrize("nested", NESTED.values(), ids=NESTED)
+@pytest.mark.parametrize("name", ["docno", "score"])
+def test_nested_columns_are_refused_before_their_pages_are_unpacked(tmp_path, nested, name):
+    columns = {"qid": ["q", "q"], "docno": ["a", "b"], "label": [1, 0], "score": [1.0, 2.0], name: nested}
+    path = written(tmp_path / "rows", **columns)
+    content = path.read_bytes()
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    path.write_bytes(b"PAR1" + b"\xff" * (footer - 4) + content[footer:])
+    words = f"rows: column {name} must hold one value per row; got (list|struct|extension)<"
+    for read in (read_columns, lambda run: evaluate_run({"q": {"a": 1}}, run)):
+        with pytest.raises(DataFileError, match=words):
+            read(path)
 
 
 # -- memory -----------------------------------------------------------------------------------------------------------
@@ -145,12 +179,20 @@ def test_qrels_and_runs(tmp_path, integers):
         ([{"qid": "1", "docno": "a", "score": math.nan}], "run, row 1: score must be a number, and not NaN"),
         ([{"qid": 1.5, "docno": "a", "score": 1.0}], "run: the ids of topics must be strings or integers; got 1.5"),
         ([{"qid": None, "docno": "a", "score": 1.0}], "run: column qid must have an id in every row"),
+        (
+            [{"qid": datetime(2020, 1, 2), "docno": "a", "score": 1.0}],
+            "run: the ids of topics must be strings or integers; got .*2020",
+        ),
+        (
+            pa.table({"qid": pa.array([1], pa.timestamp("ns")), "docno": ["a"], "score": [1.0]}),
+            "run: the ids of topics must be strings or integers; got .*1970",
+        ),
         ([{"qid": "1", "docno": "a", "label": 1.0}], "must have the columns qid, docno, score; score is missing"),
         (
             [{"qid": "1", "docno": "a", "score": 1.0}, {"qid": "1", "docno": "a", "score": 2.0}],
             "'a' does in .*run, row 1 and .*run, row 2",
         ),
     ):
-        pq.write_table(pa.Table.from_pylist(bad), tmp_path / "run")
+        pq.write_table(pa.Table.from_pylist(bad) if isinstance(bad, list) else bad, tmp_path / "run")
         with pytest.raises(ValueError, match=words):
             evaluate_run(qrels, tmp_path / "run")

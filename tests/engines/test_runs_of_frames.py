@@ -56,3 +56,11 @@ def test_integer_topics_are_matched_by_their_index_too():
     slices = evaluate_run(qrels, run, by=pd.Series(list("xxy"), index=[1, 2, 3], name="land")).slices
     assert slices["land", "x"].evaluation.per_query.qid.tolist() == [1, 2]
     assert slices["land", "y"].evaluation.per_query.qid.tolist() == [3]
+
+
+@pytest.mark.parametrize("column", ["qid", "docno"])
+def test_empty_ids_of_a_frame_are_refused(column):
+    table = frame(SCORED, "score")
+    table.loc[0, column] = ""
+    with pytest.raises(ValueError, match=f"ids of run, column {column}, must not be empty; got ''"):
+        evaluate_run(QRELS, table)
