@@ -49,7 +49,12 @@ def _run() -> int:
     try:
         return int(ndcg_ml.main(prog_name="ndcg-ml", standalone_mode=False) or 0)
     except click.ClickException as error:
-        error.message = visible(error.message)  # type: ignore[misc]  # it may quote ids and file names
+        hint = ""
+        if isinstance(error, click.NoSuchOption) and error.ctx is not None:
+            short = error.option_name.replace("--", "-", 1)
+            if any(short in parameter.opts for parameter in error.ctx.command.params):
+                hint = f" Did you mean {short}?"
+        error.message = visible(error.message) + hint  # type: ignore[misc]  # it may quote ids and file names
         error.show()
         return error.exit_code
     except click.Abort:  # how Click reports Ctrl-C

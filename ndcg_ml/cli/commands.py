@@ -7,6 +7,7 @@ from importlib import import_module
 import click
 
 from ndcg_ml import __version__
+from ndcg_ml._checks import did_you_mean
 
 _COMMANDS = {
     "compare": ("ndcg_ml.cli.compare", "compare", "Compare two or more runs, query by query."),
@@ -32,6 +33,13 @@ class _Group(click.Group):
         module, name, _ = _COMMANDS[cmd_name]
         command: click.Command = getattr(import_module(module), name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in _COMMANDS and not ctx.resilient_parsing:
+            raise click.UsageError(f"no such command {args[0]!r}.{did_you_mean(args[0], _COMMANDS)}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

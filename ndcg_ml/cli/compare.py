@@ -13,6 +13,7 @@ from ndcg_ml._compare.comparison import compare as compared
 from ndcg_ml._compare.judged_shares import Unjudged
 from ndcg_ml.cli.inputs import (
     CONFIDENCE,
+    CUT_OFF,
     DOCUMENT,
     FILE,
     HUMAN,
@@ -21,7 +22,6 @@ from ndcg_ml.cli.inputs import (
     QUERY,
     SEED,
     Inputs,
-    cut_off,
     flavor_option,
     json_option,
     refusals,
@@ -61,7 +61,7 @@ Examples:
 @click.option("--queries", type=QUERIES, help="The topics that count, as for eval.  [default: qrels]")
 @click.option("--exclude", metavar="identical|FILE", help="Documents to remove from the runs, as for eval.")
 @flavor_option("trec_eval with --qrels, otherwise sklearn")
-@click.option("-k", "at", metavar="K", type=cut_off, help="The cut-off, or 'none'.  [default: the flavor's own]")
+@click.option("-k", "at", metavar="K", type=CUT_OFF, help="The cut-off, or 'none'.  [default: the flavor's own]")
 @click.option("--baseline", metavar="RUN", help="Compare each run only with this one, instead of all pairs.")
 @click.option(
     "--margin",

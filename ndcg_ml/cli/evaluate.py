@@ -9,10 +9,10 @@ import click
 from ndcg_ml._checks import ByK
 from ndcg_ml._text.table import Column, Record
 from ndcg_ml.cli.inputs import (
+    CUT_OFF,
     HUMAN,
     BadInput,
     Inputs,
-    cut_off,
     flavor_option,
     given_as_file,
     json_option,
@@ -41,7 +41,7 @@ Examples:
     "-k",
     "ks",
     metavar="K",
-    type=cut_off,
+    type=CUT_OFF,
     multiple=True,
     help="A cut-off, or 'none'; may be repeated.  [default: the flavor's own]",
 )

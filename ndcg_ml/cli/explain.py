@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ndcg_ml.cli.inputs import Inputs, cut_off, flavor_text, json_option, refusals, takes_data
+from ndcg_ml.cli.inputs import CUT_OFF, Inputs, flavor_text, json_option, refusals, takes_data
 from ndcg_ml.cli.output import print_json, show
 from ndcg_ml.explain import explain_difference
 from ndcg_ml.flavor import Flavor
@@ -24,7 +24,7 @@ Example:
     "-k",
     "at",
     metavar="K",
-    type=cut_off,
+    type=CUT_OFF,
     help="One cut-off for both flavors, or 'none'.  [default: each flavor's own, as a further switch]",
 )
 @json_option

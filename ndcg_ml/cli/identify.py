@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from ndcg_ml._identification import identify as find
-from ndcg_ml.cli.inputs import Inputs, cut_off, json_option, refusals, takes_data
+from ndcg_ml.cli.inputs import CUT_OFF, Inputs, json_option, refusals, takes_data
 from ndcg_ml.cli.output import print_json, show
 
 _EPILOG = """\
@@ -23,7 +23,7 @@ Example:
 @click.option(
     "-k",
     "ks",
-    type=cut_off,
+    type=CUT_OFF,
     metavar="K",
     multiple=True,
     help="The cut-off if it is known, or 'none'; may be repeated.  [default: each preset's own, none, 1, 3, 5, "

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ndcg_ml._checks import ByK
 from ndcg_ml._data.queries import Queries
 from ndcg_ml._files.formats import table_columns
-from ndcg_ml._files.lines import MissingColumnError, as_text, numbered, wrong_line
+from ndcg_ml._files.lines import MissingColumnError, decode_id, numbered, wrong_line
 from ndcg_ml._one_line import brief, visible
 from ndcg_ml._text.plain import plain_id, plain_ids
 from ndcg_ml.flavor import Flavor, as_flavor
@@ -243,7 +243,8 @@ class Inputs:
         for number, line in numbered(self.exclude):
             match line.split():
                 case [topic, document]:
-                    documents.setdefault(as_text(topic), []).append(as_text(document))
+                    topic_id, document_id = (decode_id(self.exclude, number, token) for token in (topic, document))
+                    documents.setdefault(topic_id, []).append(document_id)
                 case tokens if tokens:
                     raise wrong_line(self.exclude, number, "must be a topic and a document", line)
         return documents
@@ -332,7 +333,7 @@ def labels_by_query(file: str, ids: NDArray[Any]) -> list[str]:
     """Return the label of each query, from a file with a line per query."""
     labels: dict[str, str] = {}
     for number, line in numbered(file):
-        tokens = line.decode("utf-8", "surrogateescape").strip().split(maxsplit=1)
+        tokens = [decode_id(file, number, token) for token in line.strip().split(maxsplit=1)]
         if len(tokens) == 1:
             raise wrong_line(file, number, "must be the id of a query and its label", line)
         if tokens and labels.setdefault(*tokens) != tokens[1]:
@@ -378,13 +379,27 @@ def flavor_text(value: str) -> Flavor:
         raise click.BadParameter(str(error)) from error
 
 
-def cut_off(value: str) -> tuple[int | None]:
-    """Parse a cut-off or ``none``. The result is a tuple, because None means that the option was not given."""
-    if value == "none":
-        return (None,)
-    if not (value.isascii() and value.isdigit() and int(value)):
-        raise click.BadParameter(f"must be a positive integer, or 'none' for no cut-off; got {brief(value)}.")
-    return (int(value),)
+class _CutOff(click.ParamType):  # type: ignore[type-arg]  # not generic before Click 8.4
+    """A cut-off or ``none``. The result is a tuple, because None means that the option was not given."""
+
+    name = "K"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int | None]:
+        if value == "none":
+            return (None,)
+        if not _is_positive(value):
+            each = value.split(",")
+            hint = f" Pass {' '.join(f'-k {k}' for k in each)}." if all(map(_is_positive, each)) else ""
+            hint *= param is not None and param.multiple
+            self.fail(f"must be a positive integer, or 'none' for no cut-off; got {brief(value)}.{hint}", param, ctx)
+        return (int(value),)
+
+
+def _is_positive(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 20 and int(text) > 0
+
+
+CUT_OFF = _CutOff()
 
 
 def flavor_option(default: str) -> Callable[[_Command], _Command]:

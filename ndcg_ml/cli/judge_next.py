@@ -11,7 +11,7 @@ from ndcg_ml._compare.comparison import compare
 from ndcg_ml._files.lines import DataFileError
 from ndcg_ml._one_line import brief
 from ndcg_ml._unjudged.filled import qrels_text, read_filled, with_labels
-from ndcg_ml.cli.inputs import FILE, QUERIES, cut_off, flavor_option, refusals
+from ndcg_ml.cli.inputs import CUT_OFF, FILE, QUERIES, flavor_option, refusals
 from ndcg_ml.cli.output import show
 from ndcg_ml.cli.written import OUTPUT, OUTPUT_OR_STDOUT, refuse_overwriting
 from ndcg_ml.flavor import Flavor, as_flavor
@@ -37,7 +37,7 @@ lines with null are ignored.
 @click.option("-n", "n", type=click.IntRange(1), default=20, show_default=True, help="Number of documents.")
 @click.option("--queries", type=QUERIES, default="qrels", show_default=True, help="The topics that count, as for eval.")
 @flavor_option("trec_eval")
-@click.option("-k", "at", metavar="K", type=cut_off, help="The cut-off, or 'none'.  [default: the flavor's own]")
+@click.option("-k", "at", metavar="K", type=CUT_OFF, help="The cut-off, or 'none'.  [default: the flavor's own]")
 @click.option(
     "--max-grade", type=click.IntRange(1), help="The top of the grade scale.  [default: the grades in the judgements]"
 )
@@ -89,7 +89,7 @@ def judge_next(
     if write_qrels is not None:
         _atomic.write(write_qrels, text)
     if output == "-":
-        click.echo(tasks.to_jsonl(), nl=False)
+        click.echo(tasks.to_jsonl().encode(), nl=False)  # UTF-8, whatever the terminal's encoding
         return
     if output is not None:
         tasks.to_jsonl(output)

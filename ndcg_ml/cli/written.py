@@ -23,10 +23,11 @@ class _Output(click.Path):
         file = os.fsdecode(super().convert(value, param, ctx))
         if not os.path.exists(file) or os.path.isfile(file):  # a device or a pipe needs no folder
             folder = os.path.dirname(os.path.realpath(file))
+            shown = f"{folder}, into which {file} links," if os.path.islink(file) else os.path.dirname(file) or "."
             if not os.path.isdir(folder):
-                self.fail(f"the folder {os.path.dirname(file)} does not exist.", param, ctx)
+                self.fail(f"the folder {shown} does not exist.", param, ctx)
             if not os.access(folder, os.W_OK):
-                self.fail(f"the folder {os.path.dirname(file)} cannot be written to.", param, ctx)
+                self.fail(f"the folder {shown} cannot be written to.", param, ctx)
         return file
 
 

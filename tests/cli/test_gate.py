@@ -213,6 +213,18 @@ def test_at_most_a_tenth_may_be_left_out():
         assert code == 0 or f"(--drop-at-most); got 5 of {N}: " in result.stderr
 
 
+@pytest.mark.parametrize("share", [float("nan"), float("inf"), 5, -1, None, "x", True])
+def test_the_share_that_may_be_left_out_is_from_0_to_1(share):
+    base = evaluate([[1, 0]] * 8, [[2, 1]] * 8)
+    with pytest.raises((TypeError, ValueError), match=r"drop_at_most must be (a number )?from 0 to 1; got"):
+        gated(base, base, margin=0.01, drop_at_most=share)
+
+
+def test_a_confidence_of_nearly_0_is_one():
+    base = evaluate([[1, 0]] * 8, [[2, 1]] * 8)
+    assert gated(base, base, margin=0.01, confidence=1e-300).outcome == "unchanged"
+
+
 def test_labels_that_are_not_known_are_refused():
     base = evaluate([[1, 0]] * 8, [[2, 1]] * 8)
     for other in (pickle.loads(pickle.dumps(base)), evaluate_ranked([[1, 0]] * 8)):
@@ -233,6 +245,8 @@ def test_labels_that_are_not_known_are_refused():
         ("--margin .01", 2, "the data must be given as"),
         ("--run nowhere.json --margin .01", 2, "nowhere.json"),
         ("--run bad.json --margin .01", 1, "bad.json, line "),
+        ("--run alike.json --margin .01 --drop-at-most nan", 1, "drop_at_most must be from 0 to 1; got nan"),
+        ("--run empty.json --margin .01", 1, "must hold a document in at least one evaluated topic; got none"),
         ("--run alike.json --margin .01 --by one", 1, "one: must have a label for each query"),
         ("--run alike.json --margin .01 --markdown nowhere/s.md", 2, "nowhere"),
         ("--run alike.json --margin .01 --markdown base.json", 2, "--markdown would replace"),
@@ -241,6 +255,7 @@ def test_labels_that_are_not_known_are_refused():
 def test_what_is_refused(arguments, code, words):
     Path("table.csv").write_text("qid,label,score,docno\n" + "".join(f"q{i},1,1,a\nq{i},0,2,b\n" for i in range(N)))
     Path("bad.json").write_text('{"q1": 1,\n')
+    write("empty.json", {q: [] for q in QRELS})
     Path("one").write_text("q1 a\n")
     result = invoke(f"gate base.json {arguments}")
     assert result.exit_code == code, result.output

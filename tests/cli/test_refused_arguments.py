@@ -8,7 +8,7 @@ pytest.importorskip("click")
 
 from pathlib import Path
 
-from command_line import LETOR, TREC, invoke
+from command_line import LETOR, TREC, invoke, program
 
 pytestmark = pytest.mark.usefixtures("files")
 
@@ -23,6 +23,11 @@ USAGE = {
     "eval --table nowhere.csv": "'nowhere.csv' does not exist",
     f"eval {TREC} --flavor lightgmb": "Did you mean 'lightgbm'?",
     f"eval {TREC} -k 0": "must be a positive integer, or 'none'",
+    f"eval {TREC} -k 5,10": "must be a positive integer, or 'none' for no cut-off; got '5,10'. Pass -k 5 -k 10.",
+    f"eval {TREC} -k 5,x": "got '5,x'.\n",
+    f"eval {TREC} -k {'9' * 5000}": "must be a positive integer, or 'none'",
+    "compare run better --qrels qrels -k 5,10": "got '5,10'.\n",
+    "evl": "no such command 'evl'. Did you mean 'eval'?",
     "compare run better": "one of --qrels, --labels and --table",
     "flavors lightgmb": "got 'lightgmb' in 'lightgmb'. Did you mean 'lightgbm'? List the presets with",
 }
@@ -37,6 +42,14 @@ def test_wrong_arguments(command):
     assert result.stderr.startswith("Usage: ")
 
 
+@pytest.mark.parametrize("option", ["k", "n"])
+def test_short_options_have_one_hyphen(option):
+    done = program(["judge-next", "run", "better", "--qrels", "qrels", f"--{option}", "5"])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"o such option: --{option}" in done.stderr.replace(" '--", ": --")
+    assert f" Did you mean -{option}?" in done.stderr
+
+
 BAD = {
     "eval --qrels qrels --run short": "short, line 1: a line of a run must have 6",
     "eval --table short": "short: must have the columns",
@@ -47,6 +60,8 @@ BAD = {
     "identify 0.5 --table short": "short: must have the columns",
     f"identify half {LETOR}": "value must be a decimal number",
     "compare run short --qrels qrels": "short, line 1: a line of a run must have 6",
+    "eval --qrels qrels --run nothing": "must hold a document in at least one evaluated topic; got none",
+    f"eval {TREC} --exclude latin": "latin, line 2: an id must be text in UTF-8",
     "eval --qrels qrels --run foreign": "qrels and run must share a topic",
 }
 
@@ -54,6 +69,8 @@ BAD = {
 @pytest.mark.parametrize("command", BAD)
 def test_data_that_cannot_be_used_are_one_line(command):
     Path("short").write_text("a b c\n")
+    Path("nothing").write_text('{"q1": []}')
+    Path("latin").write_bytes(b"q1 d1\nq1 \xe9\n")
     Path("foreign").write_text("x Q0 d 1 1 t\n")
     Path("unjudged.csv").write_text("qid,label,score\n1,,1\n1,2,3\n")
     result = invoke(command)

@@ -18,11 +18,13 @@ pytestmark = pytest.mark.usefixtures("files")
     [
         (f"eval {TREC} --save -", "must be the name of a file; got -."),
         (f"eval {TREC} --save none/base.json", "the folder none does not exist"),
+        (f"eval {TREC} --save dangling", "none, into which dangling links, does not exist"),
         ("gate qrels --run run --margin .1 --markdown -", "must be the name of a file; got -."),
         ("judge-next run better --qrels qrels --write-qrels -", "must be the name of a file; got -."),
     ],
 )
 def test_what_is_no_file_is_refused(command, message):
+    Path("dangling").symlink_to("none/base.json")
     result = invoke(command)
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
