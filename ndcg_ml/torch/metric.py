@@ -136,7 +136,8 @@ compute_with_cache
     bytes per row of 1-D input, until ``compute``). It remains exact if the model is cast (``.to(torch.bfloat16)``,
     ``set_dtype``), and adds up over processes with any number of batches, including none.
 
-    Another thread may read the state, copy the metric or save a checkpoint while queries are added.
+    Use a metric in one thread at a time, like every metric of torchmetrics. A checkpoint that another thread saves
+    during ``update`` may mix the states before and after a batch.
 
     Checkpoints do not include the state unless you call ``persistent(True)``, which you need to resume in the middle of
     an epoch. It is not the default for three reasons. A checkpoint after a validation would hold all its queries, and a
@@ -332,9 +333,9 @@ compute_with_cache
         for name, more in sums._asdict().items():
             state = getattr(self, name)
             # In the dtype of the sums, because casts of the module must not narrow them; and in a new tensor, because
-            # another thread may have read the old one.
+            # copies of the state share the old one.
             added[name] = state.to(more.dtype) + more.to(state.device)
-        self.__dict__.update(added)  # at once, so that another thread reads sums of whole batches
+        self.__dict__.update(added)  # at once, so that an interrupt leaves the sums of whole batches
 
     def _keep_rows(self, preds: Tensor, target: Tensor, indexes: Any, mask: Any, list_ids: Tensor | None) -> None:
         """Keep the rows, and raise for faults in them that can be detected now."""

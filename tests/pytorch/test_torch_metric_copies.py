@@ -13,7 +13,6 @@ import operator
 import pickle
 import subprocess
 import sys
-import threading
 from functools import partial
 
 import torch
@@ -244,45 +243,3 @@ def test_copies_of_the_state_go_their_own_way(settings_):
         assert copied.compute().item() == pytest.approx(1 / math.log2(3))
     assert metric.compute() == 1.0
     assert not metric.state_dict()
-
-
-@running
-@pytest.mark.parametrize("kernel", ["host"], indirect=True)
-def test_reading_from_another_thread_changes_no_count():
-    """As an asynchronous checkpoint, a display or an endpoint does."""
-    metric = NDCG(k=[1, None])
-    metric.persistent(True)
-    scores, labels, ids = torch.rand(4, 6), torch.randint(0, 3, (4, 6)), torch.arange(4)
-    metric.update(scores, labels, ids - 4)
-    done, errors, n_reads = threading.Event(), [], 0
-
-    def read():
-        nonlocal n_reads
-        try:
-            while not done.is_set():
-                assert metric.state_dict()["n_queries"] % 4 == 0
-                assert (metric.ndcg_sum <= metric.n_queries).all()
-                copy.deepcopy(metric).compute()
-                n_reads += 1
-        except Exception as error:
-            errors.append(error)
-
-    reader = threading.Thread(target=read)
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        reader.start()
-        for batch in range(1000):
-            metric.update(scores, labels, ids + 4 * batch)
-    finally:
-        done.set()
-        reader.join()
-        sys.setswitchinterval(interval)
-    assert not errors
-    assert n_reads
-    assert metric.n_queries == 4004
-    assert torch.cat(metric.ids).sort().values.tolist() == list(range(-4, 4000))
-    alone = NDCG(k=[1, None])
-    for _ in range(1001):
-        alone.update(scores, labels)
-    assert torch.equal(metric.ndcg_sum, alone.ndcg_sum)
