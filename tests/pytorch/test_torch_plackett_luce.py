@@ -181,6 +181,24 @@ def test_the_law_of_the_noise(monkeypatch):
     assert gumbel(torch.zeros(1, 2), 3, None).isfinite().all()
 
 
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+@pytest.mark.parametrize("ideal", ["global", "local"])
+@pytest.mark.parametrize("n_rows", [12, 0])
+def test_the_loss_of_each_draw_is_that_of_a_call(ideal, reduction, n_rows):
+    scores, labels = torch.randn(n_rows, generator=seeded()), torch.arange(n_rows) % 4
+    ids = torch.tensor([0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 0])[:n_rows]
+    loss = ApproxNDCGLoss(Flavor(k=3, ideal=ideal), reduction=reduction)
+    calls = []
+    for given, form in (((scores[None], labels[None]), {}), ((scores, labels), {"indexes": ids})):
+        drawn = gumbel(given[0], 3, seeded(4))
+        want = torch.stack([loss(given[0] + noise, given[1], **form) for noise in drawn]).mean(0)
+        assert torch.equal(Stochastic(loss, samples=3, generator=seeded(4))(*given, **form), want)
+        hook = loss.register_forward_hook(lambda *call: calls.append(call))
+        assert torch.equal(Stochastic(loss, samples=3, generator=seeded(4))(*given, **form), want)
+        hook.remove()
+    assert len(calls) == 6
+
+
 class Sum(torch.nn.Module):
     """A loss from elsewhere."""
 

@@ -25,6 +25,7 @@ from ndcg_ml.torch import (
     NeuralNDCGLoss,
     PlackettLuceNDCGLoss,
     SoftmaxLoss,
+    Stochastic,
     ndcg,
 )
 from ndcg_ml.torch._host import torch_kernel
@@ -65,6 +66,7 @@ def batch():
         (LambdaNDCGLoss(AT_10), 128),
         (NeuralNDCGLoss(AT_10), 156),
         (PlackettLuceNDCGLoss(AT_10), 152),
+        (Stochastic(ApproxNDCGLoss(FLAVOR)), 560),
     ],
     ids=lambda part: type(part).__name__ if isinstance(part, torch.nn.Module) else None,
 )

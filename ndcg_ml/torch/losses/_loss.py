@@ -154,20 +154,44 @@ class ListLoss(nn.Module):
         ValueError
             Shapes do not match, or, on the CPU, the flavor refuses a label.
         """
-        batches, places = pad_lists(scores, labels, mask, indexes=indexes)
-        read = [self._read(*batch) for batch in batches]
-        looked = _refuse_faults(self.flavor, read, batches)
-        full = _all_have_loss(read)
-        losses = _concatenate([_mask_losses(self._losses_of(lists), lists, looked=looked, full=full) for lists in read])
-        if places is not None and self.reduction == "none":
-            return losses[places]
-        return _reduce(losses, None if full else [lists.empty for lists in read], self.reduction)
+        return self.mean_over_draws([scores], labels, mask, indexes)
+
+    def mean_over_draws(
+        self, draws: Sequence[Tensor], labels: Tensor, mask: Tensor | None, indexes: Tensor | None
+    ) -> Tensor:
+        """Compute the mean of the loss over several scores of the same lists, as ``forward`` does for one.
+
+        Labels are read once, unless the ideal depends on the scores.
+        """
+        means: list[Tensor] = []
+        read_once = labels.numel() > 0 and not needs_ranking(self.flavor)  # reading gives lists without slots one
+        for scores in draws:
+            batches, places = pad_lists(scores, labels, mask, indexes=indexes)
+            if not means or not read_once:
+                read = [self._read(*batch) for batch in batches]
+                looked = _refuse_faults(self.flavor, read, batches)
+                full = _all_have_loss(read)
+            else:
+                read = [_replace_scores(lists, batch[0]) for lists, batch in zip(read, batches, strict=True)]
+            losses = [_mask_losses(self._losses_of(lists), lists, looked=looked, full=full) for lists in read]
+            means.append(self._reduce(_concatenate(losses), places, None if full else [lists.empty for lists in read]))
+        return means[0] if len(means) == 1 else torch.stack(means).mean(0)
 
     def extra_repr(self) -> str:
         """The flavor and the parameters, for ``repr``."""
         named = (name for name in inspect.signature(type(self)).parameters if name not in ("flavor", "generator"))
         parameters = (f"{name}={getattr(self, name)!r}" for name in named if hasattr(self, name))
         return ", ".join([repr(self.flavor.short_text), *parameters])
+
+    def _reduce(self, losses: Tensor, places: Tensor | None, empty: Sequence[Tensor] | None) -> Tensor:
+        """Reduce the losses; `empty` is None if no list is empty, and `places` if the lists are in order."""
+        if self.reduction == "none":
+            return losses if places is None else losses[places]
+        if self.reduction == "sum":
+            return losses.sum()
+        if empty is None:
+            return losses.mean()
+        return losses.sum() / (~_concatenate(empty)).sum().clamp(min=1)
 
     def _losses_of(self, lists: Lists) -> Tensor:
         loss = self.losses(lists)
@@ -187,16 +211,22 @@ class ListLoss(nn.Module):
             gains, weight, ranked, empty, refused, absent = _weights(
                 self.flavor, scores, labels, listed, self.weighed, full
             )
-        clean = scores.to(torch.float64 if scores.dtype == torch.float64 else torch.float32)
-        # Before any arithmetic, because a padded NaN times 0 is NaN.
-        if absent is not None:
-            clean = clean.masked_fill(absent, 0.0)
-        nan_penalty = None
-        with torch.no_grad():
-            # A finite sum has finite terms. An infinite one may be an overflow, so each list is checked.
-            if not (can_inspect(clean) and math.isfinite(clean.sum())):
-                nan_penalty = (clean * 0.0).sum(-1, keepdim=True)
-        return Lists(clean, gains, weight, ranked, empty, refused, nan_penalty, absent)
+        read = Lists(scores, gains, weight, ranked, empty, refused, None, absent)
+        return _replace_scores(read, scores)
+
+
+def _replace_scores(lists: Lists, scores: Tensor) -> Lists:
+    """Replace the scores of lists by these."""
+    clean = scores.to(torch.float64 if scores.dtype == torch.float64 else torch.float32)
+    # Before any arithmetic, because a padded NaN times 0 is NaN.
+    if lists.absent is not None:
+        clean = clean.masked_fill(lists.absent, 0.0)
+    nan_penalty = None
+    with torch.no_grad():
+        # A finite sum has finite terms. An infinite one may be an overflow, so each list is checked.
+        if not (can_inspect(clean) and math.isfinite(clean.sum())):
+            nan_penalty = (clean * 0.0).sum(-1, keepdim=True)
+    return lists._replace(scores=clean, nan_penalty=nan_penalty)
 
 
 def _concatenate(parts: Sequence[Tensor]) -> Tensor:
@@ -381,17 +411,6 @@ def _mask_losses(loss: Tensor, lists: Lists, *, looked: bool, full: bool) -> Ten
     if lists.nan_penalty is not None:
         loss = loss + lists.nan_penalty.squeeze(-1)
     return loss if looked else loss.masked_fill(lists.refused, math.nan)
-
-
-def _reduce(losses: Tensor, empty: Sequence[Tensor] | None, reduction: Reduction) -> Tensor:
-    """Reduce the losses; `empty` is None if no list is empty."""
-    if reduction == "none":
-        return losses
-    if reduction == "sum":
-        return losses.sum()
-    if empty is None:
-        return losses.mean()
-    return losses.sum() / (~_concatenate(empty)).sum().clamp(min=1)
 
 
 def _weights(

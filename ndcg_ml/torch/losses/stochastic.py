@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from ndcg_ml._checks import whole_number
 from ndcg_ml.torch._inputs import check_rows, read_lists
 from ndcg_ml.torch.losses._draws import check_generator, gumbel
-from ndcg_ml.torch.losses._loss import above_zero
+from ndcg_ml.torch.losses._loss import ListLoss, above_zero
 
 __all__ = ["Stochastic"]
 
@@ -100,9 +100,17 @@ class Stochastic(nn.Module):
         read_lists(*((scores, labels, mask) if indexes is None else (scores[None], labels[None], None)))
         wide = scores if scores.dtype == torch.float64 else scores.float()
         drawn = wide + self.scale * gumbel(wide.detach(), self.samples, self.generator)
+        if isinstance(self.loss, ListLoss) and _is_unobserved(self.loss):
+            return self.loss.mean_over_draws(list(drawn), labels, mask, indexes)
         rows, named = ((mask,), {}) if indexes is None else ((), {"indexes": indexes})
         return torch.stack([self.loss(one, labels, *rows, **named) for one in drawn]).mean(0)
 
     def extra_repr(self) -> str:
         """The parameters, for ``repr``."""
         return f"samples={self.samples}, scale={self.scale}"
+
+
+def _is_unobserved(loss: ListLoss) -> bool:
+    """Whether a call of the loss does no more than ``ListLoss.forward``."""
+    hooks = (loss._forward_hooks, loss._forward_pre_hooks, loss._backward_hooks, loss._backward_pre_hooks)
+    return type(loss).forward is ListLoss.forward and not any(hooks)
