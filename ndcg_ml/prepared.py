@@ -230,7 +230,7 @@ class Prepared(Generic[V]):
         return CompiledQueries(self._layout, self._graded.row_gains, self._discounts, self.ks, average)
 
     def _scores(self, y_score: ArrayLike) -> NDArray[Any]:
-        scores = self.queries.scores(y_score)
+        scores = self.queries.scores(y_score, self._layout)
         if self.flavor.score_dtype == "float32" and scores.dtype != np.float32:
             with np.errstate(over="ignore", invalid="ignore"):  # large scores; signalling NaNs
                 scores = scores.astype(np.float32)

@@ -143,13 +143,13 @@ class Queries:
         """The id of each query; its position if there are no ids."""
         return np.arange(self.n_queries) if self.groups.ids is None else self.groups.ids
 
-    def scores(self, y_score: ArrayLike) -> NDArray[Any]:
-        """Return the scores of these rows as a flat array.
+    def scores(self, y_score: ArrayLike, ranked: Groups) -> NDArray[Any]:
+        """Return the scores of these rows as a flat array. `ranked` holds the rows that are ranked.
 
         Raises
         ------
         TypeError, ValueError
-            The scores do not fit the rows, or float64 would make different scores equal.
+            The scores do not fit the rows, or float64 would make different scores of a query equal.
 
         Warns
         -----
@@ -157,11 +157,14 @@ class Queries:
             Most labels are fractions and all scores are small integers, as if the two were swapped.
         """
         match_index({"y_score": y_score}, self.axes)
-        scores = score_array(y_score, "y_score")
+        scores, given = _read_scores(y_score, "y_score")
         if scores.shape != self.labels.shape:
             hint = axis_too_many("y_score", scores.shape, "y_true", self.labels.shape, "{}.squeeze(-1)")
             raise ValueError(f"y_score must have the shape of y_true, {self.labels.shape}; got {scores.shape}.{hint}")
         scores = scores.reshape(-1)
+        if given is not None:
+            rows = ranked.rows()
+            _refuse_equal("y_score", given.reshape(-1)[rows], scores[rows], ranked.codes())
         # Few arrays have such labels, and of those most scores are recognised by a sample.
         if self.fractional and all(are_grades(self._ranked(scores, step)) for step in (stride(scores.size), 1)):
             warn_of_swap("y_true", "y_score")
@@ -498,21 +501,38 @@ def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
 
 def score_array(value: Any, name: str) -> NDArray[Any]:
     """Return scores as real numbers. Raise if float64 would make different scores equal."""
+    scores, given = _read_scores(value, name)
+    if given is not None:
+        _refuse_equal(name, given.reshape(-1), scores.reshape(-1), np.zeros(scores.size, dtype=np.intp))
+    return scores
+
+
+def _read_scores(value: Any, name: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Return scores as real numbers; and as they were given, if float64 may have made different ones equal."""
     given = plain_array(value, name)
     scores = _real(given, name)
     if given.dtype.kind == "f" and not hasattr(value, "__array__") and (abs(scores) >= EXACT_INTEGERS).any():
         given = np.array(value, dtype=object)  # NumPy has rounded integers in a sequence with floats
     if (given.dtype.kind == "f" and given.dtype.itemsize <= 8) or given.dtype.kind == "b" or not scores.size:
-        return scores
+        return scores, None
     if given.dtype.kind in "iu" and int(given.min()) >= -EXACT_INTEGERS and int(given.max()) <= EXACT_INTEGERS:
-        return scores
+        return scores, None
+    return scores, given
+
+
+def _refuse_equal(name: str, given: NDArray[Any], scores: NDArray[Any], query: IntArray) -> None:
+    """Raise if float64 has made different scores of a query equal."""
     known = ~np.isnan(scores)
-    if np.unique(given[known]).size > np.unique(scores[known]).size:
+
+    def n_distinct(values: NDArray[Any]) -> int:
+        codes = np.unique(values[known], return_inverse=True)[1]
+        return int(np.unique(np.stack([query[known], codes]), axis=1).shape[1])
+
+    if n_distinct(given) > n_distinct(scores):
         raise ValueError(
             f"{name} must hold scores that stay different in float64; got different ones that become equal, such as "
             "integers beyond 2^53. Subtract the smallest score, or pass ranks."
         )
-    return scores
 
 
 def _flag_array(value: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.bool_]:

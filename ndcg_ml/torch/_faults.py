@@ -25,6 +25,7 @@ FAULTS = (
     "small_gains",
     "repeated_ids",
     "nan_scores",
+    "equal_scores",
     "empty",
 )
 """The kinds of fault, in the order in which they are counted and reported."""
@@ -112,6 +113,8 @@ def fault_message(flavor: Flavor, counts: Sequence[int], labels: str, scores: st
         "document must have its label and, under 'first' with ties='average', must not tie with it.",
         "nan_scores": f"{scores} must not hold NaN, which cannot be ranked; got {n}. "
         "Find out why the model produced them; -inf ranks last.",
+        "equal_scores": f"{scores} must hold scores that stay different in float64; got {n} that become equal to a "
+        "different one of their query, such as integers beyond 2^53. Subtract the smallest score, or pass ranks.",
         "empty": f"every query must have a relevant document under empty='raise'; got {n} with an ideal DCG of 0. "
         f"Remove them, or use a flavor with empty=0, 1, nan or 'skip'{such_as(empty=0)}.",
     }[fault]

@@ -15,7 +15,6 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ndcg_ml._checks import (
-    EXACT_INTEGERS,
     TIES_BY_ID,
     axis_too_many,
     refuse_column,
@@ -436,19 +435,15 @@ def _rank_as_text(ids: Tensor) -> Tensor:
 
 
 def _score_values(scores: Tensor, name: str) -> Tensor:
-    """Detach scores and convert them to a dtype that can be sorted."""
+    """Detach scores and convert them to floats, except integers that floats may make equal, for ``evaluate``."""
     if scores.is_complex():
         raise TypeError(f"{name} must hold real numbers; got dtype {scores.dtype}.")
     scores = _constant(scores)
     if scores.is_floating_point():
         return scores if scores.dtype in _NATIVE else scores.float()
-    values = scores.to(working_dtype(scores.device))
-    if scores.element_size() == 8 and is_plain_eager() and (values.abs() > EXACT_INTEGERS).any():
-        raise ValueError(
-            f"{name} must hold scores that stay different in float64; got integers beyond 2^53. Subtract the smallest "
-            "score, or pass ranks."
-        )
-    return values
+    dtype = working_dtype(scores.device)
+    may_round = 2.0 ** (8 * scores.element_size()) > 2 / torch.finfo(dtype).eps
+    return scores if may_round else scores.to(dtype)
 
 
 def _label_values(labels: Tensor, name: str) -> Tensor:

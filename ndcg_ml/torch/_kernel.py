@@ -108,7 +108,11 @@ def evaluate(
     judgements = judge(flavor, labels, listed, layout)
     ranked = ranked_documents(flavor, judgements, retrieved)
     gains = gains_of(flavor, judgements, ideal_pool(flavor, judgements, ranked))
-    faults = {"nan_scores": scores.isnan() & ranked} if scores.is_floating_point() else {}
+    if scores.is_floating_point():
+        faults = {"nan_scores": scores.isnan() & ranked}
+    else:
+        faults = {"equal_scores": _made_equal(layout, scores, ranked)}
+        scores = scores.to(working_dtype(scores.device))
     if doc_id is not None:
         faults["repeated_ids"] = _repeated(layout, doc_id, listed)
     # DCG, without a ranking if only the discounts depend on it.
@@ -169,7 +173,7 @@ def _dcg_of_rows(
     depth = _deepest(ks, width)
     # Documents without a rank get the lowest possible score and are not counted.
     key = _comparison_keys(flavor, scores)
-    key = key.masked_fill(~ranked, -math.inf if key.is_floating_point() else torch.iinfo(key.dtype).min)
+    key = key.masked_fill(~ranked, -math.inf)
     # The discounts at ranks 0, 1, ..., depth + 1, with 0 at both ends and beyond each cut-off.
     tables = [pad(table[: n + 1], (0, depth + 1 - n)) for n in (depth if k is None else min(k, depth) for k in ks)]
     groups = _upper_tie_groups(key, ranked, depth)
@@ -240,8 +244,7 @@ def rank(
     """Sort by score, and tied documents by the tie-breaking rule."""
     # Slots without a rank may be anywhere, because only ranked slots are counted.
     key = _comparison_keys(flavor, scores)
-    if key.is_floating_point():
-        key = key.masked_fill(key == 0, 0.0)  # -0.0 ties with 0.0, in a radix sort as well
+    key = key.masked_fill(key == 0, 0.0)  # -0.0 ties with 0.0, in a radix sort as well
     second = None
     if flavor.ties == "last":
         second = layout.position.expand_as(key)
@@ -420,9 +423,18 @@ def _best_first(
 
 def _comparison_keys(flavor: Flavor, scores: Tensor) -> Tensor:
     """Convert the scores to the precision in which they are compared."""
-    if flavor.score_dtype == "float32":
-        return (scores if scores.is_floating_point() else scores.to(working_dtype(scores.device))).float()
-    return scores
+    return scores.float() if flavor.score_dtype == "float32" else scores
+
+
+def _made_equal(layout: Layout, scores: Tensor, ranked: Tensor) -> Tensor:
+    """Flag ranked integers that floats make equal to a different one of their query, in some order within the query."""
+    # Integers in the order of the scores; those without a rank come last.
+    key = scores.view(torch.int64) ^ torch.iinfo(torch.int64).min if scores.dtype == torch.uint64 else scores
+    order = layout.order_by(key)
+    order = layout.take(order, layout.order_by(layout.take(ranked, order).to(torch.int8)))
+    ranked, key, value = (layout.take(each, order) for each in (ranked, key, scores.to(working_dtype(scores.device))))
+    equal = (value[..., 1:] == value[..., :-1]) & (key[..., 1:] != key[..., :-1])
+    return pad(equal & ranked[..., 1:] & ranked[..., :-1], (1, 0)) & ~layout.starts
 
 
 def _repeated(layout: Layout, doc_id: Tensor, listed: Tensor) -> Tensor:

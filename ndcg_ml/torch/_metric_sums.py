@@ -5,6 +5,7 @@ The NumPy kernel computes the sums if it can take the tensors (see ``_host``), a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -210,3 +211,11 @@ def concatenate(parts: Sequence[Tensor], dtype: torch.dtype, device: torch.devic
     if not parts:
         return torch.zeros(0, dtype=dtype, device=device)
     return torch.cat([part.to(dtype=dtype, device=device) for part in parts])
+
+
+def to_floats(preds: Tensor, dtype: torch.dtype) -> Tensor:
+    """Convert scores to another dtype. An integer that it cannot represent becomes NaN, which ``compute`` refuses."""
+    values = preds.to(dtype)
+    if preds.is_floating_point() or not dtype.is_floating_point:
+        return values
+    return values.masked_fill(values.to(preds.dtype) != preds, math.nan)

@@ -42,6 +42,7 @@ from ndcg_ml.torch._metric_sums import (
     read_list_ids,
     sum_batch,
     sum_rows,
+    to_floats,
     zero_sums,
 )
 from ndcg_ml.torch._transforms import never_compile
@@ -437,8 +438,13 @@ compute_with_cache
         for name in ("preds", "target"):
             held = {part.dtype for part in getattr(self, name)}
             dtypes[name] = held.pop() if len(held) == 1 else dtypes[name]
-        rows = MetricRows(*(concatenate(getattr(self, name), dtypes[name], self.device) for name in MetricRows._fields))
+        rows = MetricRows(*(self._join(name, dtypes[name]) for name in MetricRows._fields))
         return sum_rows(self.flavor, self.ks, rows)
+
+    def _join(self, name: str, dtype: torch.dtype) -> Tensor:
+        """Concatenate the parts of a list."""
+        parts = getattr(self, name)
+        return concatenate([to_floats(part, dtype) for part in parts] if name == "preds" else parts, dtype, self.device)
 
     def _refuse_queries_seen_twice(self) -> None:
         self._reduce_row_ids()
@@ -534,7 +540,7 @@ compute_with_cache
         if "row_ids" in self._defaults:
             self._reduce_row_ids()
         for name, dtype in self._dtypes_of_lists().items():
-            setattr(self, name, list(dist_sync_fn(concatenate(getattr(self, name), dtype, self.device), group=group)))
+            setattr(self, name, list(dist_sync_fn(self._join(name, dtype), group=group)))
         for name, default in self._defaults.items():
             if isinstance(default, Tensor):
                 setattr(self, name, torch.stack(list(dist_sync_fn(getattr(self, name), group=group))).sum(0))

@@ -259,6 +259,11 @@ def test_scores_that_stay_different_in_float64_are_accepted():
     exact = ndcg_score([[0, 3, 1, 2]], [[2, 1, 3, 0]])
     for scores in ([2**53, 2**53 - 1, 2**60, 0], [Fraction(2, 3), Fraction(1, 3), Fraction(1), Fraction(0)]):
         assert ndcg_score([[0, 3, 1, 2]], [scores]) == exact
+    other, listed = [[2, 1, 3, 0, 2**62, 2**62 + 1]], [[True] * 4 + [False] * 2]  # that become equal without a rank
+    assert ndcg_score([[0, 3, 1, 2, 0, 0]], other, mask=listed) == exact
+    assert ndcg_score([[0, 3, 1, 2, 0, 0]], other, retrieved=listed) == exact
+    assert ndcg_score([[0, 3, 1, 2, None, None]], other, flavor=Flavor(unjudged="condense")) == exact
+    assert ndcg_score([1, 0, 0, 1], [2**53, 1, 0, 2**53 + 1], group=[2, 2]) == 1.0
 
 
 def test_labels_may_be_the_largest_integers_of_64_bits():

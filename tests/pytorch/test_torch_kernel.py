@@ -11,6 +11,8 @@ pytest.importorskip("torch")
 
 import math
 import re
+import warnings
+from collections import Counter
 from typing import get_args
 
 import numpy as np
@@ -361,9 +363,59 @@ def test_integer_scores_are_told_apart_unless_the_flavor_says_otherwise(scores):
 @pytest.mark.parametrize("scores", [[2**60, 2**60 + 1], [-(2**63), -(2**63) + 1]])
 def test_integer_scores_that_float64_would_tie_are_refused(scores):
     with pytest.raises(
-        ValueError, match=r"scores must hold scores that stay different in float64; got integers beyond"
+        ValueError, match=r"scores must hold scores that stay different in float64; got 1 that become equal to a"
     ):
         ndcg(torch.tensor([scores]), torch.tensor([[0, 1]]))
+
+
+FAR = [2**62, 2**62 + 1, torch.iinfo(torch.int64).min, torch.iinfo(torch.int64).min + 1]
+
+
+@pytest.mark.parametrize("scores", [[2, 1, *FAR], [2**60, 5, *FAR]])
+def test_integers_of_other_slots_and_other_queries_do_not_tie(scores):
+    scores, labels = torch.tensor([scores]), torch.tensor([[1, 2, 0, 0, 0, 0]])
+    listed, want = labels > 0, ndcg(torch.tensor([[2.0, 1.0]]), torch.tensor([[1, 2]]))
+    metric = NDCG()
+    metric.update(scores, labels, mask=listed)
+    assert ndcg(scores, labels, mask=listed) == metric.compute() == want
+    assert ndcg(scores, labels, retrieved=listed) == want
+    unjudged = labels.double().masked_fill(~listed, math.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        assert ndcg(scores, unjudged, flavor=Flavor(unjudged="condense")) == want
+        assert (ndcg(scores[0, 2:4], labels[0, 1:3], indexes=torch.tensor([7, 8])) == torch.tensor([1.0, 0.0])).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint64])
+def test_integers_are_refused_if_and_only_if_numpy_refuses_them(dtype):
+    rng, low = np.random.default_rng(0), 2**63 if dtype == torch.uint64 else 0
+    near = [2**53, 2**53 + 1, 2**53 + 2, 2**63 - 1, 2**63 - 2, -(2**63), 1 - 2**63, 0, 1]
+    outcomes = Counter()
+    for _ in range(200):
+        scores = np.array(
+            [[low + near[at] for at in row] for row in rng.integers(9, size=(2, 4))], f"{'ui'[low == 0]}8"
+        )
+        labels, mask = rng.integers(3, size=(2, 4)), rng.random((2, 4)) < 0.7
+        ids, tensors = rng.integers(2, size=8), [torch.from_numpy(part) for part in (scores, labels, mask)]
+        for flat in (False, True):
+            given, form = (
+                ((labels, scores), {"mask": mask}) if not flat else ((labels.ravel(), scores.ravel()), {"qid": ids})
+            )
+            try:
+                want = evaluate(*given, **form).per_query.ndcg
+            except ValueError:
+                want = None
+            score, label, listed = (part.flatten() if flat else part for part in tensors)
+            with torch_kernel():
+                form = {"indexes": torch.from_numpy(ids)} if flat else {"mask": listed}
+                if want is None:
+                    with pytest.raises(ValueError, match="scores must hold scores that stay different"):
+                        ndcg(score, label, **form)
+                else:
+                    np.testing.assert_allclose(ndcg(score, label, **form), want, rtol=1e-12)
+            outcomes[flat, want is None] += 1
+    assert min(outcomes.values()) > 10
+    assert len(outcomes) == 4
 
 
 def test_scores_of_unsigned_64_bits():

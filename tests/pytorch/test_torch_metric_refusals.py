@@ -22,6 +22,7 @@ running = pytest.mark.filterwarnings("ignore::ndcg_ml.torch.EpochWarning")  # co
 
 BAD = [
     (Flavor(), [[math.nan, 0.1]], [[1.0, 0.0]], "preds must not hold NaN.*got 1"),
+    (Flavor(), [[2**60, 2**60 + 1]], [[1, 0]], "preds must hold scores that stay different in float64; got 1 that"),
     (Flavor(), [[0.2, 0.1]], [[-1.0, 0.0]], "target must be >= 0.*got 1"),
     (Flavor(), [[0.2, 0.1]], [[math.nan, 0.0]], "target must not hold NaN.*got 1.*pass mask="),
     (Flavor(gain=(0, 1)), [[0.2, 0.1]], [[2.0, 0.0]], "target must hold integer grades from 0 to 1"),
