@@ -19,6 +19,7 @@ from ndcg_ml._checks import (
     axis_too_many,
     refuse_column,
     warn_of_lists_of_one,
+    warn_of_swap,
     without_doc_ids,
 )
 from ndcg_ml.flavor import Flavor, as_flavor
@@ -60,6 +61,13 @@ def scores_and_labels(
 
 
 _DROP = "{}.squeeze(-1)"
+
+
+def warn_of_dtypes(scores: Tensor, labels: Tensor, names: tuple[str, str] = ("scores", "labels")) -> None:
+    """Warn of integer scores of floating labels, except in compiled code. Reading values would wait for a device."""
+    integers = not (scores.is_floating_point() or scores.is_complex())
+    if integers and labels.is_floating_point() and not torch.compiler.is_compiling():
+        warn_of_swap(names[1], names[0])
 
 
 # -- the metric ------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from ndcg_ml._checks import KSpec, cutoffs
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._faults import refuse
 from ndcg_ml.torch._host import rank_on_host
-from ndcg_ml.torch._inputs import Batch, read_batch, read_flavor
+from ndcg_ml.torch._inputs import Batch, read_batch, read_flavor, scores_and_labels, warn_of_dtypes
 from ndcg_ml.torch._kernel import evaluate
 from ndcg_ml.torch._layout import Flat
 from ndcg_ml.torch._transforms import not_mapped
@@ -74,6 +74,11 @@ def ndcg(
         Shapes do not match, 1-D input has no `indexes`, scores are NaN, the flavor refuses labels, queries are empty
         under ``empty="raise"``, or there is no query.
 
+    Warns
+    -----
+    UserWarning
+        `scores` are integers and `labels` are floats, as if the two were swapped; or every query has one document.
+
     See Also
     --------
     ndcg_ml.ndcg_score : the same number from NumPy arrays.
@@ -106,6 +111,8 @@ def ndcg(
     """
     flavor = read_flavor(flavor)
     ks, several = cutoffs(k, flavor)
+    scores, labels = scores_and_labels(scores, labels, mask)
+    warn_of_dtypes(scores, labels)
     # The NumPy kernel if it can take the tensors, and otherwise the torch kernel, which raises all errors.
     totals = rank_on_host(flavor, ks, scores, labels, mask=mask, indexes=indexes, retrieved=retrieved, doc_id=doc_id)
     if totals is None:

@@ -30,7 +30,7 @@ from ndcg_ml._flavor.text import metric_key
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor, refuse_unknown
 from ndcg_ml.torch._faults import fault_message
 from ndcg_ml.torch._gains_and_discounts import working_dtype
-from ndcg_ml.torch._inputs import read_batch, scores_and_labels
+from ndcg_ml.torch._inputs import read_batch, scores_and_labels, warn_of_dtypes
 from ndcg_ml.torch._kernel import snap_to_one
 from ndcg_ml.torch._metric_sums import (
     Cutoffs,
@@ -294,10 +294,19 @@ compute_with_cache
         TypeError, ValueError
             As for ``ndcg_ml.torch.ndcg``; on an accelerator, errors in the data raise in ``compute``. Padded input has
             `indexes` under ``query_ids="batch"``, or none under ``split_queries=True``.
+
+        Warns
+        -----
+        UserWarning
+            `preds` are integers and `target` floats, as if the two were swapped; or every query has one document.
+        EpochWarning
+            See the class.
         """
         if not self._batch_alone:
             self._warn_if_closed()
-        preds, target = scores_and_labels(preds, target, mask, ("preds", "target"))
+        names = ("preds", "target")
+        preds, target = scores_and_labels(preds, target, mask, names)
+        warn_of_dtypes(preds, target, names)
         # Ids of padded input are per list.
         list_ids = None
         if preds.ndim > 1:

@@ -97,6 +97,24 @@ def test_single_lists_pieces_of_queries_and_batches_of_unequal_lists_are_not():
         assert NDCG().update(SCORES[:0, None], LABELS[:0, None]) is None
 
 
+@pytest.mark.parametrize("name", ["ndcg", "torch kernel", "update", "split_queries"])
+@pytest.mark.parametrize(
+    ("scores", "labels", "warns"),
+    [
+        (torch.int64, torch.float32, True),
+        (torch.uint8, torch.float64, True),
+        (torch.float32, torch.float32, False),  # of any values: reading them would wait for a device
+        (torch.int64, torch.int64, False),
+        (torch.float16, torch.int64, False),
+    ],
+)
+def test_integer_scores_of_floating_labels_are_warned_of(name, scores, labels, warns):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        FUNCTIONS[name](torch.tensor([2, 0, 1]).to(scores), torch.tensor([0.5, 1.5, 0.5]).to(labels), indexes=IDS[::2])
+    assert ["as if the two were swapped" in str(each.message) for each in seen] == [True] * warns
+
+
 def test_compiled_code_refuses_a_column_too():
     compiled = torch.compile(ndcg, backend="eager", fullgraph=False)
     with pytest.raises(Exception, match=r"may be 6 rows"):

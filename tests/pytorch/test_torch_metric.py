@@ -192,7 +192,9 @@ def test_rows_of_different_dtypes_are_compared_exactly():
     metric.update(torch.tensor([16777217], dtype=torch.int64), torch.tensor([0]), ids[:1])
     metric.update(torch.tensor([16777216.0, 0.75, 0.5]), torch.tensor([1, 1, 0]), ids)
     assert metric.compute().item() == pytest.approx(evaluate([[0, 1, 1, 0]], [[4.0, 3.0, 2.0, 1.0]]).value)
+    metric.reset()
     metric.update(torch.tensor([2**53 + 1]), torch.tensor([1]), ids[:1])  # float64 would make it 2^53
+    metric.update(torch.tensor([2.0**53]), torch.tensor([0]), ids[:1])
     with pytest.raises(ValueError, match=r"preds must not hold NaN.*got 1"):
         metric.compute()
 
