@@ -80,7 +80,7 @@ def bounded_limits(
     near, far = (most, least) if mean >= (least + most) / 2 else (least, most)
     total = n + _FAR + _NEAR
     centre = (n * mean + _FAR * far + _NEAR * near) / total
-    square = (n * float(share @ values**2) + _FAR * far + _NEAR * near) / total
+    square = (n * float(share @ values**2) + _FAR * far**2 + _NEAR * near**2) / total
     square = max(0.0, square - centre * centre) / (total - 1) + variance
     reach = t_quantile(confidence, total - 1) * math.sqrt(square)
     return max(least, min(centre - reach, mean)), min(most, max(centre + reach, mean))

@@ -829,6 +829,9 @@ def test_the_bounded_interval_by_hand(values):
     reach = t_quantile(0.9, n + 0.25) * math.sqrt((square - centre**2) / (n + 0.25))
     expected = max(0.0, min(centre - reach, mean)), min(1.0, max(centre + reach, mean))
     assert bounded_limits(np.array(values), np.full(n, 1 / n), 0.9) == pytest.approx(expected)
+    # Other bounds scale the limits.
+    scaled = bounded_limits(3 * np.array(values) - 1, np.full(n, 1 / n), 0.9, (-1.0, 2.0))
+    assert scaled == pytest.approx([3 * limit - 1 for limit in expected])
     with pytest.raises(ValueError, match=r"method='bounded' needs values between 0 and 1; a query has 1\.5"):
         bounded_limits(np.array([1.5, 1.0]), np.full(2, 0.5), 0.95)
 
