@@ -88,6 +88,7 @@ def test_every_field_counts_in_equality():
     ]
     assert len({base, *others}) == len(others) + 1
     assert {f.name for f in dataclasses.fields(Flavor)} == {*changes, "recall_depth", "off_table"}
+    assert repr(Flavor(ideal="recall", recall_depth=np.int64(5))) == "Flavor(ideal='recall', recall_depth=5)"
     assert Flavor(max_grade=4, gain=(0, 1), k=np.int64(3)) == Flavor(max_grade=4.0, gain=np.array([0.0, 1.0]), k=3)
     assert base != "ndcg"
 
@@ -310,6 +311,11 @@ def test_metric_names_are_safe_in_logs(one, other):
         assert flavor.metric_name.replace("_", "").isalnum()
         assert flavor.replace(k=3).metric_name == flavor.replace(k=None).metric_name
     assert (one.metric_name == other.metric_name) == (one.replace(k=None) == other.replace(k=None))
+
+
+def test_a_flavor_far_from_every_preset_is_written_in_full():
+    far = Flavor(gain="binary", discount="reciprocal", ideal="local", ties="worst", empty="skip")
+    assert as_arguments(far, (None,)) == repr(str(far))
 
 
 def test_metric_names_are_readable_near_a_preset():
