@@ -382,7 +382,10 @@ def _worth(d: FloatArray, error: float) -> float:
 def _one_flavor(model: Evaluation[float], human: Evaluation[float]) -> Flavor:
     for name, each in (("model", model), ("human", human)):
         if not isinstance(each, Evaluation) or isinstance(each.k, tuple):
-            raise TypeError(f"{name} must be an evaluation at one cut-off; got {type(each).__name__}. Evaluate one k.")
+            raise TypeError(
+                f"{name} must be an evaluation at one cut-off, such as evaluate_run(qrels, run, k=10); got "
+                f"{type(each).__name__}."
+            )
         share = each._totals.shares(each.flavor, each.k)[1]
         undefined = np.isnan(each.per_query.ndcg).any()
         if each.flavor.aggregate != "macro" or each.cluster is not None or np.ptp(share) or undefined:

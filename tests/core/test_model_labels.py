@@ -183,7 +183,12 @@ HUMAN, MODEL, SOME = drawn(5)
         (of_values(MODEL), of_values(HUMAN), ValueError, "and not all of them; got 300"),
         (of_values(MODEL), of_values(HUMAN[SOME], SOME, k=2), ValueError, "must have one flavor; got"),
         (of_values(MODEL, k=(1, 2)), of_values(HUMAN[SOME], SOME), TypeError, "model must be an evaluation at one"),
-        (of_values(MODEL), HUMAN, TypeError, "human must be an evaluation at one cut-off; got ndarray"),
+        (
+            of_values(MODEL),
+            HUMAN,
+            TypeError,
+            r"human must be an evaluation at one cut-off.*evaluate_run\(.*got ndarray",
+        ),
         (
             of_values(MODEL, query_weight=dict(enumerate(MODEL + 0.1))),
             of_values(HUMAN[SOME], SOME),
