@@ -187,7 +187,7 @@ HUMAN, MODEL, SOME = drawn(5)
             of_values(MODEL),
             HUMAN,
             TypeError,
-            r"human must be an evaluation at one cut-off.*evaluate_run\(.*got ndarray",
+            r"human must be an evaluation at one cut-off, .*got ndarray",
         ),
         (
             of_values(MODEL, query_weight=dict(enumerate(MODEL + 0.1))),
