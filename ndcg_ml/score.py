@@ -64,8 +64,8 @@ def ndcg_score(
     y_true : array-like of float, shape (n_documents,) or (n_queries, n_documents)
         Graded labels. NaN is an unjudged document.
     y_score : array-like of float, shape of `y_true`
-        Scores, higher is better. -inf ranks last. Scores that float64 would make equal, such as integers beyond
-        2^53, are refused.
+        Scores, higher is better. -inf ranks last. Scores of one query that float64 would make equal, such as integers
+        beyond 2^53, are refused.
     flavor : Flavor or str, default "sklearn"
         Which NDCG: a ``Flavor``, the name of a preset, or a flavor's text such as ``"lightgbm@10"``.
     k : int, None or sequence of them, optional

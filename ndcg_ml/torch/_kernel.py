@@ -130,9 +130,8 @@ def evaluate(
         dcg = dcg.masked_fill(too_short(ks, layout, ranked), 0.0)
     # The ratio. The ideal alone decides whether a query is empty.
     idcg = ideal_dcg(flavor, ks, layout, judgements, gains, ranked, ranking, table)
-    empty = ~(idcg > 0)
-    value = flavor.empty if isinstance(flavor.empty, float) else math.nan
-    ndcg = snap_to_one(dcg / idcg.masked_fill(empty, 1.0)).masked_fill(empty, value)
+    empty = empty_queries(idcg)
+    ndcg = snap_to_one(dcg / idcg.masked_fill(empty, 1.0)).masked_fill(empty, value_if_empty(flavor))
     # A fault makes its own query nan, and no other.
     wrong = judgements.refused
     for fault in faults.values():
@@ -368,6 +367,16 @@ def find_tie_groups(layout: Layout, keys: Tensor, counted: Tensor) -> TieGroups:
     upto = upto_here.masked_fill(~last, far).flip(-1).cummin(-1).values.flip(-1)
     earlier = layout.at_first(before_here)
     return TieGroups(upto_here - earlier, before - earlier, upto - earlier, new.cumsum(-1) - 1)
+
+
+def empty_queries(idcg: Tensor) -> Tensor:
+    """Flag the queries whose ideal DCG is not above 0."""
+    return ~(idcg > 0)
+
+
+def value_if_empty(flavor: Flavor) -> float:
+    """Return NDCG of an empty query; nan if the flavor skips or refuses it."""
+    return flavor.empty if isinstance(flavor.empty, float) else math.nan
 
 
 def snap_to_one(ndcg: Tensor) -> Tensor:

@@ -19,8 +19,8 @@ from ndcg_ml.torch._faults import FAULTS, refuse
 from ndcg_ml.torch._gains_and_discounts import working_dtype
 from ndcg_ml.torch._host import rank_on_host
 from ndcg_ml.torch._inputs import check_integers, check_tensor, read_batch, refuse_other_device
-from ndcg_ml.torch._kernel import Result, evaluate
-from ndcg_ml.torch._layout import Layout, Padded
+from ndcg_ml.torch._kernel import Result, evaluate, snap_to_one, value_if_empty
+from ndcg_ml.torch._layout import Layout
 
 if TYPE_CHECKING:
     from ndcg_ml._kernel.totals import Totals
@@ -32,18 +32,24 @@ Cutoffs = tuple[int | None, ...]
 
 
 class MetricSums(NamedTuple):
-    """Sums over queries. Counts are int64. All except `n_queries` and `problems` have one entry per cut-off.
-
-    The sums of DCG and of ideal DCG are 0 unless the flavor's aggregate is "micro".
-    """
+    """Sums over queries. All except `n_queries` and `problems` have one entry per cut-off. Counts are int64."""
 
     n_queries: Tensor
     n_empty: Tensor
     problems: Tensor
     """The number of each of ``FAULTS``."""
-    ndcg_sum: Tensor
-    dcg_sum: Tensor
-    idcg_sum: Tensor
+    numerator: Tensor
+    """The sum of NDCG, or of DCG if the flavor's aggregate is "micro"."""
+    denominator: Tensor
+    """The number of queries in the mean, or the sum of ideal DCG."""
+
+    def ratios(self, flavor: Flavor) -> Tensor:
+        """Return the value at each cut-off; nan without a query, or under ``empty="skip"`` with only empty ones."""
+        some = self.denominator > 0
+        ratio = self.numerator / torch.where(some, self.denominator, 1.0)
+        if flavor.aggregate == "micro":
+            ratio = snap_to_one(ratio)
+        return torch.where(some, ratio, value_if_empty(flavor)).masked_fill(self.n_queries == 0, math.nan)
 
 
 def zero_sums(ks: Cutoffs, device: torch.device | None = None) -> MetricSums:
@@ -53,8 +59,9 @@ def zero_sums(ks: Cutoffs, device: torch.device | None = None) -> MetricSums:
         return torch.zeros(shape, dtype=dtype, device=device)
 
     real = torch.float64 if device is None else working_dtype(device)
-    sums = (zeros(len(ks), dtype=real) for _ in range(3))
-    return MetricSums(zeros(), zeros(len(ks)), zeros(len(FAULTS)), *sums)
+    return MetricSums(
+        zeros(), zeros(len(ks)), zeros(len(FAULTS)), zeros(len(ks), dtype=real), zeros(len(ks), dtype=real)
+    )
 
 
 def can_check_now(preds: Tensor) -> bool:
@@ -112,35 +119,28 @@ def _sum_with_faults(
 
 
 def _sum_result(flavor: Flavor, layout: Layout, result: Result) -> MetricSums:
-    empty = layout.existing(result.empty)
-    ndcg = result.ndcg
-    # Entries without a query are empty as well, so this excludes them.
-    if flavor.empty == "skip":
-        ndcg = ndcg.masked_fill(result.empty, 0.0)
-    elif not isinstance(layout, Padded):
-        ndcg = ndcg.masked_fill(result.empty & ~empty, 0.0)
-    faults = torch.zeros(len(FAULTS), dtype=torch.int64, device=ndcg.device) if result.faults is None else result.faults
-    ndcg_sum = ndcg.sum(0)
-    dcg_sum = idcg_sum = torch.zeros_like(ndcg_sum)
+    empty = layout.existing(result.empty)  # result.empty is also set for entries without a query
+    n_queries, n_empty = layout.n_queries(), empty.sum(0)
     if flavor.aggregate == "micro":
-        dcg_sum, idcg_sum = (part.masked_fill(result.empty, 0.0).sum(0) for part in (result.dcg, result.idcg))
-    return MetricSums(layout.n_queries(), empty.sum(0), faults, ndcg_sum, dcg_sum, idcg_sum)
+        numerator, denominator = (part.masked_fill(result.empty, 0.0).sum(0) for part in (result.dcg, result.idcg))
+    else:
+        left_out = result.empty if flavor.empty == "skip" else result.empty & ~empty
+        numerator = result.ndcg.masked_fill(left_out, 0.0).sum(0)
+        counted = n_queries - n_empty if flavor.empty == "skip" else n_queries.expand_as(n_empty)
+        denominator = counted.to(numerator.dtype)
+    faults = n_empty.new_zeros(len(FAULTS)) if result.faults is None else result.faults
+    return MetricSums(n_queries, n_empty, faults, numerator, denominator)
 
 
 def sum_totals(flavor: Flavor, totals: Totals) -> MetricSums:
     """Compute the sums over queries that the NumPy kernel has ranked."""
-    ndcg, empty = totals.ndcg(flavor)
-    if flavor.empty == "skip" and empty.any():
-        ndcg = np.where(empty, 0.0, ndcg)
-    ndcg_sum = ndcg.sum(axis=0)
-    dcg_sum = idcg_sum = np.zeros_like(ndcg_sum)
-    if flavor.aggregate == "micro":
-        dcg_sum, idcg_sum = (np.where(empty, 0.0, part).sum(axis=0) for part in (totals.dcg, totals.ideal))
+    sums = totals.sums(flavor)
     return MetricSums(
-        torch.as_tensor(len(ndcg)),
-        torch.from_numpy(empty.sum(axis=0)),
+        torch.as_tensor(sums.n_queries),
+        torch.from_numpy(sums.n_empty),
         torch.zeros(len(FAULTS), dtype=torch.int64),
-        *map(torch.from_numpy, (ndcg_sum, dcg_sum, idcg_sum)),
+        torch.from_numpy(sums.numerator),
+        torch.from_numpy(sums.denominator),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import sys
 import uuid
 import warnings
@@ -31,7 +30,6 @@ from ndcg_ml.flavor import Flavor, as_arguments, as_flavor, refuse_unknown
 from ndcg_ml.torch._faults import fault_message
 from ndcg_ml.torch._gains_and_discounts import working_dtype
 from ndcg_ml.torch._inputs import read_batch, scores_and_labels, warn_of_dtypes
-from ndcg_ml.torch._kernel import snap_to_one
 from ndcg_ml.torch._metric_sums import (
     Cutoffs,
     MetricRows,
@@ -230,6 +228,7 @@ compute_with_cache
         distributed_available_fn: Callable[..., Any] | None = None,
         sync_on_compute: bool = True,
         compute_with_cache: bool = True,
+        _column: int | None = None,
         **unknown: object,
     ) -> None:
         refuse_unknown(NDCG.__init__, unknown)
@@ -247,8 +246,9 @@ compute_with_cache
             sync_on_compute=sync_on_compute,
             compute_with_cache=compute_with_cache,
         )
-        self.flavor: Flavor = flavor if several else flavor.replace(k=ks[0])
-        self._column: int | None = None if several else 0
+        # The cut-off whose value ``compute`` returns; None for all of them.
+        self._column = _column if several else 0
+        self.flavor: Flavor = flavor if self._column is None else flavor.replace(k=ks[self._column])
         self.ks = ks
         self.query_ids = query_ids
         self.split_queries = split_queries
@@ -375,18 +375,12 @@ compute_with_cache
             As for ``update`` and ``compute``. The state is then unchanged.
         """
         self._warn_if_closed()
-        before = self._copy_state_dict()
-        n_updates, compute_on_cpu = self._update_count, self.compute_on_cpu
+        before = {**self.__dict__, **self._copy_state_dict()}
         self._batch_alone = True
         try:
             return super().forward(*args, **kwargs)
         except (RuntimeError, TypeError, ValueError):
-            # torchmetrics has replaced the state and its switches for this batch.
-            for name, state in before.items():
-                setattr(self, name, state)
-            self._update_count, self.compute_on_cpu = n_updates, compute_on_cpu
-            self._is_synced, self._should_unsync, self._to_sync = False, True, self.sync_on_compute
-            self._cache, self._computed, self._enable_grad = None, None, False
+            self.__dict__.update(before)  # torchmetrics has replaced the state and its switches for this batch
             raise
         finally:
             self._batch_alone = False
@@ -424,20 +418,16 @@ compute_with_cache
             raise ValueError(f"{refused} (Found in the batches since the last reset; reset before you continue.)")
         if self.query_ids == "global" and not self.split_queries:
             self._refuse_queries_seen_twice()
-        n_queries = int(sums.n_queries)
-        n_counted = [n_queries - n for n in sums.n_empty.tolist()]
         if not self._batch_alone:
+            n_queries = int(sums.n_queries)
             if n_queries == 0:
                 raise ValueError("NDCG has seen no query. Call update before compute.")
-            if self.flavor.empty == "skip" and not all(n_counted):
+            if self.flavor.empty == "skip" and n_queries in sums.n_empty.tolist():
                 raise ValueError(
                     f"a query must have a relevant document under empty='skip'; all {n_queries} queries have an ideal "
                     "DCG of 0. Check the labels, or use a flavor with empty=0, 1 or nan."
                 )
-        if n_queries and self.flavor.aggregate == "micro":
-            return self._micro(sums, n_counted)
-        n = n_counted if self.flavor.empty == "skip" else [n_queries] * len(self.ks)
-        return sums.ndcg_sum / torch.tensor(n, dtype=sums.ndcg_sum.dtype, device=sums.ndcg_sum.device)
+        return sums.ratios(self.flavor)
 
     def _sums(self) -> MetricSums:
         if not self.split_queries:
@@ -604,11 +594,6 @@ compute_with_cache
         """
         return self._plot(val, ax)
 
-    def _micro(self, sums: MetricSums, n_counted: Sequence[int]) -> Tensor:
-        value = self.flavor.empty if isinstance(self.flavor.empty, float) else math.nan
-        none = torch.tensor([n == 0 for n in n_counted], device=sums.idcg_sum.device)
-        return torch.where(none, value, snap_to_one(sums.dcg_sum / torch.where(none, 1.0, sums.idcg_sum)))
-
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = "") -> NDCG:
         def moved(tensor: Tensor) -> Tensor:
             device = fn(tensor.new_empty(0, dtype=torch.int64)).device
@@ -655,12 +640,11 @@ def ndcg_collection(
     >>> {name: round(value.item(), 6) for name, value in collection.compute().items()}
     {'ndcg_at_1': 1.0, 'ndcg_at_2': 0.826235}
     """
-    flavor = as_flavor(flavor)
-    ks, _ = cutoffs(k, flavor)
-    metrics = {}
-    for column, cutoff in enumerate(ks):
-        metrics[metric_key(cutoff)] = metric = NDCG(flavor, k=ks, query_ids=query_ids, split_queries=split_queries)
-        metric.flavor, metric._column = flavor.replace(k=cutoff), column
+    ks, _ = cutoffs(k, as_flavor(flavor))
+    metrics = {
+        metric_key(cutoff): NDCG(flavor, k=ks, query_ids=query_ids, split_queries=split_queries, _column=column)
+        for column, cutoff in enumerate(ks)
+    }
     return MetricCollection(metrics, compute_groups=[list(metrics)])
 
 

@@ -10,6 +10,7 @@ pytest.importorskip("torchmetrics")
 import math
 import pickle
 
+import numpy as np
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -158,6 +159,21 @@ def test_lists_without_ids_are_counted_unchecked():
     metric.update(*LISTS)
     metric.compute()
     assert metric.n_queries == 6
+
+
+@pytest.mark.parametrize("kernel", ["host"], indirect=True)
+@pytest.mark.parametrize("flavor", ["sklearn", "ndcg[empty=skip]", "ndcg[empty=nan]", "ndcg[aggregate=micro]"])
+def test_one_batch_has_the_value_of_numpy_to_the_bit(flavor):
+    rng, metric = np.random.default_rng(0), NDCG(flavor, k=[3, None])
+    for _ in range(30):
+        labels, scores = rng.integers(3, size=(rng.integers(1, 90), 8)), rng.random((1, 8))
+        scores = scores + rng.random(labels.shape)
+        labels[:, :7] = 0  # empty queries
+        metric.update(torch.from_numpy(scores), torch.from_numpy(labels))
+        want = evaluate(labels, scores, flavor=flavor, k=[3, None]).value
+        values = [value.item() for value in metric.compute().values()]
+        np.testing.assert_array_equal(values, list(want.values()))
+        metric.reset()
 
 
 @pytest.mark.parametrize("split", [False, True])

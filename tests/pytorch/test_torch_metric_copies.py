@@ -171,7 +171,7 @@ def test_the_cutoffs_of_a_collection_share_their_states(split):
         assert collection.compute() == dict(want)
         assert tracker.compute() == {f"val_{name}": value for name, value in want.items()}
         several.reset()
-        name = "preds" if split else "ndcg_sum"
+        name = "preds" if split else "numerator"
         states = [metric.metric_state[name] for metric in collection.values(copy_state=False)]
         assert all(state is states[0] for state in states)
         collection.reset()
@@ -228,7 +228,7 @@ def test_casting_the_model_costs_no_digits(cast, when):
     assert module.metric.n_queries == 160
     assert module.metric.compute() == exact.compute()
     module.metric.reset()
-    assert module.metric.ndcg_sum.dtype == torch.float64
+    assert module.metric.numerator.dtype == torch.float64
     assert module.metric.n_queries.dtype == torch.int64
 
 

@@ -17,7 +17,16 @@ from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._faults import count_faults_by_kind, refuse
 from ndcg_ml.torch._gains_and_discounts import discount_at, gains_of, judge, label_faults, working_dtype
 from ndcg_ml.torch._inputs import PaddedLists, pad_lists, read_flavor, read_lists
-from ndcg_ml.torch._kernel import ideal_dcg, ideal_pool, needs_ranking, rank, ranked_documents, table_for, too_short
+from ndcg_ml.torch._kernel import (
+    empty_queries,
+    ideal_dcg,
+    ideal_pool,
+    needs_ranking,
+    rank,
+    ranked_documents,
+    table_for,
+    too_short,
+)
 from ndcg_ml.torch._layout import Padded
 from ndcg_ml.torch._transforms import can_inspect, recompute_in_backward
 
@@ -427,13 +436,13 @@ def _weights(
     # Without weights, a list is empty if its best gain is 0, because rank 1 is within every cut-off.
     best_first = flavor.ideal in ("global", "recall") and not needs_ranking(flavor)
     if not weighed and best_first and not callable(flavor.discount):
-        empty = gains.amax(-1) <= 0
+        empty = empty_queries(gains.amax(-1))
         return gains, gains, ranked, empty, refused, absent
     ks = (flavor.k,)
     ranking = rank(flavor, layout, scores, ranked, gains, None) if needs_ranking(flavor) else None
     table = table_for(flavor, ks, layout, gains)
     idcg = ideal_dcg(flavor, ks, layout, judgements, gains, ranked, ranking, table)
-    empty = (idcg > 0).logical_not()
+    empty = empty_queries(idcg)
     weight = gains / idcg.masked_fill(empty, math.inf)
     if flavor.short_lists == "zero":
         weight = weight.masked_fill(too_short(ks, layout, ranked), 0.0)
