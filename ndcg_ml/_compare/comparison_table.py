@@ -58,7 +58,7 @@ def pairs_record(comparison: Comparison, digits: int) -> Record:
         INTERVAL._replace(heading=f"{confidence} interval"),
         *(Column("p", "{p_value:.{digits}p}"), *[P_ADJUSTED] * (len(rows) > 1)),
         Column("changed (better/worse)", f"{{n_changed}} of {comparison.n_queries} ({{wins}}/{{losses}})"),
-        *(Column("d_z", "{effect_size:+.2f}"), Column("detectable", "{smallest_detectable:.{digits}f}"), VERDICT),
+        *(Column("d_z", "{effect_size:+.2f}"), Column("detectable", "{smallest_detectable:.{digits}a}"), VERDICT),
     ]
     marked = [at for at, row in enumerate(rows) if row["verdict"] not in ("undecided", "unchanged")]
     return Record(columns, rows, marked, " ".join(closing_lines(comparison)), whole_number(digits, "digits", 0))

@@ -81,7 +81,8 @@ class Difference:
     level : float
         The level of the test of this pair alone that corresponds to the corrected test.
     dof : float
-        Degrees of freedom of the standard error.
+        Degrees of freedom of ``smallest_detectable``: one less than the changed queries (or clusters), or those of the
+        standard error with several runs.
     effective_queries : float or None
         Effective sample size: independent queries of equal weight with the same standard error; None if queries are
         independent and have equal weights.
@@ -193,16 +194,20 @@ class Difference:
         Returns
         -------
         float
-            In units of the value. The variance of these queries is assumed.
+            In units of the value. The variance of these queries is assumed, and that no other queries change. Infinite
+            if so few changed that the test cannot reject.
 
         Notes
         -----
             (t (1 - 1/(4 dof)) + z_power sqrt(1 + t^2/(2 dof))) standard_error
 
-        where t is the critical value of the test. This is the normal approximation of the noncentral t distribution (M.
-        Abramowitz and I. Stegun, Handbook of Mathematical Functions, 26.7.10).
+        where t is the critical value of the test, and dof is one less than the changed queries. This is the normal
+        approximation of the noncentral t distribution (M. Abramowitz and I. Stegun, Handbook of Mathematical Functions,
+        26.7.10).
         """
-        return smallest_detectable(self.standard_error, self.dof, power, 1 - self.level)
+        # With m changed queries, the test by exchanges has no p-value below 2^(1 - m).
+        least_p = 2**-self.dof if self.interval.method in ("test", "max-t") else 0.0
+        return smallest_detectable(self.standard_error, self.dof, power, 1 - self.level, least_p)
 
     @property
     def _deviation(self) -> float:
@@ -338,7 +343,9 @@ def differences(
     spreads = spread_of(grouped)
     gaps = [minus(spreads[b], spreads[a]) for a, b in pairs]
     errors = [0.0 if gap.is_constant else gap.standard_error for gap in gaps]
-    dofs = [float(n_units - 1)] * len(pairs)
+    changed = [_changed(means, pair, clusters) for pair in pairs]
+    # Exchanges of equal values change nothing, so the test varies as over the changed queries alone.
+    dofs = [float(np.count_nonzero(each) - 1) for each in changed]
     method: Literal["test", "max-t", "crossed", "corrected"]
 
     # Each branch gives p-values and limits that agree with them. With several runs, queries and runs both vary. Several
@@ -366,7 +373,7 @@ def differences(
         # Wins and losses count queries, even if clusters are the sampling units.
         d = means.values[:, b] - means.values[:, a]
         wins, losses = int((d > SAME).sum()), int((d < -SAME).sum())
-        few = None if runs is not None else _few_changed(means, units, (a, b), clusters)
+        few = None if runs is not None else _few_changed(units, (a, b), changed[at])
         narrow = decision
         same = gap.is_constant and not wins + losses and (runs is None or not errors[at])
         if corrected is not None:
@@ -409,15 +416,19 @@ def differences(
     return result
 
 
-def _few_changed(
-    means: Means, units: Means, pair: tuple[int, int], clusters: NDArray[np.int64] | None
-) -> FewChanged | None:
-    """Return the bounds for unchanged queries or clusters; None if all of them changed."""
+def _changed(means: Means, pair: tuple[int, int], clusters: NDArray[np.int64] | None) -> NDArray[np.bool_]:
+    """Return which queries or clusters changed, other than by a thousandth of the largest change."""
     a, b = pair
     size = np.abs(means.values[:, b] - means.values[:, a])
-    changed = size > max(SAME, SMALLEST * float(size.max()))
+    changed: NDArray[np.bool_] = size > max(SAME, SMALLEST * float(size.max()))
     if clusters is not None:
         changed = np.bincount(np.unique(clusters, return_inverse=True)[1], changed) > 0
+    return changed
+
+
+def _few_changed(units: Means, pair: tuple[int, int], changed: NDArray[np.bool_]) -> FewChanged | None:
+    """Return the bounds for unchanged queries or clusters; None if all of them changed."""
+    a, b = pair
     share = units.share()[:, 0]
     if share[~changed].sum() < _NOTHING:
         return None

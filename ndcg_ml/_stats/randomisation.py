@@ -294,10 +294,16 @@ def queries_needed(deviation: float, difference: object, power: object, confiden
     return max(math.ceil(1 - math.log2(1 - confidence) - SAME), math.ceil(needed))
 
 
-def smallest_detectable(error: float, dof: float, power: object, confidence: float) -> float:
-    """Return the true difference that a test with this standard error detects with this power; see ``Difference``."""
+def smallest_detectable(error: float, dof: float, power: object, confidence: float, least_p: float) -> float:
+    """Return the true difference that a test detects with this power; see ``Difference``.
+
+    Infinite if the smallest p-value of the test, `least_p`, is above the level.
+    """
+    chance = _as_power(power)
+    if least_p > (1 - confidence) * (1 + SAME):
+        return math.inf
     t = t_quantile(confidence, dof)
-    reach = t * (1 - 1 / (4 * dof)) + normal_quantile(_as_power(power)) * math.sqrt(1 + t * t / (2 * dof))
+    reach = t * (1 - 1 / (4 * dof)) + normal_quantile(chance) * math.sqrt(1 + t * t / (2 * dof))
     return max(0.0, reach) * error
 
 

@@ -32,8 +32,8 @@ class Column(NamedTuple):
     heading : str
     cell : str
         Format string for the values of a row, such as ``"{low:+.{digits}f} to {high:+.{digits}f}"``. The format ``p``
-        is for probabilities, ``@`` for cut-offs. A cell is "-" if the row lacks one of its values, or if a number is
-        None or nan.
+        is for probabilities, ``a`` for sizes that may not be attainable, ``@`` for cut-offs. A cell is "-" if the row
+        lacks one of its values, or if a number is None or nan.
     align : str, default "r"
         ``l`` for text, flush left; ``r`` for numbers, flush right.
     """
@@ -147,6 +147,8 @@ class _Cells(Formatter):
             return at_cutoff(value)
         if value is None or math.isnan(value):
             raise _UnknownError
+        if format_spec.endswith("a"):
+            return "not attainable" if math.isinf(value) else format(value, f"{format_spec[:-1]}f")
         if not format_spec.endswith("p"):
             return format(value, format_spec)
         text = format(value, f"{format_spec[:-1]}f")  # a p-value is never 0

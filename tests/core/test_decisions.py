@@ -143,6 +143,14 @@ def test_the_largest_t_by_hand():
     assert found == pytest.approx([largest], rel=1e-10)
 
 
+def test_an_adjusted_p_is_never_below_p():
+    rng = np.random.default_rng(1)
+    for _ in range(150):
+        table = np.where(rng.random((10, 3)) < 0.3, rng.normal(0, 0.1, (10, 3)), 0.0)
+        for pair in by_values(*table.T, qid=range(10), measure="m", n_resamples=99, seed=rng).pairs:
+            assert pair.p_adjusted >= pair.p_value
+
+
 def test_p_and_the_critical_value_are_the_same_rule():
     chance = max_t(Means.from_weights(TABLE, None), [(0, 1), (2, 3)], 199, np.random.default_rng(0))
     critical = chance.critical(0.05)
@@ -171,12 +179,26 @@ def test_many_systems_leave_room_for_a_clear_one():
 
 def test_the_smallest_detectable_difference_by_hand():
     pair = values(0, 2).pairs[0]
-    # t(39, .975) = 2.02269, z(.8) = .84162
-    by_hand = (2.022691 * (1 - 1 / 156) + 0.841621 * math.sqrt(1 + 2.022691**2 / 78)) * pair.standard_error
+    # 37 of 40 queries changed: t(36, .975) = 2.02809, z(.8) = .84162
+    by_hand = (2.028094 * (1 - 1 / 144) + 0.841621 * math.sqrt(1 + 2.028094**2 / 72)) * pair.standard_error
     assert pair.smallest_detectable() == pytest.approx(by_hand, rel=1e-5)
+    # The 30 unchanged of 50 queries leave 19 degrees of freedom: t(19, .975) = 2.09302
+    d = np.r_[np.linspace(-0.1, 0.11, 20), np.zeros(30)]
+    by_hand = (2.093024 * (1 - 1 / 76) + 0.841621 * math.sqrt(1 + 2.093024**2 / 38)) * d.std(ddof=1) / math.sqrt(50)
+    assert with_changes(d).smallest_detectable() == pytest.approx(by_hand, rel=1e-5)
     corrected = values(0, 1, 2, 3).pairs[1]
     assert corrected.level < pair.level == pytest.approx(0.05)
     assert corrected.queries_needed(0.05) > pair.queries_needed(0.05)
+
+
+@pytest.mark.parametrize(("n_changed", "attainable"), [(0, False), (5, False), (6, True)])
+def test_too_few_changed_queries_detect_nothing(n_changed, attainable):
+    found = with_changes(np.r_[np.linspace(0.1, 0.2, n_changed), np.zeros(50 - n_changed)])
+    assert math.isfinite(found.smallest_detectable()) == attainable  # 2^-4 is above .05, 2^-5 is not
+    assert ("not attainable" in str(found)) != attainable
+    assert (found.to_dict()["pairs"][0]["smallest_detectable"] is None) != attainable
+    with pytest.raises(ValueError, match="power must be above 0 and below 1"):
+        found.smallest_detectable(power=1)
 
 
 # -- clusters -------------------------------------------------------------------------------------------------------
@@ -669,6 +691,23 @@ def test_the_limits_hold_for_what_few_changed_queries_did_not_show(weight):
     assert found.interval.high >= share @ d + (at_most - seen) * 0.1
     assert found.pairs[0].widened
     assert f"3 of 20 queries changed between a and b; up to {100 * at_most:.1f} % of other queries" in found.notes[0]
+
+
+def test_the_widening_has_no_step_in_the_number_or_size_of_changes():
+    """Three of four changes are gains."""
+    sizes = np.linspace(0.02, 0.2, 40) * np.tile([1, 1, 1, -1], 10)
+
+    def p_of(n_changed, more=0.0):
+        d = np.r_[np.random.default_rng(5).permutation(sizes)[:n_changed], np.zeros(150 - n_changed)]
+        d[-1] = more
+        return with_changes(d, n_resamples=1999).p_value
+
+    for n_changed in (17, 18, 19, 20, 21):
+        assert p_of(n_changed, 1e-6) == pytest.approx(p_of(n_changed), abs=0.005)
+    few = [with_changes(np.r_[np.full(m, -0.1), np.zeros(300 - m)]) for m in (18, 19, 20, 21, 198, 199, 200, 201)]
+    widths = [each.interval.high - each.interval.low for each in few]
+    assert all(abs(after / before - 1) < 0.06 for before, after in itertools.pairwise(widths[:4]))
+    assert all(abs(after / before - 1) < 0.03 for before, after in itertools.pairwise(widths[4:]))
 
 
 def test_where_none_of_those_that_changed_loses_the_low_limit_stays():
