@@ -147,7 +147,7 @@ def equal_to_baseline(noise: float, k: int) -> Draw:
 def of_values(values: FloatArray, weight: FloatArray | None = None, qid: NDArray[Any] | None = None) -> Evaluation[Any]:
     """Return an evaluation with these values per query, which are labels of the first of two documents."""
     qid = np.arange(values.size) if qid is None else qid
-    labels, scores = np.column_stack([values, np.zeros(values.size)]), np.tile([1.0, 0.0], values.size)
+    labels, scores = np.column_stack([values, np.zeros(values.size)]), np.tile([0.9, 0.1], values.size)
     weights = None if weight is None else dict(zip(qid.tolist(), weight.tolist(), strict=True))
     return evaluate(labels.reshape(-1), scores, flavor=UNIT, qid=np.repeat(qid, 2), query_weight=weights)
 
@@ -315,7 +315,7 @@ def grids() -> dict[str, Grid]:
             {name: value_covered(name, False) for name in VALUES},
         ),
         "rare": Grid(
-            "deciding", "the same with a rare value", "none; most samples miss it", (30, 50, 100, 200),
+            "deciding", "the same with a rare value", "none; samples may miss it", (30, 50, 100, 200),
             {name: value_covered(name, False) for name in RARE},
         ),
         "weights": Grid(

@@ -199,15 +199,17 @@ class Difference:
 
         Notes
         -----
-            (t (1 - 1/(4 dof)) + z_power sqrt(1 + t^2/(2 dof))) standard_error
+            (t (1 - 1/(4 dof)) + z_power sqrt(1 + t^2/(2 dof) + u (t + z_power)^2/(4 (dof + 1)))) standard_error
 
-        where t is the critical value of the test, and dof is one less than the changed queries. This is the normal
-        approximation of the noncentral t distribution (M. Abramowitz and I. Stegun, Handbook of Mathematical Functions,
-        26.7.10).
+        where t is the critical value of the test, dof is one less than the changed queries, and u is the share of the
+        others. This is the normal approximation of the noncentral t distribution (M. Abramowitz and I. Stegun, Handbook
+        of Mathematical Functions, 26.7.10). The last term allows for the varying number of changed queries.
         """
         # With m changed queries, the test by exchanges has no p-value below 2^(1 - m).
-        least_p = 2**-self.dof if self.interval.method in ("test", "max-t") else 0.0
-        return smallest_detectable(self.standard_error, self.dof, power, 1 - self.level, least_p)
+        least_p, unchanged = 0.0, 0.0
+        if self.interval.method in ("test", "max-t"):
+            least_p, unchanged = 2**-self.dof, max(0.0, 1 - (self.dof + 1) / self._n_seen)
+        return smallest_detectable(self.standard_error, self.dof, power, 1 - self.level, least_p, unchanged)
 
     @property
     def _deviation(self) -> float:

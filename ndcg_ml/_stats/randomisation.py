@@ -294,16 +294,21 @@ def queries_needed(deviation: float, difference: object, power: object, confiden
     return max(math.ceil(1 - math.log2(1 - confidence) - SAME), math.ceil(needed))
 
 
-def smallest_detectable(error: float, dof: float, power: object, confidence: float, least_p: float) -> float:
+def smallest_detectable(
+    error: float, dof: float, power: object, confidence: float, least_p: float, unchanged: float
+) -> float:
     """Return the true difference that a test detects with this power; see ``Difference``.
 
-    Infinite if the smallest p-value of the test, `least_p`, is above the level.
+    Infinite if the smallest p-value of the test, `least_p`, is above the level. `unchanged` is the share of queries.
     """
     chance = _as_power(power)
     if least_p > (1 - confidence) * (1 + SAME):
         return math.inf
     t = t_quantile(confidence, dof)
-    reach = t * (1 - 1 / (4 * dof)) + normal_quantile(chance) * math.sqrt(1 + t * t / (2 * dof))
+    z = normal_quantile(chance)
+    # The number of changed queries varies, too.
+    variance = 1 + t * t / (2 * dof) + unchanged * (t + z) ** 2 / (4 * (dof + 1))
+    reach = t * (1 - 1 / (4 * dof)) + z * math.sqrt(variance)
     return max(0.0, reach) * error
 
 

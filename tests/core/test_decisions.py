@@ -180,11 +180,13 @@ def test_many_systems_leave_room_for_a_clear_one():
 def test_the_smallest_detectable_difference_by_hand():
     pair = values(0, 2).pairs[0]
     # 37 of 40 queries changed: t(36, .975) = 2.02809, z(.8) = .84162
-    by_hand = (2.028094 * (1 - 1 / 144) + 0.841621 * math.sqrt(1 + 2.028094**2 / 72)) * pair.standard_error
+    varied = 1 + 2.028094**2 / 72 + 3 / 40 * (2.028094 + 0.841621) ** 2 / (4 * 37)
+    by_hand = (2.028094 * (1 - 1 / 144) + 0.841621 * math.sqrt(varied)) * pair.standard_error
     assert pair.smallest_detectable() == pytest.approx(by_hand, rel=1e-5)
     # The 30 unchanged of 50 queries leave 19 degrees of freedom: t(19, .975) = 2.09302
     d = np.r_[np.linspace(-0.1, 0.11, 20), np.zeros(30)]
-    by_hand = (2.093024 * (1 - 1 / 76) + 0.841621 * math.sqrt(1 + 2.093024**2 / 38)) * d.std(ddof=1) / math.sqrt(50)
+    varied = 1 + 2.093024**2 / 38 + 30 / 50 * (2.093024 + 0.841621) ** 2 / (4 * 20)
+    by_hand = (2.093024 * (1 - 1 / 76) + 0.841621 * math.sqrt(varied)) * d.std(ddof=1) / math.sqrt(50)
     assert with_changes(d).smallest_detectable() == pytest.approx(by_hand, rel=1e-5)
     corrected = values(0, 1, 2, 3).pairs[1]
     assert corrected.level < pair.level == pytest.approx(0.05)
