@@ -1,500 +1,580 @@
-"""Test a random sample of one-token mutants: ``python -m reliability.mutants --group statistics --count 40 --seed 1``.
+"""Test a random sample of mutants of the package: ``python -m reliability.mutants --seed 1 --minutes 60``.
 
-Each mutant changes one token of a file in a copy of the project, where the tests of that file run until one fails. The
-libraries that tests need are imported once. Each mutant runs in a forked process, which imports the package and the
-tests.
+A mutant changes one place of one statement in a copy of the project. The tests that reach its line run there, the
+quickest first, until one fails. If none fails within the limit, the mutant survives. Then either a test is missing, or
+equivalents.json says why no test should fail.
 
-A mutant for which no test fails survives. Either tests are missing, or it is equivalent to the original. ``--again``
-runs the survivors again, after tests were added. ``--record`` writes the record, which docs/reliability.md shows.
-
-The table TESTS lists the tests of each file. With ``--seen .coverage``, the tests that run the changed line come first,
-the quickest before the others. Create that file with pytest-cov,
-``pytest --cov=ndcg_ml --cov-branch --cov-context=test --durations=0 > log.txt``, and pass the durations as
-``--durations log.txt``.
+A room is a module or package directly in ndcg_ml. Each room has mutants in proportion to its lines of code. The first
+run records the tests of each line with coverage.py, which takes as long as a few runs of the suite (``--record`` does
+it again, after changes of tests). The record and the results are in .cache/mutants. A run continues the sample of its
+seed. ``--again`` runs survivors again, after tests were added. ``--save`` writes the record that docs/reliability.md
+shows.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import gc
-import importlib
+import hashlib
+import itertools
 import json
 import os
-import random
+import re
+import resource
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-import traceback
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import asdict, dataclass
-from itertools import zip_longest
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from hypothesis import Phase, settings
+from scipy.stats import binomtest
 
-from reliability.records import RESULTS, save
+from reliability.records import save
 
 ROOT = Path(__file__).parents[1]
+CACHE = ROOT / ".cache" / "mutants"
+RECORD = CACHE / "tests.json"
+JUDGED = Path(__file__).with_name("equivalents.json")
+"""Survivors judged by hand: the key of the mutant, its kind ("equivalent", "speed" or "message"), and why."""
+MOST_MESSAGES = 0.15
+"""Largest share of the survivors that may differ in the words of a message alone."""
 
-GROUPS = {
-    "adapters": (
-        "ndcg_ml/sklearn/*.py",
-        "ndcg_ml/lightgbm.py",
-        "ndcg_ml/xgboost.py",
-        "ndcg_ml/catboost.py",
-        "ndcg_ml/_params.py",
-    ),
-    "statistics": ("ndcg_ml/_stats/*.py", "ndcg_ml/_compare/*.py", "ndcg_ml/result.py"),
-    "files": ("ndcg_ml/_files/*.py", "ndcg_ml/readers.py"),
-    "parts": ("ndcg_ml/_parts/*.py", "ndcg_ml/parts.py"),
-    "torch": ("ndcg_ml/torch/*.py", "ndcg_ml/torch/losses/*.py"),
-}
-
-TESTS = {
-    "ndcg_ml/sklearn/paired_search.py": "adapters/test_paired_search core/test_decisions",
-    "ndcg_ml/sklearn/kept_scores.py": "adapters/test_paired_search",
-    "ndcg_ml/sklearn/": "adapters/test_* engines/test_index_of_adapters",
-    "ndcg_ml/lightgbm.py": "adapters/test_lightgbm_* adapters/test_*",
-    "ndcg_ml/xgboost.py": "adapters/test_xgboost_* adapters/test_* engines/test_index_of_adapters",
-    "ndcg_ml/catboost.py": "adapters/test_catboost_* adapters/test_*",
-    "ndcg_ml/_params.py": "adapters/test_*_eval adapters/test_*",
-    "ndcg_ml/_compare/slice": "core/test_slices* core/test_* engines/test_slices_of_frames",
-    "ndcg_ml/_stats/": "core/test_* engines/test_compare_of_frames adapters/test_paired_search",
-    "ndcg_ml/_compare/": "core/test_* engines/test_compare_of_frames adapters/test_paired_search",
-    "ndcg_ml/result.py": "core/test_* engines/test_frames",
-    "ndcg_ml/_files/": "core/test_readers core/test_trec core/test_* engines/test_*",
-    "ndcg_ml/readers.py": "core/test_readers core/test_formats engines/test_*",
-    "ndcg_ml/_parts/": "core/test_partial engines/test_parquet engines/test_engines",
-    "ndcg_ml/parts.py": "core/test_partial engines/test_parquet engines/test_*frames",
-    "ndcg_ml/torch/losses/": "pytorch/test_torch_*",
-    "ndcg_ml/torch/metric.py": "pytorch/test_torch_metric*",
-    "ndcg_ml/torch/_metric_sums.py": "pytorch/test_torch_metric*",
-    "ndcg_ml/torch/": "pytorch/test_torch_kernel pytorch/test_torch_*",
-}
-"""The tests of a file, by the beginning of its path. The first entry that matches is used."""
-
-LIMIT = 900
-"""Maximum processor seconds of one mutant, several times those of the tests of any file without a mutant."""
-QUICK_LIMIT = 60
-"""Maximum processor seconds of the tests that run first."""
-WAIT = 3000
-"""Maximum seconds of a mutant that does not end. It is long because other processes may slow down the tests."""
+QUICK, ALL, EACH = 5.0, 60.0, 0.01
+"""Recorded seconds of the tests that run first and of all tests of a mutant, and what pytest adds to each test."""
+SLOWER, START = 5, 60
+"""A mutant is killed after START processor seconds and SLOWER times the recorded seconds of its tests, or after SLOWER
+times that by the clock."""
 PAST = "past the limit"
 
-_LOADED = (
-    *("numpy", "pandas", "polars", "pyarrow", "pyarrow.parquet", "scipy.stats", "sklearn", "sklearn.model_selection"),
-    *("lightgbm", "xgboost", "catboost", "joblib", "hypothesis", "hypothesis.extra.numpy", "numba", "matplotlib"),
-    *("click", "torch", "torchmetrics", "torch.nested"),
-)
+Tests = frozenset[int]
 
-_SWAPPED: dict[type[ast.AST], tuple[tuple[str, str], ...]] = {
-    ast.Lt: (("<", "<="), ("<", ">=")),
-    ast.LtE: (("<=", "<"), ("<=", ">")),
-    ast.Gt: ((">", ">="), (">", "<=")),
-    ast.GtE: ((">=", ">"), (">=", "<")),
-    ast.Eq: (("==", "!="),),
-    ast.NotEq: (("!=", "=="),),
-    ast.Is: (("is", "is not"),),
-    ast.IsNot: (("is not", "is"),),
-    ast.In: (("in", "not in"),),
-    ast.NotIn: (("not in", "in"),),
-    ast.Add: (("+", "-"),),
-    ast.Sub: (("-", "+"),),
-    ast.Mult: (("*", "/"),),
-    ast.Div: (("/", "*"),),
-    ast.FloorDiv: (("//", "/"),),
-    ast.Mod: (("%", "//"),),
-    ast.Pow: (("**", "*"),),
-    ast.BitAnd: (("&", "|"),),
-    ast.BitOr: (("|", "&"),),
-    ast.LShift: (("<<", ">>"),),
-    ast.RShift: ((">>", "<<"),),
-    ast.And: (("and", "or"),),
-    ast.Or: (("or", "and"),),
-}
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A line: the function whose body it is in, if any, and what the statement of its module or class defines."""
+
+    room: str
+    function: str
+    text: str
+    defines: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """A key that does not change if the line, its function or its file moves."""
+        return f"{self.function}| {self.text}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
-    """A change of one token."""
+    """A change of one place of a file."""
 
-    group: str
+    key: str
+    room: str
     file: str
     line: int
-    kind: str
-    was: str
-    now: str
-    start: int
-    stop: int
-    text: str
-
-    @property
-    def name(self) -> str:
-        """The file and the line before and after, which do not change if other lines are edited."""
-        return f"{self.file}: {self.was} -> {self.now}"
+    places: tuple[Place, ...]
+    """The lines of its statement, without the body of a compound one."""
+    source: bytes
 
 
-# -- sites ------------------------------------------------------------------------------------------------------------
+# -- mutants ----------------------------------------------------------------------------------------------------------
+
+_SWAPPED: dict[type[ast.AST], tuple[str, ...]] = {
+    ast.Lt: ("<", "<=", ">="),
+    ast.LtE: ("<=", "<", ">"),
+    ast.Gt: (">", ">=", "<="),
+    ast.GtE: (">=", ">", "<"),
+    ast.Eq: ("==", "!="),
+    ast.NotEq: ("!=", "=="),
+    ast.Is: ("is", "is not"),
+    ast.IsNot: ("is not", "is"),
+    ast.In: ("in", "not in"),
+    ast.NotIn: ("not in", "in"),
+    ast.Add: ("+", "-"),
+    ast.Sub: ("-", "+"),
+    ast.Mult: ("*", "/"),
+    ast.Div: ("/", "*"),
+    ast.FloorDiv: ("//", "/"),
+    ast.Mod: ("%", "//"),
+    ast.Pow: ("**", "*"),
+    ast.BitAnd: ("&", "|"),
+    ast.BitOr: ("|", "&"),
+    ast.LShift: ("<<", ">>"),
+    ast.RShift: (">>", "<<"),
+    ast.And: ("and", "or"),
+    ast.Or: ("or", "and"),
+}
+_OTHERS = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "any": "all", "all": "any"}
 
 
-def sites(group: str, path: Path) -> list[Mutant]:
-    """Return every mutant of a file."""
-    source = path.read_text("utf-8")
-    lines = source.encode().splitlines(keepends=True)
-    begins = [0]
-    for line in lines:
-        begins.append(begins[-1] + len(line))
+def files() -> Iterator[tuple[Path, str, list[Place]]]:
+    """Yield each file of the package, its text and the places of its lines."""
+    for path in sorted((ROOT / "ndcg_ml").rglob("*.py")):
+        source = path.read_text("utf-8")
+        yield path, source, places(path.relative_to(ROOT / "ndcg_ml").parts[0].removesuffix(".py"), source)
+
+
+def places(room: str, source: str) -> list[Place]:
+    """Return the place of each line of a file."""
+    rows, tree = source.split("\n"), ast.parse(source)
+    every = tuple(node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef)))
+    functions, defines = [""] * len(rows), [every] * len(rows)
+
+    def visit(body: Iterable[ast.AST], scope: str) -> None:
+        for node in (node for node in body if isinstance(node, ast.stmt)):
+            stored = [each for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)]
+            names = (scope,) if scope else tuple(each.id for each in stored) or every
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                names = (f"{scope}.{node.name}".lstrip("."),)
+            first, last = node.lineno - 1, node.end_lineno or 0
+            defines[first:last] = [names] * (last - first)
+            if isinstance(node, ast.FunctionDef):
+                first = node.body[0].lineno - 1
+                functions[first:last] = names * (last - first)
+            else:
+                visit(ast.iter_child_nodes(node), names[0] if isinstance(node, ast.ClassDef) else scope)
+
+    visit(tree.body, "")
+    made = zip(functions, rows, defines, strict=True)
+    return [Place(room=room, function=function, text=row.strip(), defines=names) for function, row, names in made]
+
+
+def mutants_of(path: Path, source: str, where: list[Place]) -> tuple[int, list[Mutant]]:
+    """Return the number of lines of code of a file, and its mutants."""
     encoded = source.encode()
-    mutants = []
-    for kind, start, stop, text in _changes(ast.parse(source), encoded, begins):
-        if text.encode() == encoded[start:stop]:
-            continue
-        first = next(at for at, begin in enumerate(begins) if begin > start)
-        changed = (encoded[begins[first - 1] : start] + text.encode() + encoded[stop:]).split(b"\n")[0]
-        mutants.append(
-            Mutant(
-                group=group,
-                file=path.relative_to(ROOT).as_posix(),
-                line=first,
-                kind=kind,
-                was=lines[first - 1].decode().strip(),
-                now=changed.decode().strip(),
-                start=start,
-                stop=stop,
-                text=text,
+    begins = [0, *itertools.accumulate(map(len, encoded.splitlines(keepends=True)))]
+    found, lines = [], set()
+    for node, statement, default in _code(ast.parse(source)):
+        lines.add(node.lineno)
+        body = getattr(statement, "body", None)
+        last = max(body[0].lineno - 1, statement.lineno) if body else statement.end_lineno
+        for start, stop, new in _changes(node, default, encoded, begins):
+            line = next(at for at, begin in enumerate(begins) if begin > start)
+            first, end = begins[line - 1], next(begin for begin in begins if begin >= stop)
+            texts = encoded[first:end], encoded[first:start] + new.encode() + encoded[stop:end]
+            was, now = (" ".join(text.decode().split()) for text in texts)
+            place = where[line - 1]
+            found.append(
+                Mutant(
+                    key=f"{place.function or ', '.join(place.defines)}| {was} -> {now}",
+                    room=place.room,
+                    file=path.relative_to(ROOT).as_posix(),
+                    line=line,
+                    places=tuple(where[statement.lineno - 1 : last]),
+                    source=encoded[:first] + texts[1] + encoded[end:],
+                )
             )
-        )
-    return mutants
+    return len(lines), found
 
 
-def _changes(tree: ast.Module, source: bytes, begins: list[int]) -> Iterator[tuple[str, int, int, str]]:
-    """Yield the kind, begin, end and new text of each change."""
+def _changes(node: Any, default: bool, source: bytes, begins: list[int]) -> Iterator[tuple[int, int, str]]:
+    """Yield the begin, end and new text of each change of a node."""
 
     def span(node: Any) -> tuple[int, int]:
         return begins[node.lineno - 1] + node.col_offset, begins[node.end_lineno - 1] + node.end_col_offset
 
-    def between(left: ast.AST, operator: ast.AST, right: ast.AST, kind: str) -> Iterator[tuple[str, int, int, str]]:
-        start, stop = span(left)[1], span(right)[0]
-        for old, new in _SWAPPED.get(type(operator), ()):
-            at = source.find(old.encode(), start, stop)
-            if at >= 0:
-                yield kind, at, at + len(old), new
+    def swapped(left: ast.AST, operator: ast.AST, right: ast.AST) -> Iterator[tuple[int, int, str]]:
+        old, *others = _SWAPPED.get(type(operator), ("",))
+        at = source.find(old.encode(), span(left)[1], span(right)[0])
+        return ((at, at + len(old), new) for new in others if at >= 0)
 
-    defaults = set()
-    for node in _code(tree):
-        if isinstance(node, ast.arguments):
-            for default in [*node.defaults, *node.kw_defaults]:
-                defaults.add(default)
-                if isinstance(default, ast.Constant) and isinstance(default.value, str):
-                    yield "default", *span(default), repr(default.value + "_")
-    for node in _code(tree):
-        if isinstance(node, ast.Compare):
-            for left, operator, right in zip([node.left, *node.comparators], node.ops, node.comparators, strict=False):
-                yield from between(left, operator, right, "comparison")
-        elif isinstance(node, ast.BinOp):
-            yield from between(node.left, node.op, node.right, "arithmetic")
-        elif isinstance(node, ast.BoolOp):
-            for left, right in zip(node.values, node.values[1:], strict=False):
-                yield from between(left, node.op, right, "boolean")
-        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Not, ast.USub, ast.Invert)):
-            at = span(node)[0]
-            yield "negation", at, at + (3 if isinstance(node.op, ast.Not) else 1), ""
-        elif isinstance(node, (ast.If, ast.While, ast.IfExp)):
-            start, stop = span(node.test)
-            yield "negation", start, stop, f"not ({source[start:stop].decode()})"
-        elif isinstance(node, ast.Constant) and type(node.value) in (bool, int, float):
-            kind = "default" if node in defaults else "constant"
-            if type(node.value) is bool:
-                yield kind, *span(node), str(not node.value)
-            else:
-                yield kind, *span(node), repr(node.value + 1)
-                yield kind, *span(node), repr(node.value - 1)
-        elif isinstance(node, ast.Raise):
-            yield "dropped raise", *span(node), "pass"
-        elif isinstance(node, ast.Return) and node.value is not None:
-            yield "dropped return", *span(node), "return None"
+    start, stop = span(node)
+    name = getattr(node, "id", getattr(node, "attr", ""))
+    if isinstance(node, ast.Compare):
+        for left, operator, right in zip([node.left, *node.comparators], node.ops, node.comparators, strict=False):
+            yield from swapped(left, operator, right)
+    elif isinstance(node, ast.BinOp):
+        yield from swapped(node.left, node.op, node.right)
+    elif isinstance(node, ast.BoolOp):
+        for left, right in itertools.pairwise(node.values):
+            yield from swapped(left, node.op, right)
+    elif isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.UAdd):
+        yield start, start + (3 if isinstance(node.op, ast.Not) else 1), ""
+    elif isinstance(node, (ast.If, ast.While, ast.IfExp)):
+        start, stop = span(node.test)
+        yield start, stop, f"not ({source[start:stop].decode()})"
+    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        yield start, stop, str(not node.value)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+        yield start, stop, repr(node.value + 1)
+        yield start, stop, repr(node.value - 1)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and default:
+        yield start, stop, repr(node.value + "_")
+    elif isinstance(node, ast.keyword) and node.arg and not _is_prose(node.value):
+        yield start, stop + len(re.match(rb"\s*,?", source[stop:])[0]), ""
+    elif isinstance(node, (ast.Name, ast.Attribute)) and name in _OTHERS:
+        yield stop - len(name), stop, _OTHERS[name]
+    elif isinstance(node, ast.Return) and node.value is not None:
+        yield start, stop, "return None"
+    elif isinstance(node, (ast.Raise, ast.AugAssign, ast.Expr)) or (
+        isinstance(node, ast.Assign) and isinstance(node.targets[0], (ast.Subscript, ast.Attribute))
+    ):
+        yield start, stop, "pass"
 
 
-def _code(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes that run, without annotations, f-strings and code for type checkers."""
-    yield node
+def _is_prose(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and " " in str(node.value))
+
+
+def _code(node: ast.AST, statement: Any = None, default: bool = False) -> Iterator[tuple[Any, Any, bool]]:
+    """Yield the nodes that run, their statements, and whether they are defaults.
+
+    Annotations, decorators, f-strings, docstrings and code for type checkers are left out.
+    """
+    if isinstance(node, ast.stmt):
+        statement = node
+        words = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        of_types = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        if words or of_types or (isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias"):
+            return
+    if isinstance(node, ast.JoinedStr):
+        return
+    if hasattr(node, "lineno"):
+        yield node, statement, default
     for name, value in ast.iter_fields(node):
-        if name in ("annotation", "returns", "decorator_list") or isinstance(node, ast.JoinedStr):
-            continue
-        for child in value if isinstance(value, list) else [value]:
-            of_types = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
-            if isinstance(child, ast.AST) and not of_types and "TypeAlias" not in ast.unparse(child)[:80]:
-                yield from _code(child)
+        if name not in ("annotation", "returns", "decorator_list"):
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    yield from _code(child, statement, name in ("defaults", "kw_defaults"))
+
+
+def drawn(count: int, seed: int) -> list[Mutant]:
+    """Return about `count` mutants in a random order. Any first part of them is a sample as well.
+
+    The order is that of digests of the keys. An edit of the package thus changes the mutants of edited lines alone.
+    """
+    lines, twins, of_room = Counter[str](), Counter[str](), defaultdict(list)
+    for path, source, where in files():
+        number, mutants = mutants_of(path, source, where)
+        lines[where[0].room] += number
+        for mutant in mutants:
+            twins[mutant.key] += 1
+            twin = f" #{twins[mutant.key]}" if twins[mutant.key] > 1 else ""
+            of_room[mutant.room].append(replace(mutant, key=mutant.key + twin))
+    if gone := [each["mutant"] for each in judged() if each["mutant"] not in twins]:
+        print("\n  ".join(["judged, but not in the package:", *gone]))
+
+    def digest(mutant: Mutant) -> str:
+        return hashlib.sha256(f"{seed} {mutant.key}".encode()).hexdigest()
+
+    sample = []
+    for room, mutants in of_room.items():
+        valid = (mutant for mutant in sorted(mutants, key=digest) if _compiles(mutant.source))
+        sample += itertools.islice(valid, max(1, round(count * lines[room] / lines.total())))
+    return sorted(sample, key=digest)
+
+
+def _compiles(source: bytes) -> bool:
+    with suppress(SyntaxError):
+        return compile(source, "", "exec") is not None
+    return False
+
+
+# -- the tests of a line ----------------------------------------------------------------------------------------------
+
+
+def pytest_addoption() -> None:
+    """Do not shrink failures: the profiles of the tests inherit this. (This and the next two are hooks of pytest.)"""
+    settings.register_profile("unshrunk", phases=[Phase.explicit, Phase.generate])
+    settings.load_profile("unshrunk")
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Begin the context of a test."""
+    if "COVERAGE_PROCESS_START" in os.environ:
+        from coverage import Coverage
+
+        Coverage.current().switch_context(nodeid)
+
+
+def pytest_runtest_logreport(report: Any) -> None:
+    """Append the outcome of a setup, call or teardown."""
+    with Path(os.environ["NDCG_ML_REPORTS"]).open("a") as file:
+        print(json.dumps([report.nodeid, report.outcome, report.duration]), file=file)
+
+
+@contextmanager
+def copied() -> Iterator[Path]:
+    """Copy the files of the project that git does not ignore."""
+    names = subprocess.check_output(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True)
+    with tempfile.TemporaryDirectory() as folder:
+        project = Path(folder).resolve() / "project"
+        for name in names.splitlines():
+            if (ROOT / name).is_file():
+                (project / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, project / name)
+        yield project
+
+
+def run_tests(
+    folder: Path, *tests: str, limit: float = resource.RLIM_INFINITY, **more: str
+) -> tuple[int | None, list[tuple[str, str, float]]]:
+    """Run tests in a process of its own. Return its exit status, None past the limit, and the reports."""
+    reports = folder.parent / "reports"
+    reports.write_text("")
+    default = {"OMP_NUM_THREADS": "1", "NDCG_ML_DATA": str(ROOT.parent / "shared" / "data")}
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+    options = ["-q", "--tb=no", "-p", "no:cacheprovider", "-p", "reliability.mutants"]
+    with (folder.parent / "printed").open("w") as printed:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "pytest", *options, *tests],
+            cwd=folder,
+            env={**default, **os.environ, "NDCG_ML_REPORTS": str(reports), "PYTHONPATH": path, **more},
+            stdout=printed,
+            stderr=printed,
+            start_new_session=True,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit))),
+        )
+        try:
+            code = child.wait(SLOWER * limit if limit > 0 else None)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+    past = code in (-signal.SIGXCPU, -signal.SIGKILL)
+    return None if past else code, [tuple(json.loads(line)) for line in reports.read_text().splitlines()]
+
+
+def record() -> None:
+    """Record the seconds of the tests that pass, and the tests of each line in a function.
+
+    A process that a test starts takes the name of the test from its environment. Lines outside functions are left out,
+    because they run in the test that imports the file first.
+    """
+    from coverage import Coverage
+
+    with copied() as folder:
+        rc = folder.parent / "coveragerc"
+        rc.write_text(
+            f"[run]\ninclude = {folder}/ndcg_ml/*\ndata_file = {folder.parent}/coverage\nparallel = true\n"
+            "context = ${PYTEST_CURRENT_TEST-}\npatch = _exit, fork\n"
+            "disable_warnings = no-data-collected, module-not-measured, module-not-imported\n"
+        )
+        code, reports = run_tests(folder, COVERAGE_PROCESS_START=str(rc))
+        seconds, bad = Counter[str](), {test for test, outcome, _ in reports if outcome != "passed"}
+        for test, _, duration in reports:
+            seconds[test] += duration
+        tests = {test: at for at, test in enumerate(test for test in seconds if test not in bad)}
+        coverage = Coverage(config_file=str(rc))
+        coverage.combine([str(folder.parent)])
+        data, found = coverage.get_data(), defaultdict(set)
+        for file in data.measured_files():
+            where = places("", Path(file).read_text("utf-8"))
+            for line, contexts in data.contexts_by_lineno(file).items():
+                if where[line - 1].function:
+                    names = (re.sub(r" \((setup|call|teardown)\)$", "", context) for context in contexts)
+                    found[where[line - 1].key] |= {tests[name] for name in names if name in tests}
+    groups: dict[Tests, int] = {}
+    lines = {key: groups.setdefault(frozenset(of_line), len(groups)) for key, of_line in found.items()}
+    CACHE.mkdir(parents=True, exist_ok=True)
+    kept = {"seconds": [[test, seconds[test]] for test in tests], "groups": [*map(sorted, groups)], "lines": lines}
+    RECORD.write_text(json.dumps(kept))
+    print(f"exit status {code}: {len(tests)} tests passed, {len(bad)} failed or were skipped; {len(lines)} lines")
+
+
+class Reached:
+    """The record, and the lines that use each name of a room, in the room or where it is imported."""
+
+    def __init__(self) -> None:
+        kept = json.loads(RECORD.read_text())
+        self.tests: list[str] = [test for test, _ in kept["seconds"]]
+        self.seconds: list[float] = [seconds + EACH for _, seconds in kept["seconds"]]
+        groups = [frozenset(group) for group in kept["groups"]]
+        self.lines: dict[str, Tests] = {key: groups[at] for key, at in kept["lines"].items()}
+        self.bodies: dict[str, Tests] = defaultdict(frozenset)
+        for key, tests in self.lines.items():
+            for name in itertools.accumulate(key.split("|")[0].split("."), "{}.{}".format):
+                self.bodies[name] |= tests
+        self.uses: dict[tuple[str, str], list[Place]] = defaultdict(list)
+        for _, source, where in files():
+            nodes = [*ast.walk(ast.parse(source))]
+            rooms = defaultdict(lambda room=where[0].room: {room})  # type: ignore[misc]
+            for node in nodes:
+                if isinstance(node, ast.ImportFrom) and (module := (node.module or "").split("."))[0] == "ndcg_ml":
+                    for alias in node.names:
+                        rooms[alias.name].add([*module, alias.name][1])
+            for node in nodes:
+                if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
+                    name = node.id if isinstance(node, ast.Name) else node.attr
+                    for room in rooms[name]:
+                        self.uses[room, name].append(where[node.lineno - 1])
+
+    def tests_of(self, where: Iterable[Place]) -> Tests:
+        """Return the tests that reach a statement.
+
+        If there are none, these are the tests of any line of what it defines; otherwise, as for constants and compiled
+        functions, those of the lines that use it.
+        """
+        found = frozenset[int]().union(*(self.lines.get(place.key, ()) for place in where))
+        pending = [(place.room, name) for place in where for name in place.defines if not found]
+        done = set()
+        while pending:
+            room, name = pending.pop()
+            found |= self.bodies[name]
+            if (room, name) not in done and not self.bodies[name]:
+                for place in self.uses[room, name.rpartition(".")[2]]:
+                    tests = self.lines.get(place.key, frozenset())
+                    found |= tests
+                    pending += [(place.room, other) for other in place.defines if not tests]
+            done.add((room, name))
+        return found
+
+    def batches(self, tests: Tests) -> list[list[int]]:
+        """Return the quick tests and further ones, within the limits.
+
+        The tests that reach the line come first. Others of their files follow, because one test of a file pays for
+        what all share. The quickest case of each test function comes before its other cases.
+        """
+        near = {self.tests[test].split("::")[0] for test in tests}
+        others = {at for at, test in enumerate(self.tests) if test.split("::")[0] in near} - tests
+        batches: tuple[list[int], list[int]] = ([], [])
+        total = 0.0
+        for group in (tests, others):
+            cases, turns = Counter[str](), []
+            for test in sorted(group, key=self.seconds.__getitem__):
+                function = self.tests[test].split("[")[0]
+                turns.append((cases[function], self.seconds[test], test))
+                cases[function] += 1
+            for _, seconds, test in sorted(turns):
+                total += seconds
+                if total <= ALL or not batches[0]:
+                    batches[total > QUICK and bool(batches[0])].append(test)
+        # Tests of a file share fixtures if they run together.
+        return [sorted(batch, key=self.tests.__getitem__) for batch in batches if batch]
 
 
 # -- runs -------------------------------------------------------------------------------------------------------------
 
 
-def tests_of(file: str) -> list[str]:
-    """Return the test files for a file of the package."""
-    for start, names in TESTS.items():
-        if file.startswith(start):
-            found = [
-                path.relative_to(ROOT).as_posix() for name in names.split() for path in ROOT.glob(f"tests/{name}.py")
-            ]
-            return list(dict.fromkeys(found))
-    raise ValueError(f"TESTS must have an entry for every file; got none for {file}.")
+def run(mutants: list[Mutant], out: Path, minutes: float) -> None:
+    """Try mutants until the time is over, and append each result."""
+    end, stamps, reached = time.monotonic() + 60 * minutes, itertools.count(1), Reached()
+    sound = {row["by"] for row in read(out).values() if "::" in row["by"]}
+    with copied() as folder:
+        run_tests(folder, "--collect-only")
+        unsound = set(reached.tests) - set((folder.parent / "printed").read_text().splitlines())  # removed or renamed
 
+        def failure(mutant: Mutant, source: bytes, batch: list[int]) -> str:
+            """Return the first test that fails with this source, PAST, the exit status, or the empty string."""
+            (folder / mutant.file).write_bytes(source)
+            os.utime(folder / mutant.file, (now := next(stamps), now))  # otherwise old bytecode may be used
+            limit = START + SLOWER * sum(reached.seconds[test] for test in batch)
+            code, reports = run_tests(folder, "-x", *(reached.tests[test] for test in batch), limit=limit)
+            failed = [test for test, outcome, _ in reports if outcome == "failed"]
+            return "" if code == 0 else PAST if code is None else [*failed, f"exit status {code}"][0]
 
-def known_tests(folder: Path) -> list[str]:
-    """Return every test of the suite, because pytest fails on names of removed tests.
+        def killer(mutant: Mutant) -> str:
+            """Return what kills a mutant, or the empty string. A test kills only if it passes without the mutant."""
+            original = (folder / mutant.file).read_bytes()
+            batches = reached.batches(reached.tests_of(mutant.places))
+            while batches:
+                batch = [test for test in batches[0] if reached.tests[test] not in unsound]
+                by = failure(mutant, mutant.source, batch) if batch else ""
+                only = [test for test in batch if reached.tests[test] == by]
+                if not by:
+                    batches.pop(0)
+                elif by == PAST or by in sound or not failure(mutant, original, only or batch):
+                    sound.update(reached.tests[test] for test in only)
+                    break
+                elif not only:
+                    raise SystemExit("The recorded tests must run without a mutant. Record them again with --record.")
+                unsound.add(by)
+            (folder / mutant.file).write_bytes(original)
+            return by if batches else ""
 
-    Doctests and tests of pages are excluded, because they fail in the copy without a mutant.
-    """
-    in_child(folder, [], "--collect-only", "--no-header")
-    lines = (folder / "out.txt").read_text("utf-8").splitlines()
-    return [line for line in lines if "::" in line and line.startswith("tests/") and not line.startswith("tests/pages")]
-
-
-def in_child(folder: Path, tests: list[str], *options: str, limit: int = LIMIT) -> tuple[bool | None, list[str]]:
-    """Run tests in a forked child that imports the package of this folder.
-
-    Returns
-    -------
-    passed : bool or None
-        None past a limit.
-    failures : list of str
-        The lines that name the failed tests.
-    """
-    out = folder / "out.txt"
-    child = os.fork()
-    if not child:  # the child
-        os.setsid()
-        os.chdir(folder)
-        sys.path.insert(0, str(folder))
-        to = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(to, 1)
-        os.dup2(to, 2)
-        code = 1
-        try:
-            import pytest
-
-            # pytest cannot rewrite modules that were imported before the fork, and warns of it.
-            quiet = ["-W", "ignore::pytest.PytestAssertRewriteWarning", "-p", "no:cacheprovider", "-p", "no:xdist"]
-            code = pytest.main(["-q", "--tb=line", *quiet, *options, *tests])
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(int(code))
-    end = time.monotonic() + WAIT
-    while time.monotonic() < end and _used(child) < limit:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            lines = out.read_text("utf-8", "replace").splitlines()
-            words = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
-            code = os.waitstatus_to_exitcode(status)
-            return code == 0, words or [f"exit status {code}"] * (code != 0)
-        time.sleep(0.05)
-    with suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return None, [PAST]
-
-
-def _used(child: int) -> float:
-    """Return the processor seconds of a child, or 0 if the system does not report them."""
-    try:
-        fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def copied(folder: Path) -> None:
-    """Copy the files of the project that git does not ignore."""
-    names = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", "ndcg_ml", "tests", "reliability", "docs", "pyproject.toml"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    ).stdout.split("\n")  # fmt: skip
-    for name in filter(None, names):
-        if (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
-
-
-def drawn_from(groups: list[str], count: int, seed: int) -> list[Mutant]:
-    """Return a sample of each group, interleaved, so that an interrupted run has tried all groups equally."""
-    samples = []
-    for group in groups:
-        every = every_of(group)
-        print(f"{group}: {len(every)} mutants", flush=True)
-        samples.append(random.Random(seed).sample(every, min(count, len(every))))
-    return [mutant for turn in zip_longest(*samples) for mutant in turn if mutant is not None]
-
-
-def every_of(group: str) -> list[Mutant]:
-    """Return every mutant of the files of a group."""
-    return [mutant for pattern in GROUPS[group] for path in sorted(ROOT.glob(pattern)) for mutant in sites(group, path)]
-
-
-def run(mutants: list[Mutant], out: Path, lock: Path | None, seen: Path | None, log: Path | None) -> None:
-    """Try mutants in a copy of the project, and append each result."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("NDCG_ML_DATA", str(ROOT.parent / "shared" / "data"))
-    os.environ["COLUMNS"] = "300"
-    for name in _LOADED:
-        with suppress(ImportError):
-            importlib.import_module(name)
-    # Failures are not shrunk. The profiles of tests/conftest.py inherit this setting.
-    settings.register_profile("unshrunk", phases=[Phase.explicit, Phase.generate])
-    settings.load_profile("unshrunk")
-    gc.freeze()
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch) / "project"
-        folder.mkdir()
-        copied(folder)
-        lines = None
-        if seen is not None:
-            from reliability.seen import Seen  # needs coverage.py
-
-            lines = Seen(seen, log, known_tests(folder))
-        for mutant in mutants:
-            path, original = folder / mutant.file, (ROOT / mutant.file).read_bytes()
-            path.write_bytes(original[: mutant.start] + mutant.text.encode() + original[mutant.stop :])
+        for at, mutant in enumerate(mutants):
+            if time.monotonic() > end:
+                print(f"{len(mutants) - at} mutants are left")
+                break
             begun = time.monotonic()
-            quick, more = ([], []) if lines is None else lines.tests_of(mutant.file, mutant.line)
-            with locked(lock):
-                for tests, limit in ((quick, QUICK_LIMIT), (more, LIMIT), (tests_of(mutant.file), LIMIT)):
-                    passed, words = in_child(folder, tests, "-x", limit=limit) if tests else (True, [])
-                    if passed is not True:
-                        break
-            path.write_bytes(original)
-            row = {
-                "name": mutant.name,
-                "killed": passed is not True,
-                "by": words[0][:300] if words else "",
-                "seconds": round(time.monotonic() - begun, 1),
-                **asdict(mutant),
-            }
-            word = "SURVIVED" if passed else "killed  "
-            print(word, row["seconds"], f"{mutant.file}:{mutant.line}", mutant.now, flush=True)
+            row = {"mutant": mutant.key, "by": killer(mutant), "seconds": round(time.monotonic() - begun, 1)}
             with out.open("a") as file:
-                file.write(json.dumps(row) + "\n")
-        with locked(lock):
-            _confirm(folder, read(out))
+                print(json.dumps(row), file=file)
+            print(
+                f"{row['seconds']:6} {row['by'] or 'SURVIVED'}\n       {mutant.file}:{mutant.line} {mutant.key}",
+                flush=True,
+            )
 
 
-def _confirm(folder: Path, rows: list[dict[str, Any]]) -> None:
-    """Check that the tests that killed mutants pass without a mutant."""
-    tests = {row["by"].split(" - ")[0].split("[")[0].split()[1] for row in rows if " tests/" in row["by"]}
-    if tests:
-        passed, words = in_child(folder, sorted(tests))
-        print("all tests that killed pass without a mutant" if passed else f"they fail without a mutant: {words}")
+def read(out: Path) -> dict[str, dict[str, Any]]:
+    """Return the last result of each mutant."""
+    rows = map(json.loads, out.read_text().splitlines() if out.exists() else [])
+    return {row["mutant"]: row for row in rows}
 
 
-def read(out: Path) -> list[dict[str, Any]]:
-    """Return the last result of each mutant; ``at_first`` is its first result."""
-    rows: dict[str, dict[str, Any]] = {}
-    for line in out.read_text().splitlines() if out.exists() else []:
-        row = json.loads(line)
-        first = rows.get(row["name"], {}).get("at_first", row["killed"])
-        rows[row["name"]] = {**row, "at_first": first}
-    return list(rows.values())
+def judged() -> list[dict[str, str]]:
+    """Return the survivors that were judged by hand."""
+    return json.loads(JUDGED.read_text())
 
 
-def explained() -> list[dict[str, str]]:
-    """Return the survivors that the record lists as equivalent, with the reasons, which are written by hand."""
-    path = RESULTS / "mutants.json"
-    return json.loads(path.read_text()).get("figures", []) if path.exists() else []
-
-
-def record(rows: list[dict[str, Any]], note: str, command: str) -> None:
-    """Write the record of a sample. A survivor is equivalent if the old record has a reason for it."""
-    names = {row["name"] for row in rows}
-    why = {one["equivalent"]: one["why"] for one in explained() if one["equivalent"] in names}
-    score = {}
-    for group in GROUPS:
-        of_group = [row for row in rows if row["group"] == group]
-        equivalent = sum(row["name"] in why for row in of_group)
-        killed = sum(row["killed"] for row in of_group)
-        score[group] = {
-            "mutants": len(of_group),
-            "equivalent": equivalent,
-            "killed at first": sum(row["at_first"] for row in of_group),
-            "killed": killed,
-            "survived": len(of_group) - equivalent - killed,
-        }
-    every = {key: sum(of_group[key] for of_group in score.values()) for key in score["torch"]}
-    first, kills = every["killed at first"], every["mutants"] - every["equivalent"]
-    save(
-        "mutants",
-        *("numpy", "hypothesis", "pytest", "torch"),
-        title="A sample of mutants of adapters, statistics, files, parts and torch",
-        tried="One token of a file was changed at a time (comparisons, arithmetic, constants by one, negations, "
-        "defaults, a raise or return left out), at places drawn evenly from each group, and the tests ran that run the "
-        "line, the cheapest first, and then those of a table of the files. "
-        f"Of {every['mutants']} mutants {every['equivalent']} are equivalent, {first} of the other {kills} were killed "
-        f"at first ({100 * first / kills:.1f} %), and {every['killed']} with the tests that were written for the "
-        f"survivors. What a new sample would show is nearer the first figure than the last. {note}".strip(),
-        command=command,
-        count=every["mutants"],
-        unit="mutants",
-        failed=every["survived"],
-        score=score,
-        figures=[{"equivalent": name, "why": reason} for name, reason in why.items()],
-    )
+def table(mutants: list[Mutant], rows: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return for each room the share of killed mutants, without those judged, and Wilson's interval (95 %)."""
+    names, score = {each["mutant"] for each in judged()}, {}
+    tried = [mutant for mutant in mutants if mutant.key in rows]
+    for room in [*sorted({mutant.room for mutant in tried}), "all"]:
+        of_room = [mutant.key for mutant in tried if room in (mutant.room, "all")]
+        killed = sum(bool(rows[key]["by"]) for key in of_room)
+        equivalent = sum(key in names and not rows[key]["by"] for key in of_room)
+        counted = len(of_room) - equivalent
+        low, high = binomtest(killed, counted).proportion_ci(method="wilson") if counted else (0.0, 1.0)
+        share, *interval = (round(100 * part, 1) for part in (killed / max(counted, 1), low, high))
+        counts = {"mutants": len(of_room), "killed": killed, "judged": equivalent, "survived": counted - killed}
+        score[room] = {**counts, "% killed": share, "95 % interval": interval}
+    return score
 
 
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--group", choices=GROUPS, action="append", help="default: all")
-    parser.add_argument("--count", type=int, default=40, help="mutants per group")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--out", type=Path, required=True, help="JSON lines, one per mutant; mutants in the file are not run again"
-    )
-    parser.add_argument("--seen", type=Path, help="a coverage file with the tests that ran each line")
-    parser.add_argument("--durations", type=Path, help="the log of that run, with the durations of its tests")
-    parser.add_argument("--lock", type=Path, help="a file that is locked while tests run")
-    parser.add_argument("--again", action="store_true", help="run only the survivors of --out again")
-    parser.add_argument("--record", action="store_true", help="write the record of --out without running mutants")
-    parser.add_argument("--note", default="", help="a note on the sample for the record")
+    parser.add_argument("--count", type=int, default=300, help="mutants of the sample")
+    parser.add_argument("--minutes", type=float, default=60, help="when to start no further mutant")
+    parser.add_argument("--record", action="store_true", help="record the tests of each line again")
+    parser.add_argument("--again", action="store_true", help="run survivors again that are not judged")
+    parser.add_argument("--save", action="store_true", help="write the record of the results")
     chosen = parser.parse_args()
-    groups = chosen.group or list(GROUPS)
-    before = read(chosen.out)
-    if chosen.record:
-        options = f"--count {chosen.count} --seed {chosen.seed} --seen .coverage --durations log.txt"
-        record(before, chosen.note, f"python -m reliability.mutants {options} --out mutants.jsonl")
-        return
-    if chosen.again:
-        names = {row["name"] for row in before if not row["killed"]} - {one["equivalent"] for one in explained()}
-        every = {mutant.name: mutant for group in groups for mutant in every_of(group) if mutant.name in names}
-        mutants = list(every.values())
-    else:
-        names = {row["name"] for row in before}
-        mutants = [mutant for mutant in drawn_from(groups, chosen.count, chosen.seed) if mutant.name not in names]
-    run(mutants, chosen.out, chosen.lock, chosen.seen, chosen.durations)
-
-
-class locked:  # noqa: N801
-    """Lock a file, if given, so that tests of one machine do not run at once."""
-
-    def __init__(self, path: Path | None) -> None:
-        self.file = None if path is None else path.open("w")
-
-    def __enter__(self) -> None:
-        if self.file is not None:
-            import fcntl
-
-            fcntl.flock(self.file, fcntl.LOCK_EX)
-
-    def __exit__(self, *_: object) -> None:
-        if self.file is not None:
-            self.file.close()
+    mutants, out = drawn(chosen.count, chosen.seed), CACHE / f"seed-{chosen.seed}.jsonl"
+    if chosen.record or not RECORD.exists():
+        record()
+    kinds = {each["mutant"]: each["kind"] for each in judged()}
+    done = {key for key, row in read(out).items() if row["by"] or key in kinds or not chosen.again}
+    run([mutant for mutant in mutants if mutant.key not in done], out, chosen.minutes)
+    score = table(mutants, rows := read(out))
+    print("| room |", " | ".join(score["all"]), "|\n|---|" + "--:|" * len(score["all"]))
+    for room, of_room in score.items():
+        print(f"| {room} |", " | ".join(map(str, of_room.values())), "|")
+    past = sum(rows[mutant.key]["by"] == PAST for mutant in mutants if mutant.key in rows)
+    survivors = [kinds.get(mutant.key) for mutant in mutants if mutant.key in rows and not rows[mutant.key]["by"]]
+    messages = survivors.count("message")
+    print(f"{past} were killed by the limit; {messages} of {len(survivors)} survivors differ in a message alone")
+    if chosen.save:
+        if messages > MOST_MESSAGES * len(survivors):
+            raise SystemExit(f"At most {MOST_MESSAGES:.0%} of the survivors may be judged as messages. Add tests.")
+        every = score["all"]
+        save(
+            "mutants",
+            *("numpy", "hypothesis", "pytest", "torch"),
+            title="A sample of mutants of the package",
+            tried="One place of a statement is changed at a time, at random places of each module and package in "
+            f"proportion to its lines of code. A test must fail. Of {every['mutants']} mutants {every['judged']} are "
+            f"judged by hand in `reliability/equivalents.json`. The tests killed {every['% killed']} % of the others "
+            f"(95 % interval {every['95 % interval'][0]} to {every['95 % interval'][1]} %).",
+            command=f"python -m reliability.mutants --seed {chosen.seed} --count {chosen.count}",
+            count=every["mutants"],
+            unit="mutants",
+            failed=every["survived"],
+            score=score,
+        )
 
 
 if __name__ == "__main__":

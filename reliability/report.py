@@ -9,13 +9,13 @@ from typing import Any
 from reliability.records import RESULTS
 
 PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
-ORDER = ("fuzz", "mutation", "mutants", "stress", "parquet", "engines", "versions", "types")
+ORDER = ("fuzz", "mutants", "stress", "parquet", "engines", "versions", "types")
 
 INTRODUCTION = """\
 # Reliability: how we tried to break the library
 
 These are the long runs. `python -m reliability.report` writes this page from the records in `reliability/results/`,
-which list each defect and the equivalent mutants. The test suite contains shorter runs: fuzzed inputs
+which list each defect. The test suite contains shorter runs: fuzzed inputs
 (`tests/engines/test_fuzz.py`), sequences of updates, merges, resets and copies
 (`tests/pytorch/test_state_machine.py`), hostile arrays (`tests/core/test_hostile_arrays.py`), threads and forks
 (`tests/core/test_threads.py`), processes (`tests/pytorch/test_torch_distributed.py`) and engines
