@@ -206,7 +206,7 @@ class Difference:
         of Mathematical Functions, 26.7.10). The last term allows for the varying number of changed queries.
         """
         # With m changed queries, the test by exchanges has no p-value below 2^(1 - m).
-        least_p, unchanged = 0.0, 0.0
+        least_p, unchanged = float(self.interval.method == "corrected" and not self.n_changed), 0.0
         if self.interval.method in ("test", "max-t"):
             least_p, unchanged = 2**-self.dof, max(0.0, 1 - (self.dof + 1) / self._n_seen)
         return smallest_detectable(self.standard_error, self.dof, power, 1 - self.level, least_p, unchanged)

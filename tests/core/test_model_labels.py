@@ -321,6 +321,7 @@ def test_systems_that_only_the_model_tells_apart_are_not_unchanged():
     assert "none of 50 queries changed" in str(found)
     assert "up to 7.1 % of other queries may" in str(found)
     assert pair.unseen == pytest.approx(1 - 0.05 ** (1 / 50))
+    assert pair.smallest_detectable() == math.inf
     family = compare(*systems, systems[0], margin=0.02)
     assert [one.verdict for one in family.pairs] == ["undecided", "unchanged", "undecided"]
     assert family.pairs[0].interval.low <= found.interval.low
