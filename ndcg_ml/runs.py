@@ -364,7 +364,8 @@ def _read_labels(
     """Return the labels of the topics, by column, and their clusters; None for an argument of None."""
     if by is None and cluster is None:
         return None, None
-    from ndcg_ml._compare.slice_labels import as_objects, column_by_id, labels_by_id  # rarely needed
+    from ndcg_ml._compare.slice_labels import column_by_id, labels_by_id  # rarely needed
+    from ndcg_ml._data.arrays import as_objects
 
     return (
         None if by is None else labels_by_id(by, topics),

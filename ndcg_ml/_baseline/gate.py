@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from ndcg_ml._baseline.labels import label_digests
 from ndcg_ml._checks import as_float, one_of
 from ndcg_ml._compare.comparison import Comparison, compare
-from ndcg_ml._compare.comparison_table import DIFFERENCE, INTERVAL, VERDICT
 from ndcg_ml._flavor.text import at_cutoff
 from ndcg_ml._one_line import brief, percent, visible
-from ndcg_ml._stats.differences import Difference, Settings
+from ndcg_ml._stats.bounded import FEWEST_QUERIES
+from ndcg_ml._stats.differences import DIFFERENCE, INTERVAL, VERDICT, Difference, Settings
 from ndcg_ml._stats.means import as_confidence
-from ndcg_ml._stats.verdict import FEWEST_QUERIES
 from ndcg_ml._text.escaping import escape_markdown, markdown_paragraph
 from ndcg_ml._text.plain import plain
 from ndcg_ml._text.table import Column, Record

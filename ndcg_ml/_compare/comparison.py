@@ -30,6 +30,7 @@ from ndcg_ml._compare.model_labels import CorrectedEvaluation, correct_pairs, re
 from ndcg_ml._compare.slice_labels import column_by_id, labels_by_id
 from ndcg_ml._data.arrays import FloatArray
 from ndcg_ml._data.queries import Weights
+from ndcg_ml._flavor.text import at_cutoff
 from ndcg_ml._one_line import brief, percent
 from ndcg_ml._stats.bounded import FEW_QUERIES
 from ndcg_ml._stats.clusters import numbered
@@ -41,7 +42,7 @@ from ndcg_ml._unjudged.documents import RangeError
 from ndcg_ml._unjudged.judge_next import ToJudge
 from ndcg_ml._unjudged.range import Range
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.result import Evaluation, at_cutoff
+from ndcg_ml.result import Evaluation
 
 if TYPE_CHECKING:
     import os

@@ -9,13 +9,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._compare.comparison_table import DIFFERENCE, INTERVAL, P_ADJUSTED, SYSTEMS, VERDICT
 from ndcg_ml._compare.slices import BySlice, OfLabel
 from ndcg_ml._data.arrays import FloatArray
+from ndcg_ml._stats.bounded import FEWEST_QUERIES
 from ndcg_ml._stats.clusters import numbered
-from ndcg_ml._stats.differences import Difference, Pairs, Settings, differences
+from ndcg_ml._stats.differences import (
+    DIFFERENCE,
+    INTERVAL,
+    P_ADJUSTED,
+    SYSTEMS,
+    VERDICT,
+    Difference,
+    Pairs,
+    Settings,
+    differences,
+)
 from ndcg_ml._stats.means import Means
-from ndcg_ml._stats.verdict import FEWEST_QUERIES
 from ndcg_ml._text.table import Column, Record
 
 

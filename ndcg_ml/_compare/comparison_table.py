@@ -7,17 +7,11 @@ from typing import TYPE_CHECKING
 from ndcg_ml._checks import whole_number
 from ndcg_ml._flavor.text import at_cutoff
 from ndcg_ml._one_line import percent, visible
+from ndcg_ml._stats.differences import DIFFERENCE, INTERVAL, P_ADJUSTED, SYSTEMS, VERDICT
 from ndcg_ml._text.table import Column, Record
 
 if TYPE_CHECKING:
     from ndcg_ml._compare.comparison import Comparison
-
-# Columns of a difference, from the values of ``Difference._row``.
-SYSTEMS = (Column("a", "{a}", "l"), Column("b", "{b}", "l"))
-DIFFERENCE = Column("b - a", "{difference:+.{digits}f}")
-INTERVAL = Column("interval", "{low:+.{digits}f} to {high:+.{digits}f}")
-P_ADJUSTED = Column("p adjusted", "{p_adjusted:.{digits}p}")
-VERDICT = Column("verdict on b", "{verdict}", "l")
 
 
 def closing_lines(comparison: Comparison) -> list[str]:

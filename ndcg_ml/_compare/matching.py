@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._checks import one_of
-from ndcg_ml._compare.slice_labels import as_objects
-from ndcg_ml._data.arrays import BoolArray, FloatArray
+from ndcg_ml._data.arrays import BoolArray, FloatArray, as_objects
 from ndcg_ml._data.pandas_index import align_by_id
 from ndcg_ml._data.queries import ids_as_array
 from ndcg_ml._one_line import brief

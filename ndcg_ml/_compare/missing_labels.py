@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ndcg_ml._compare.matching import Matched, keys_of
-from ndcg_ml._compare.slice_labels import as_objects
+from ndcg_ml._data.arrays import as_objects
 from ndcg_ml._unjudged.documents import RangeError, UnsearchedRangeError
 from ndcg_ml._unjudged.judge_next import ToJudge, next_to_judge
 from ndcg_ml._unjudged.range import Pair, Range, match_systems, require_documents

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ndcg_ml._compare.matching import Matched, Source, keys_of, matched
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._data.scored_documents import Scored
-from ndcg_ml._flavor.text import metric_key
+from ndcg_ml._flavor.text import at_cutoff, metric_key
 from ndcg_ml._one_line import brief
 from ndcg_ml._stats.bounded import bounded_limits, is_unsafe_to_resample, piles_up
 from ndcg_ml._stats.differences import Corrected, Decision, Pairs, Settings
@@ -24,7 +24,7 @@ from ndcg_ml._stats.means import SAME, Interval, as_confidence
 from ndcg_ml._stats.quantiles import t_quantile, t_tail
 from ndcg_ml._stats.simultaneous import MaxT, normal_t
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.result import Evaluation, at_cutoff
+from ndcg_ml.result import Evaluation
 
 __all__ = ["CorrectedEvaluation", "correct_labels"]
 

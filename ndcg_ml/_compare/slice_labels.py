@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._data.arrays import as_objects
 from ndcg_ml._data.lazy_frames import refuse_lazy
 from ndcg_ml._data.pandas_index import align_by_id, match_index, refuse_index
 from ndcg_ml._data.queries import Queries, ids_as_array, is_missing
@@ -88,13 +89,6 @@ def query_clusters(cluster: Any, queries: Queries) -> NDArray[Any]:
         As for a column of ``query_labels``.
     """
     return as_objects(_labels_of_rows(cluster, "cluster", queries))
-
-
-def as_objects(labels: Sequence[Any]) -> NDArray[Any]:
-    """Return the labels as a one-dimensional array of objects; np.array() would split tuples."""
-    objects = np.empty(len(labels), dtype=object)
-    objects[:] = labels
-    return objects
 
 
 def _labels_of_rows(values: Any, name: str, queries: Queries) -> list[Any]:

@@ -84,3 +84,7 @@ def bounded_limits(
     square = max(0.0, square - centre * centre) / (total - 1) + variance
     reach = t_quantile(confidence, total - 1) * math.sqrt(square)
     return max(least, min(centre - reach, mean)), min(most, max(centre + reach, mean))
+
+
+FEWEST_QUERIES = 6
+"""With fewer queries or clusters, the exact test cannot reject at 5 %: its smallest p-value is 2^(1-n)."""

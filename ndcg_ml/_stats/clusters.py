@@ -9,8 +9,8 @@ import numpy as np
 
 from ndcg_ml._data.arrays import FloatArray, IntArray
 from ndcg_ml._one_line import brief
+from ndcg_ml._stats.bounded import FEWEST_QUERIES
 from ndcg_ml._stats.means import SAME, Means, spread_of
-from ndcg_ml._stats.verdict import FEWEST_QUERIES
 
 
 def numbered(labels: Sequence[Any]) -> IntArray:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._data.arrays import FloatArray
+from ndcg_ml._stats.bounded import FEWEST_QUERIES
 from ndcg_ml._stats.clusters import aggregate_clusters, effective_queries
 from ndcg_ml._stats.few_changed import SMALLEST, FewChanged
 from ndcg_ml._stats.means import SAME, Interval, Means, Spread, minus, skewness, spread_of
@@ -19,7 +20,8 @@ from ndcg_ml._stats.quantiles import t_quantile, t_tail
 from ndcg_ml._stats.randomisation import exchange_tests, queries_needed, smallest_detectable
 from ndcg_ml._stats.seeds import CrossedError, crossed_error
 from ndcg_ml._stats.simultaneous import max_t
-from ndcg_ml._stats.verdict import FEWEST_QUERIES, Verdict, verdict
+from ndcg_ml._stats.verdict import Verdict, verdict
+from ndcg_ml._text.table import Column
 
 Pairs: TypeAlias = Sequence[tuple[int, int]]
 
@@ -512,3 +514,15 @@ def _effective(means: Means, clusters: Means, pairs: Pairs) -> list[float]:
 
     effective: list[float] = effective_queries(subtract(means), subtract(clusters)).tolist()
     return effective
+
+
+# Columns of a difference, from the values of ``Difference._row``.
+SYSTEMS = (Column("a", "{a}", "l"), Column("b", "{b}", "l"))
+
+DIFFERENCE = Column("b - a", "{difference:+.{digits}f}")
+
+INTERVAL = Column("interval", "{low:+.{digits}f} to {high:+.{digits}f}")
+
+P_ADJUSTED = Column("p adjusted", "{p_adjusted:.{digits}p}")
+
+VERDICT = Column("verdict on b", "{verdict}", "l")

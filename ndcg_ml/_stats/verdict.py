@@ -6,12 +6,10 @@ from typing import Literal, TypeAlias
 
 from ndcg_ml._checks import as_float
 from ndcg_ml._one_line import brief
+from ndcg_ml._stats.bounded import FEWEST_QUERIES
 from ndcg_ml._stats.means import SAME
 
 Verdict: TypeAlias = Literal["better", "worse", "not worse", "equivalent", "unchanged", "undecided"]
-
-FEWEST_QUERIES = 6
-"""With fewer queries or clusters, the exact test cannot reject at 5 %: its smallest p-value is 2^(1-n)."""
 
 
 def verdict(low: float, high: float, n_queries: int, margin: float | None) -> Verdict:

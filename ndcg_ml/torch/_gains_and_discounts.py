@@ -15,16 +15,11 @@ from ndcg_ml._kernel.gains_and_discounts import discounts
 from ndcg_ml._kernel.gains_and_discounts import gain as host_gain
 from ndcg_ml._kernel.gains_and_discounts import top_gain as host_top_gain
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch._layout import Layout, Padded
+from ndcg_ml.torch._layout import Layout, Padded, working_dtype
 from ndcg_ml.torch._transforms import can_inspect, not_mapped
 
 LARGEST = {torch.float64: 2.0**500, torch.float32: 2.0**100}
 """The largest gain for which sums and ratios stay within the working dtype."""
-
-
-def working_dtype(device: torch.device) -> torch.dtype:
-    """float64, or float32 on devices without float64."""
-    return torch.float32 if device.type == "mps" else torch.float64
 
 
 # -- from labels to gains -------------------------------------------------------------------------------------------

@@ -23,8 +23,7 @@ from ndcg_ml._checks import (
     without_doc_ids,
 )
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.torch._gains_and_discounts import working_dtype
-from ndcg_ml.torch._layout import Flat, Layout, Padded
+from ndcg_ml.torch._layout import Flat, Layout, Padded, working_dtype
 from ndcg_ml.torch._transforms import is_plain_eager, never_compile, not_mapped
 
 _NATIVE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)

@@ -27,9 +27,8 @@ from ndcg_ml.torch._gains_and_discounts import (
     label_faults,
     may_be_negative,
     top_gain,
-    working_dtype,
 )
-from ndcg_ml.torch._layout import Layout, Padded
+from ndcg_ml.torch._layout import Layout, Padded, working_dtype
 
 
 @dataclass(frozen=True)

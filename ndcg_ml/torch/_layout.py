@@ -114,3 +114,8 @@ class Flat:
 
 
 Layout = Padded | Flat
+
+
+def working_dtype(device: torch.device) -> torch.dtype:
+    """float64, or float32 on devices without float64."""
+    return torch.float32 if device.type == "mps" else torch.float64

@@ -28,8 +28,8 @@ from ndcg_ml._checks import KSpec, cutoffs, one_of, refuse_docid, true_or_false
 from ndcg_ml._flavor.text import metric_key
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor, refuse_unknown
 from ndcg_ml.torch._faults import fault_message
-from ndcg_ml.torch._gains_and_discounts import working_dtype
 from ndcg_ml.torch._inputs import read_batch, scores_and_labels, warn_of_dtypes
+from ndcg_ml.torch._layout import working_dtype
 from ndcg_ml.torch._metric_sums import (
     Cutoffs,
     MetricRows,

@@ -15,7 +15,7 @@ from ndcg_ml._checks import as_float, one_of, positive_number, quote
 from ndcg_ml._flavor.text import WORDS
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._faults import count_faults_by_kind, refuse
-from ndcg_ml.torch._gains_and_discounts import discount_at, gains_of, judge, label_faults, working_dtype
+from ndcg_ml.torch._gains_and_discounts import discount_at, gains_of, judge, label_faults
 from ndcg_ml.torch._inputs import PaddedLists, pad_lists, read_flavor, read_lists
 from ndcg_ml.torch._kernel import (
     empty_queries,
@@ -27,7 +27,7 @@ from ndcg_ml.torch._kernel import (
     table_for,
     too_short,
 )
-from ndcg_ml.torch._layout import Padded
+from ndcg_ml.torch._layout import Padded, working_dtype
 from ndcg_ml.torch._transforms import can_inspect, recompute_in_backward
 
 Reduction = Literal["mean", "sum", "none"]

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ndcg_ml.torch._gains_and_discounts import working_dtype
+from ndcg_ml.torch._layout import working_dtype
 
 _BLOCK = 16
 # The relative error of F is 2 / 5.83^M: 1e-15 and 1e-9. That of its derivative is larger, 3e-13 and 2e-7.
