@@ -12,7 +12,7 @@ from typing import Any
 
 from griffe import Attribute, Extension, Function, Module, Object
 
-# Types of cut-offs and of numbers by cut-off, by the names they have in ndcg_ml._checks.
+# Types of cut-offs and of numbers by cut-off, by the names they have in ndcg_ml._core.checks.
 _NAMES = ("KSpec", "OneK", "ByK")
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml import Evaluation, Flavor, evaluate
-from ndcg_ml._stats.means import Means, minus, spread_of
+from ndcg_ml._decide.means import Means, minus, spread_of
 
 SIZES = (50, 200, 1000)
 METHODS = ("bca", "percentile", "t")

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml import Comparison, compare_values
-from ndcg_ml._stats.bounded import bounded_limits
-from ndcg_ml._stats.clusters import aggregate_clusters, robust_error
-from ndcg_ml._stats.honest import honest_value
-from ndcg_ml._stats.means import Means, generator, spread_of
-from ndcg_ml._stats.quantiles import t_quantile
+from ndcg_ml._decide.bounded import bounded_limits
+from ndcg_ml._decide.clusters import aggregate_clusters, robust_error
+from ndcg_ml._decide.honest import honest_value
+from ndcg_ml._decide.means import Means, generator, spread_of
+from ndcg_ml._decide.quantiles import t_quantile
 
 SAMPLES, RESAMPLES = 2000, 999
 RESULT = Path(__file__).parent / "results" / "decisions.json"
@@ -259,7 +259,7 @@ def seeds(n_runs: int, n: int, over_runs: float) -> Callable[[Rng], float]:
 
 def verdict_of_runs(runs: list[list[FloatArray]]) -> str:
     """Return the verdict on two systems with several runs each."""
-    from ndcg_ml._stats.differences import Settings, differences
+    from ndcg_ml._decide.differences import Settings, differences
 
     values = np.stack([np.mean(of_one, axis=0) for of_one in runs], axis=1)
     settings = Settings(confidence=0.95, margin=None, n_resamples=RESAMPLES)

@@ -76,7 +76,7 @@ def draw_queries_needed(path: Path) -> None:
     import numpy as np
     from matplotlib import pyplot as plt
 
-    from ndcg_ml._stats.randomisation import queries_needed
+    from ndcg_ml._decide.randomisation import queries_needed
 
     rows = json.loads((ROOT / "benchmarks" / "results" / "deciding.json").read_text())["rows"]
     differences = np.geomspace(0.003, 0.3, 100)

@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from ndcg_ml import spark as spark
     from ndcg_ml import torch as torch
     from ndcg_ml import xgboost as xgboost
-    from ndcg_ml._compare.comparison import Comparison, compare, compare_values
-    from ndcg_ml._compare.model_labels import correct_labels
-    from ndcg_ml._identification import identify
+    from ndcg_ml._core.evaluate import dcg_score, evaluate, evaluate_ranked, ndcg_score
+    from ndcg_ml._core.result import Evaluation
+    from ndcg_ml._core.scores import prepare
+    from ndcg_ml._decide.comparison import Comparison, compare, compare_values
+    from ndcg_ml._decide.model_labels import correct_labels
     from ndcg_ml._show.versions import show_versions
     from ndcg_ml._unjudged.documents import RangeError
     from ndcg_ml._unjudged.filled import with_labels
     from ndcg_ml.explain import explain_difference
+    from ndcg_ml.identification import identify
     from ndcg_ml.parts import PartialEvaluation, evaluate_batches, evaluate_part
-    from ndcg_ml.prepared import prepare
-    from ndcg_ml.result import Evaluation
     from ndcg_ml.runs import align, evaluate_run
-    from ndcg_ml.score import dcg_score, evaluate, evaluate_ranked, ndcg_score
     from ndcg_ml.topk import evaluate_topk
 
 __version__ = "0.1.0"
@@ -69,15 +69,15 @@ _MODULES = (
 )
 # Imported at first use, so that the command line starts, and can be interrupted, before NumPy is imported.
 _LATER = {
-    "prepared": ("prepare",),
-    "result": ("Evaluation",),
-    "score": ("dcg_score", "evaluate", "evaluate_ranked", "ndcg_score"),
-    "_compare.comparison": ("Comparison", "compare", "compare_values"),
-    "_compare.model_labels": ("correct_labels",),
+    "_core.scores": ("prepare",),
+    "_core.result": ("Evaluation",),
+    "_core.evaluate": ("dcg_score", "evaluate", "evaluate_ranked", "ndcg_score"),
+    "_decide.comparison": ("Comparison", "compare", "compare_values"),
+    "_decide.model_labels": ("correct_labels",),
     "_unjudged.documents": ("RangeError",),
     "_unjudged.filled": ("with_labels",),
     "explain": ("explain_difference",),
-    "_identification": ("identify",),
+    "identification": ("identify",),
     "parts": ("PartialEvaluation", "evaluate_batches", "evaluate_part"),
     "runs": ("align", "evaluate_run"),
     "topk": ("evaluate_topk",),

@@ -6,8 +6,8 @@ import pickle
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ndcg_ml._checks import KSpec, cutoffs
-from ndcg_ml._one_line import brief, brief_text
+from ndcg_ml._core.checks import KSpec, cutoffs
+from ndcg_ml._core.one_line import brief, brief_text
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.parts import PartialEvaluation, evaluate_part
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ndcg_ml._checks import KSpec, cutoffs, one_of, refuse_docid, true_or_false
-from ndcg_ml._flavor.text import at_cutoff
-from ndcg_ml._kernel.gains_and_discounts import gain
+from ndcg_ml._core.checks import KSpec, cutoffs, one_of, refuse_docid, true_or_false
+from ndcg_ml._core.flavor_text import at_cutoff
+from ndcg_ml._core.gains_and_discounts import gain
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 
 

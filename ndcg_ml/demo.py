@@ -16,13 +16,14 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml import PRESETS, Flavor, _atomic, ndcg_score
-from ndcg_ml._one_line import visible
-from ndcg_ml._text.table import Column, Record
+from ndcg_ml import PRESETS, Flavor, ndcg_score
+from ndcg_ml._core import atomic as _atomic
+from ndcg_ml._core.one_line import visible
+from ndcg_ml._core.result import at_cutoff
+from ndcg_ml._core.table import Column, Record
 from ndcg_ml.cli.inputs import flavor_option
 from ndcg_ml.cli.written import OUTPUT, refuse_overwriting
 from ndcg_ml.flavor import as_flavor
-from ndcg_ml.result import at_cutoff
 
 if TYPE_CHECKING:
     import torch

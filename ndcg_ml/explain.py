@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ndcg_ml._checks import optional_whole_number, whole_number
-from ndcg_ml._data.queries import Queries, Weights
-from ndcg_ml._flavor.text import switch_text
-from ndcg_ml._kernel.totals import Totals
-from ndcg_ml._text.plain import plain, plain_id
-from ndcg_ml._text.table import Column, Record
+from ndcg_ml._core.checks import optional_whole_number, whole_number
+from ndcg_ml._core.flavor_text import switch_text
+from ndcg_ml._core.json_values import plain, plain_id
+from ndcg_ml._core.queries import Queries, Weights
+from ndcg_ml._core.result import PerQuery
+from ndcg_ml._core.scores import Prepared
+from ndcg_ml._core.table import Column, Record
+from ndcg_ml._core.totals import Totals
 from ndcg_ml.flavor import Flavor, as_flavor, same_value
-from ndcg_ml.prepared import Prepared
-from ndcg_ml.result import PerQuery
 
 __all__ = ["Explanation", "Part", "QueryDifference", "explain_difference"]
 

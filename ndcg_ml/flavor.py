@@ -10,7 +10,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast, get_args
 
-from ndcg_ml._checks import (
+from ndcg_ml._core import flavor_text
+from ndcg_ml._core.checks import (
     as_float,
     did_you_mean,
     finite_number,
@@ -21,12 +22,11 @@ from ndcg_ml._checks import (
     quote,
     unknown_preset,
 )
-from ndcg_ml._flavor import text as flavor_text
-from ndcg_ml._flavor.divergences import declared
-from ndcg_ml._flavor.text import switch_text
-from ndcg_ml._one_line import brief
-from ndcg_ml._text.escaping import block, paragraph
-from ndcg_ml._text.table import Column, Record
+from ndcg_ml._core.divergences import declared
+from ndcg_ml._core.escaping import block, paragraph
+from ndcg_ml._core.flavor_text import switch_text
+from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.table import Column, Record
 from ndcg_ml.presets import MIRRORS
 
 if TYPE_CHECKING:

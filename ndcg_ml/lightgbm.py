@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._checks import KSpec, whole_number
-from ndcg_ml._data.pandas_index import match_index, refuse_index
-from ndcg_ml._data.queries import mean_row_weight
-from ndcg_ml._kernel.cache import Cache
+from ndcg_ml._core.cache import Cache
+from ndcg_ml._core.checks import KSpec, whole_number
+from ndcg_ml._core.pandas_index import match_index, refuse_index
+from ndcg_ml._core.queries import mean_row_weight
+from ndcg_ml._core.scores import Prepared, prepare
 from ndcg_ml._params import NamedMetric
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.prepared import Prepared, prepare
 
 __all__ = ["NDCGEval", "StopEarly"]
 

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, warn_of_lists_of_one
-from ndcg_ml._data.lazy_frames import refuse_lazy
-from ndcg_ml._data.queries import Queries, Weights, group_by_ids, ids_as_array, real_array
-from ndcg_ml._kernel.totals import Sums
-from ndcg_ml._one_line import brief, brief_text
-from ndcg_ml._parts.exact import ExactSums, exact_sum, nearest
-from ndcg_ml._parts.query_ids import Digests, digests, join_digests
-from ndcg_ml._parts.stream import whole_queries
+from ndcg_ml._core.checks import KSpec, cutoffs, refuse_docid, warn_of_lists_of_one
+from ndcg_ml._core.lazy_frames import refuse_lazy
+from ndcg_ml._core.one_line import brief, brief_text
+from ndcg_ml._core.queries import Queries, Weights, group_by_ids, ids_as_array, real_array
+from ndcg_ml._core.result import at_cutoff
+from ndcg_ml._core.scores import Prepared
+from ndcg_ml._core.totals import Sums
+from ndcg_ml.exact import ExactSums, exact_sum, nearest
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.prepared import Prepared
-from ndcg_ml.result import at_cutoff
+from ndcg_ml.query_ids import Digests, digests, join_digests
+from ndcg_ml.stream import whole_queries
 
 __all__ = ["PartialEvaluation", "evaluate_batches", "evaluate_part"]
 

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.arrays import FloatArray
+from ndcg_ml._core.arrays import FloatArray
+from ndcg_ml._core.one_line import brief
 from ndcg_ml._files.cells import NUMBERS, kind
 from ndcg_ml._files.formats import table_columns
-from ndcg_ml._files.lines import (
+from ndcg_ml._files.opening import (
     JOINED,
     ROUNDED,
     AnyPath,
@@ -30,7 +31,6 @@ from ndcg_ml._files.lines import (
     numbered,
     wrong_line,
 )
-from ndcg_ml._one_line import brief
 
 __all__ = [
     "DataFileError",

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple, TypeAlias, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._checks import ByK, KSpec, OneK, cutoffs
-from ndcg_ml._data.arrays import FloatArray, IntArray
-from ndcg_ml._data.groups import Groups, starts_of
-from ndcg_ml._data.queries import Queries, find_repeats, ids_as_array, plain_array, real_array
-from ndcg_ml._kernel.totals import Totals
-from ndcg_ml._one_line import brief
+from ndcg_ml._core.arrays import FloatArray, IntArray
+from ndcg_ml._core.checks import ByK, KSpec, OneK, cutoffs
+from ndcg_ml._core.groups import Groups, starts_of
+from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.queries import Queries, find_repeats, ids_as_array, plain_array, real_array
+from ndcg_ml._core.result import evaluation_from_totals
+from ndcg_ml._core.scores import Prepared
+from ndcg_ml._core.totals import Totals
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.prepared import Prepared
-from ndcg_ml.result import evaluation_from_totals
 from ndcg_ml.runs import RunEvaluation, as_run_evaluation, check_missing, warn_of_empty_answers
 
 __all__ = ["HeldOut", "evaluate_topk"]

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._checks import KSpec, optional_whole_number
-from ndcg_ml._data.lazy_frames import refuse_lazy
-from ndcg_ml._data.pandas_index import match_index
-from ndcg_ml._data.queries import Weights
-from ndcg_ml._kernel.cache import Cache
-from ndcg_ml._kernel.totals import Sums
+from ndcg_ml._core.cache import Cache
+from ndcg_ml._core.checks import KSpec, optional_whole_number
+from ndcg_ml._core.lazy_frames import refuse_lazy
+from ndcg_ml._core.pandas_index import match_index
+from ndcg_ml._core.queries import Weights
+from ndcg_ml._core.scores import Prepared, prepare
+from ndcg_ml._core.totals import Sums
 from ndcg_ml._params import NamedMetric
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.prepared import Prepared, prepare
 
 __all__ = ["NDCGCallback", "NDCGEval"]
 

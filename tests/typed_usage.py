@@ -21,9 +21,9 @@ from ndcg_ml import (
     ndcg_score,
     prepare,
 )
-from ndcg_ml._identification import Identification
-from ndcg_ml._stats.means import Interval
-from ndcg_ml.prepared import Prepared
+from ndcg_ml._core.scores import Prepared
+from ndcg_ml._decide.means import Interval
+from ndcg_ml.identification import Identification
 from ndcg_ml.runs import AlignedRun, RunEvaluation
 from ndcg_ml.torch import NDCG
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._checks import EXACT_INTEGERS
-from ndcg_ml._files.lines import ROUNDED, AnyPath, DataFileError, as_number, decode_id, describe_place, is_rounded
-from ndcg_ml._one_line import brief
+from ndcg_ml._core.checks import EXACT_INTEGERS
+from ndcg_ml._core.one_line import brief
+from ndcg_ml._files.opening import ROUNDED, AnyPath, DataFileError, as_number, decode_id, describe_place, is_rounded
 
 NUMBERS = ("label", "grade", "score")
 """Meanings of numeric columns. A label may be missing, if a document is unjudged; a grade may not."""

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from ndcg_ml._core.one_line import brief
 from ndcg_ml._files.byte_ids import Names
 from ndcg_ml._files.cells import find_columns
 from ndcg_ml._files.json_text import is_json, json_predictions, json_topics
-from ndcg_ml._files.lines import (
+from ndcg_ml._files.opening import (
     AnyPath,
     DataFileError,
     as_text,
@@ -25,7 +26,6 @@ from ndcg_ml._files.lines import (
 from ndcg_ml._files.parquet import is_parquet, parquet_batches
 from ndcg_ml._files.tables import TextTable, csv_table, detect_delimiter, json_table, text_columns
 from ndcg_ml._files.trec import QRELS, RUN, Lines, trec_lines
-from ndcg_ml._one_line import brief
 
 
 @contextmanager

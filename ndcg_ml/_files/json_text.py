@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import IO, Any
 
+from ndcg_ml._core.one_line import brief, brief_text
 from ndcg_ml._files.cells import json_repr, parse_json_cell, parse_json_id
-from ndcg_ml._files.lines import AnyPath, DataFileError, decode_utf8, describe_place, numbered
-from ndcg_ml._one_line import brief, brief_text
+from ndcg_ml._files.opening import AnyPath, DataFileError, decode_utf8, describe_place, numbered
 
 _JSON = re.compile(rb"\s*(\{\s*[\"}]|\[\s*[\[{\"])")
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._checks import EXACT_INTEGERS
-from ndcg_ml._data.queries import real_array
+from ndcg_ml._core.checks import EXACT_INTEGERS
+from ndcg_ml._core.one_line import brief, brief_text
+from ndcg_ml._core.queries import real_array
 from ndcg_ml._files.cells import NUMBERS, allowed_values, are_wrong, kind
-from ndcg_ml._files.lines import ROUNDED, AnyPath, DataFileError, choose_columns, too_large, unpacked_limit
+from ndcg_ml._files.opening import ROUNDED, AnyPath, DataFileError, choose_columns, too_large, unpacked_limit
 from ndcg_ml._files.tables import ColumnNames
-from ndcg_ml._one_line import brief, brief_text
 
 _BATCH = 1 << 14  # rows
 _ROW = 64  # bytes of memory assumed per row

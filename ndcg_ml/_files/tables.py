@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import IO, Any, NamedTuple, TypeAlias
 
+from ndcg_ml._core.one_line import brief_text
 from ndcg_ml._files.cells import kind, parse_csv_cell, parse_json_cell
 from ndcg_ml._files.json_text import objects
-from ndcg_ml._files.lines import AnyPath, DataFileError, as_text, choose_columns, numbered
-from ndcg_ml._one_line import brief_text
+from ndcg_ml._files.opening import AnyPath, DataFileError, as_text, choose_columns, numbered
 
 ColumnNames: TypeAlias = "Mapping[Any, str] | Callable[[Sequence[str]], Mapping[Any, str]]"
 """The column name of each meaning, or a callable that returns these for the names in a file."""

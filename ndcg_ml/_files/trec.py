@@ -16,10 +16,11 @@ from typing import IO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._checks import EXACT_INTEGERS
-from ndcg_ml._data.arrays import FloatArray, IntArray
+from ndcg_ml._core.arrays import FloatArray, IntArray
+from ndcg_ml._core.checks import EXACT_INTEGERS
+from ndcg_ml._core.one_line import brief
 from ndcg_ml._files.byte_ids import PADDING, Names, cells
-from ndcg_ml._files.lines import (
+from ndcg_ml._files.opening import (
     JOINED,
     ROUNDED,
     AnyPath,
@@ -31,7 +32,6 @@ from ndcg_ml._files.lines import (
     is_rounded,
     wrong_line,
 )
-from ndcg_ml._one_line import brief
 
 Bytes = NDArray[np.uint8]
 

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ndcg_ml._data.arrays import FloatArray
-from ndcg_ml._flavor.text import at_cutoff
-from ndcg_ml._stats.means import SAME, Interval
+from ndcg_ml._core.arrays import FloatArray
+from ndcg_ml._core.flavor_text import at_cutoff
+from ndcg_ml._decide.means import SAME, Interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ndcg_ml._compare.comparison import Comparison
-    from ndcg_ml._compare.slices import Slices
-    from ndcg_ml.result import Evaluation
+    from ndcg_ml._core.result import Evaluation
+    from ndcg_ml._decide.comparison import Comparison
+    from ndcg_ml._decide.slices import Slices
 
 Drawing: TypeAlias = "tuple[Figure, Axes]"
 

@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ndcg_ml import _atomic
-from ndcg_ml._checks import whole_number
-from ndcg_ml._flavor.text import at_cutoff
-from ndcg_ml._one_line import brief_text, visible
+from ndcg_ml._core import atomic as _atomic
+from ndcg_ml._core.checks import whole_number
+from ndcg_ml._core.escaping import paragraph
+from ndcg_ml._core.flavor_text import at_cutoff
+from ndcg_ml._core.json_values import plain_ids
+from ndcg_ml._core.one_line import brief_text, visible
+from ndcg_ml._core.table import Column, Record
+from ndcg_ml._decide.means import SAME
 from ndcg_ml._show.versions import versions
-from ndcg_ml._stats.means import SAME
-from ndcg_ml._text.escaping import paragraph
-from ndcg_ml._text.plain import plain_ids
-from ndcg_ml._text.table import Column, Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ndcg_ml._compare.comparison import Comparison
+    from ndcg_ml._core.result import Evaluation
+    from ndcg_ml._decide.comparison import Comparison
     from ndcg_ml.flavor import Flavor
-    from ndcg_ml.result import Evaluation
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 _Section: TypeAlias = tuple[str, Sequence[str]]  # a heading, and HTML

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.arrays import BoolArray, FloatArray, IntArray
-from ndcg_ml._data.groups import ranges, starts_of
+from ndcg_ml._core.arrays import BoolArray, FloatArray, IntArray
+from ndcg_ml._core.groups import ranges, starts_of
 
 # Numbers in the tables of a batch of queries: few enough to fit in the processor's cache.
 _BATCH_SIZE = 1 << 17

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.arrays import BoolArray, FloatArray, IntArray
-from ndcg_ml._data.queries import Queries
-from ndcg_ml._kernel.gains_and_discounts import discounts, gain, grade
-from ndcg_ml._kernel.numpy_kernel import order_ties
-from ndcg_ml._one_line import brief
+from ndcg_ml._core.arrays import BoolArray, FloatArray, IntArray
+from ndcg_ml._core.gains_and_discounts import discounts, gain, grade
+from ndcg_ml._core.numpy_kernel import order_ties
+from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.queries import Queries
 from ndcg_ml.flavor import Flavor
 
 # Relevance scales are shorter. Labels with more values are measurements.

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ndcg_ml._data.frames import column_names
+from ndcg_ml._core.frames import column_names
+from ndcg_ml._core.one_line import brief
 from ndcg_ml._files.cells import parse_json_cell
 from ndcg_ml._files.json_text import objects
-from ndcg_ml._files.lines import AnyPath, DataFileError
+from ndcg_ml._files.opening import AnyPath, DataFileError
 from ndcg_ml._files.run_rows import Ids, RunLike, read_rows
-from ndcg_ml._one_line import brief
 
 Judgements = dict[Any, dict[Any, float]]
 

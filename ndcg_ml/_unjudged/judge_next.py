@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml import _atomic
-from ndcg_ml._checks import whole_number
-from ndcg_ml._data.arrays import FloatArray, IntArray
-from ndcg_ml._data.frames import make_frame
-from ndcg_ml._text.plain import plain_id
+from ndcg_ml._core import atomic as _atomic
+from ndcg_ml._core.arrays import FloatArray, IntArray
+from ndcg_ml._core.checks import whole_number
+from ndcg_ml._core.frames import make_frame
+from ndcg_ml._core.json_values import plain_id
 from ndcg_ml._unjudged.completions import sum_by_query
 from ndcg_ml._unjudged.documents import compute_gains
 from ndcg_ml._unjudged.range import Pair, Range
@@ -117,7 +117,7 @@ class ToJudge:
         return f"{len(self)} of {self.n_open} documents that can change the difference; {limits}"
 
     def __str__(self) -> str:
-        from ndcg_ml._text.table import Column, Record
+        from ndcg_ml._core.table import Column, Record
 
         if not self.tasks:
             return self.closing_line()

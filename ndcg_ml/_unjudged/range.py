@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.arrays import BoolArray, FloatArray, IntArray
-from ndcg_ml._data.scored_documents import Scored
+from ndcg_ml._core.arrays import BoolArray, FloatArray, IntArray
+from ndcg_ml._core.scored_documents import Scored
 from ndcg_ml._unjudged.completions import Problem, maximise_ratio, sum_by_query
 from ndcg_ml._unjudged.documents import (
     Documents,

@@ -10,7 +10,7 @@ import errno
 import os
 import sys
 
-from ndcg_ml._one_line import visible
+from ndcg_ml._core.one_line import visible
 
 __all__ = ["main"]
 

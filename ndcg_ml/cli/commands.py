@@ -7,7 +7,7 @@ from importlib import import_module
 import click
 
 from ndcg_ml import __version__
-from ndcg_ml._checks import did_you_mean
+from ndcg_ml._core.checks import did_you_mean
 
 _COMMANDS = {
     "compare": ("ndcg_ml.cli.compare", "compare", "Compare two or more runs, query by query."),

@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
-from ndcg_ml._compare.comparison import compare as compared
-from ndcg_ml._compare.judged_shares import Unjudged
+from ndcg_ml._core.evaluate import evaluate
+from ndcg_ml._decide.comparison import compare as compared
+from ndcg_ml._decide.judged_shares import Unjudged
 from ndcg_ml.cli.inputs import (
     CONFIDENCE,
     CUT_OFF,
@@ -30,7 +31,6 @@ from ndcg_ml.cli.output import command_line, html_option, print_json, show
 from ndcg_ml.cli.written import refuse_overwriting
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.runs import Which
-from ndcg_ml.score import evaluate
 
 _EPILOG = """\
 \b

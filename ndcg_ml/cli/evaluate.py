@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import click
 
-from ndcg_ml._checks import ByK
-from ndcg_ml._flavor.text import at_cutoff
-from ndcg_ml._text.table import Column, Record
+from ndcg_ml._core.checks import ByK
+from ndcg_ml._core.flavor_text import at_cutoff
+from ndcg_ml._core.result import Evaluation
+from ndcg_ml._core.table import Column, Record
 from ndcg_ml.cli.inputs import (
     CUT_OFF,
     HUMAN,
@@ -23,7 +24,6 @@ from ndcg_ml.cli.inputs import (
 from ndcg_ml.cli.output import command_line, html_option, print_json, show
 from ndcg_ml.cli.written import OUTPUT, refuse_overwriting
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.result import Evaluation
 
 _EPILOG = """\
 \b

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from ndcg_ml._flavor.divergences import declared
-from ndcg_ml._flavor.text import switch_text
-from ndcg_ml._text.table import Column, Record
+from ndcg_ml._core.divergences import declared
+from ndcg_ml._core.flavor_text import switch_text
+from ndcg_ml._core.table import Column, Record
 from ndcg_ml.cli.inputs import flavor_text, json_option
 from ndcg_ml.cli.output import print_json, show
 from ndcg_ml.flavor import PRESETS, Flavor

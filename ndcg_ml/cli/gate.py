@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from ndcg_ml import _atomic
-from ndcg_ml._baseline.gate import GateError, OnChange
-from ndcg_ml._baseline.gate import gate as compared
-from ndcg_ml._baseline.saved import read
-from ndcg_ml._one_line import brief
+from ndcg_ml._core import atomic as _atomic
+from ndcg_ml._core.one_line import brief
+from ndcg_ml._decide.gate import GateError, OnChange
+from ndcg_ml._decide.gate import gate as compared
+from ndcg_ml._decide.saved import read
 from ndcg_ml.cli.inputs import (
     CONFIDENCE,
     SEED,

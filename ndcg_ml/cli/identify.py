@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import click
 
-from ndcg_ml._identification import identify as find
 from ndcg_ml.cli.inputs import CUT_OFF, Inputs, json_option, refusals, takes_data
 from ndcg_ml.cli.output import print_json, show
+from ndcg_ml.identification import identify as find
 
 _EPILOG = """\
 \b

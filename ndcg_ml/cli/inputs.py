@@ -15,20 +15,20 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._checks import ByK
-from ndcg_ml._data.queries import Queries
+from ndcg_ml._core.checks import ByK
+from ndcg_ml._core.evaluate import evaluate
+from ndcg_ml._core.json_values import plain_id, plain_ids
+from ndcg_ml._core.one_line import brief, visible
+from ndcg_ml._core.queries import Queries
+from ndcg_ml._core.result import Evaluation
 from ndcg_ml._files.formats import table_columns
-from ndcg_ml._files.lines import MissingColumnError, decode_id, numbered, wrong_line
-from ndcg_ml._one_line import brief, visible
-from ndcg_ml._text.plain import plain_id, plain_ids
+from ndcg_ml._files.opening import MissingColumnError, decode_id, numbered, wrong_line
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.readers import read_letor, score_columns
-from ndcg_ml.result import Evaluation
 from ndcg_ml.runs import Exclude, RunEvaluation, Which, align, evaluate_run, run_with_slices
-from ndcg_ml.score import evaluate
 
 if TYPE_CHECKING:
-    from ndcg_ml._compare.model_labels import CorrectedEvaluation
+    from ndcg_ml._decide.model_labels import CorrectedEvaluation
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -199,7 +199,7 @@ class Inputs:
 
     def corrected(self, human: str, flavor: Flavor, k: int | None) -> CorrectedEvaluation:
         """Return NDCG of a run under a model's labels, corrected by human labels."""
-        from ndcg_ml._compare.model_labels import correct_labels
+        from ndcg_ml._decide.model_labels import correct_labels
 
         if self.qrels is None or self.run is None or self.queries not in (None, "qrels"):
             raise click.UsageError(
@@ -258,7 +258,7 @@ class Inputs:
             )
         if isinstance(result, RunEvaluation):
             return run_with_slices(result, labels)
-        from ndcg_ml._compare.slices import sliced
+        from ndcg_ml._decide.slices import sliced
 
         return replace(result, slices=sliced(result, labels))
 
@@ -288,7 +288,7 @@ class Inputs:
             columns, lines = table_columns(self.table, {"qid": query, name: name})
         except MissingColumnError:
             return None
-        from ndcg_ml._compare.slice_labels import query_labels
+        from ndcg_ml._decide.slice_labels import query_labels
 
         # Columns of text files are lists of strings, those of parquet arrays. Ids are compared in their plain form.
         qid = columns["qid"] if lines is None else np.array(columns["qid"], dtype=object)

@@ -6,10 +6,10 @@ import os
 
 import click
 
-from ndcg_ml import _atomic
-from ndcg_ml._compare.comparison import compare
-from ndcg_ml._files.lines import DataFileError
-from ndcg_ml._one_line import brief
+from ndcg_ml._core import atomic as _atomic
+from ndcg_ml._core.one_line import brief
+from ndcg_ml._decide.comparison import compare
+from ndcg_ml._files.opening import DataFileError
 from ndcg_ml._unjudged.filled import qrels_text, read_filled, with_labels
 from ndcg_ml.cli.inputs import CUT_OFF, FILE, QUERIES, flavor_option, refusals
 from ndcg_ml.cli.output import show

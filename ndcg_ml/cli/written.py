@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ndcg_ml._one_line import brief
+from ndcg_ml._core.one_line import brief
 
 
 class _Output(click.Path):

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.arrays import IntArray
-from ndcg_ml._data.groups import Groups
+from ndcg_ml._core.arrays import IntArray
+from ndcg_ml._core.evaluate import ndcg_score
+from ndcg_ml._core.groups import Groups
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.score import ndcg_score
 
 __all__ = ["RowsByQuery", "fit", "fit_and_stop", "readable"]
 

@@ -17,11 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.queries import ids_as_array
+from ndcg_ml._core.queries import ids_as_array
 from ndcg_ml.sklearn.columns import column_of
 
 __all__ = ["Fit", "Split", "current_fit", "current_split", "error_score_of_caller"]
-
 
 # -- the split --------------------------------------------------------------------------------------------------------
 

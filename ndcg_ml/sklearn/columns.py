@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._data.groups import Groups
-from ndcg_ml._data.lazy_frames import refuse_lazy
-from ndcg_ml._data.queries import ids_as_array, is_missing, real_array
-from ndcg_ml._one_line import brief
+from ndcg_ml._core.groups import Groups
+from ndcg_ml._core.lazy_frames import refuse_lazy
+from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.queries import ids_as_array, is_missing, real_array
 
 __all__ = [
     "HOW_TO_PASS_IDS",

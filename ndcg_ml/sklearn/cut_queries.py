@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._data.queries import group_by_ids, ids_as_array
-from ndcg_ml._one_line import brief
+from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.queries import group_by_ids, ids_as_array
 from ndcg_ml.sklearn.call_stack import Split
 
 __all__ = ["CutQueryWarning", "WholeQueries", "refuse_cut_queries"]

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold
 
-from ndcg_ml._data.lazy_frames import refuse_lazy
-from ndcg_ml._data.pandas_index import match_index
-from ndcg_ml._data.queries import ids_as_array
+from ndcg_ml._core.lazy_frames import refuse_lazy
+from ndcg_ml._core.pandas_index import match_index
+from ndcg_ml._core.queries import ids_as_array
 from ndcg_ml.sklearn.columns import check_column, column_of, refuse_missing
 
 __all__ = ["QueryKFold"]

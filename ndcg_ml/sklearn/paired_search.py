@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._checks import whole_number
-from ndcg_ml._data.queries import group_by_ids
-from ndcg_ml._stats.honest import HonestValue, honest_value
-from ndcg_ml._stats.means import Interval, Means, Seed, as_confidence, generator, minus, spread_of
-from ndcg_ml._stats.randomisation import exchange_tests
-from ndcg_ml._text.table import Column, Record
+from ndcg_ml._core.checks import whole_number
+from ndcg_ml._core.queries import group_by_ids
+from ndcg_ml._core.table import Column, Record
+from ndcg_ml._decide.honest import HonestValue, honest_value
+from ndcg_ml._decide.means import Interval, Means, Seed, as_confidence, generator, minus, spread_of
+from ndcg_ml._decide.randomisation import exchange_tests
 from ndcg_ml.sklearn.kept_scores import KeptQueries
 from ndcg_ml.sklearn.scorer import NDCGScorer
 

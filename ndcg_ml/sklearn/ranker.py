@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ndcg_ml._checks import optional_whole_number
-from ndcg_ml._data.pandas_index import match_index
-from ndcg_ml._data.queries import group_by_ids, real_array
+from ndcg_ml._core.checks import optional_whole_number
+from ndcg_ml._core.pandas_index import match_index
+from ndcg_ml._core.queries import group_by_ids, real_array
 from ndcg_ml.flavor import Flavor, as_flavor, refuse_unknown
 from ndcg_ml.sklearn.boosters import RowsByQuery, fit, fit_and_stop, readable
 from ndcg_ml.sklearn.columns import check_column, ids_of_rows, split_column, table, weight_of_queries

@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from ndcg_ml._checks import KSpec, cutoffs, refuse_docid, true_or_false
-from ndcg_ml._data.pandas_index import Axes, match_index
-from ndcg_ml._data.queries import group_by_ids, plain_array
-from ndcg_ml._flavor.text import metric_key
-from ndcg_ml._kernel.cache import Cache
-from ndcg_ml._kernel.totals import EmptyQueryError
+from ndcg_ml._core.cache import Cache
+from ndcg_ml._core.checks import KSpec, cutoffs, refuse_docid, true_or_false
+from ndcg_ml._core.flavor_text import metric_key
+from ndcg_ml._core.pandas_index import Axes, match_index
+from ndcg_ml._core.queries import group_by_ids, plain_array
+from ndcg_ml._core.scores import Prepared, prepare
+from ndcg_ml._core.totals import EmptyQueryError
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
-from ndcg_ml.prepared import Prepared, prepare
 from ndcg_ml.sklearn.call_stack import current_fit, current_split
 from ndcg_ml.sklearn.columns import check_column, column_of, ids_of_rows, weight_of_queries
 from ndcg_ml.sklearn.cut_queries import CutQueryWarning, WholeQueries, refuse_cut_queries

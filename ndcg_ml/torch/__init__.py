@@ -15,7 +15,6 @@ try:
 except ImportError as _error:
     raise ImportError("ndcg_ml.torch needs PyTorch. Install it with: pip install 'ndcg_ml[torch]'") from _error
 
-from ndcg_ml.torch.functional import ndcg
 from ndcg_ml.torch.losses import (
     ApproxNDCGLoss,
     LambdaNDCGLoss,
@@ -25,6 +24,7 @@ from ndcg_ml.torch.losses import (
     SoftmaxLoss,
     Stochastic,
 )
+from ndcg_ml.torch.ndcg import ndcg
 
 if TYPE_CHECKING:
     from ndcg_ml.torch.metric import NDCG, EpochWarning, ndcg_collection

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ndcg_ml._kernel.gains_and_discounts import discounts
-from ndcg_ml._kernel.gains_and_discounts import gain as host_gain
-from ndcg_ml._kernel.gains_and_discounts import top_gain as host_top_gain
+from ndcg_ml._core.gains_and_discounts import discounts
+from ndcg_ml._core.gains_and_discounts import gain as host_gain
+from ndcg_ml._core.gains_and_discounts import top_gain as host_top_gain
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._layout import Layout, Padded, working_dtype
 from ndcg_ml.torch._transforms import can_inspect, not_mapped

@@ -15,13 +15,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ndcg_ml._data.queries import Queries
+from ndcg_ml._core.queries import Queries
+from ndcg_ml._core.scores import Prepared
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.prepared import Prepared
 from ndcg_ml.torch._transforms import is_plain_eager
 
 if TYPE_CHECKING:
-    from ndcg_ml._kernel.totals import Totals
+    from ndcg_ml._core.totals import Totals
 
 _CAST = (torch.float16, torch.float32, torch.float64)
 _enabled = True

@@ -15,14 +15,14 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch._faults import FAULTS, refuse
 from ndcg_ml.torch._host import rank_on_host
-from ndcg_ml.torch._inputs import check_integers, check_tensor, read_batch, refuse_other_device
-from ndcg_ml.torch._kernel import Result, evaluate, snap_to_one, value_if_empty
 from ndcg_ml.torch._layout import Layout, working_dtype
+from ndcg_ml.torch.inputs import check_integers, check_tensor, read_batch, refuse_other_device
+from ndcg_ml.torch.kernel import Result, evaluate, snap_to_one, value_if_empty
+from ndcg_ml.torch.limits import FAULTS, refuse
 
 if TYPE_CHECKING:
-    from ndcg_ml._kernel.totals import Totals
+    from ndcg_ml._core.totals import Totals
 
 Cutoffs = tuple[int | None, ...]
 

@@ -15,20 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-try:
-    from torchmetrics import Metric, MetricCollection
-    from torchmetrics.utilities.distributed import gather_all_tensors
-except ImportError as _error:
-    raise ImportError(
-        "ndcg_ml.torch.NDCG needs torchmetrics, which ndcg_ml.torch.ndcg and the losses do not. "
-        "Install it with: pip install 'ndcg_ml[torch]'"
-    ) from _error
-
-from ndcg_ml._checks import KSpec, cutoffs, one_of, refuse_docid, true_or_false
-from ndcg_ml._flavor.text import metric_key
+from ndcg_ml._core.checks import KSpec, cutoffs, one_of, refuse_docid, true_or_false
+from ndcg_ml._core.flavor_text import metric_key
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor, refuse_unknown
-from ndcg_ml.torch._faults import fault_message
-from ndcg_ml.torch._inputs import read_batch, scores_and_labels, warn_of_dtypes
 from ndcg_ml.torch._layout import working_dtype
 from ndcg_ml.torch._metric_sums import (
     Cutoffs,
@@ -44,8 +33,20 @@ from ndcg_ml.torch._metric_sums import (
     zero_sums,
 )
 from ndcg_ml.torch._transforms import never_compile
+from ndcg_ml.torch.inputs import read_batch, scores_and_labels, warn_of_dtypes
+from ndcg_ml.torch.limits import fault_message
 
 __all__ = ["NDCG", "EpochWarning", "ndcg_collection"]
+
+try:
+    from torchmetrics import Metric, MetricCollection
+    from torchmetrics.utilities.distributed import gather_all_tensors
+except ImportError as _error:
+    raise ImportError(
+        "ndcg_ml.torch.NDCG needs torchmetrics, which ndcg_ml.torch.ndcg and the losses do not. "
+        "Install it with: pip install 'ndcg_ml[torch]'"
+    ) from _error
+
 
 QueryIds = Literal["global", "batch"]
 

@@ -109,7 +109,7 @@ import sys, ndcg_ml
 later = ("explain", "_identification", "parts", "runs", "readers")
 print([name for name in later if f"ndcg_ml.{name}" in sys.modules])
 print(set(ndcg_ml.__all__) <= set(dir(ndcg_ml)))
-same = ndcg_ml.identify is ndcg_ml._identification.identify, ndcg_ml.align is ndcg_ml.runs.align
+same = ndcg_ml.identify is ndcg_ml.identification.identify, ndcg_ml.align is ndcg_ml.runs.align
 print(ndcg_ml.identify.__name__, *same)
 print([name for name in later if f"ndcg_ml.{name}" in sys.modules])
 """

@@ -11,7 +11,8 @@ import time
 
 import pytest
 
-from ndcg_ml import Evaluation, _atomic, evaluate
+from ndcg_ml import Evaluation, evaluate
+from ndcg_ml._core import atomic as _atomic
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links, modes and pipes are those of POSIX")
 

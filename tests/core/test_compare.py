@@ -9,8 +9,8 @@ import pytest
 from comparing import by_scores, by_values
 
 from ndcg_ml import Comparison, Flavor, compare, evaluate, evaluate_run
-from ndcg_ml._stats.means import Means
-from ndcg_ml._stats.randomisation import exchange_tests
+from ndcg_ml._decide.means import Means
+from ndcg_ml._decide.randomisation import exchange_tests
 
 RNG = np.random.default_rng(2)
 Y = RNG.integers(0, 4, (60, 10))

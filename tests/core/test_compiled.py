@@ -17,7 +17,7 @@ from lanes import quick
 from strategies import examples, flavors, problems
 
 from ndcg_ml import Flavor, ndcg_score, prepare, show_versions
-from ndcg_ml._kernel import choice
+from ndcg_ml._core import kernel_choice as choice
 
 
 def the_compiled_kernel():
@@ -273,7 +273,7 @@ BROKEN = """
 import sys, warnings
 import numpy as np
 from ndcg_ml import prepare
-from ndcg_ml._kernel import choice
+from ndcg_ml._core import kernel_choice as choice
 assert "numba" not in sys.modules
 choice._WORTH_COMPILING = 0
 with warnings.catch_warnings(record=True) as seen:
@@ -303,7 +303,7 @@ def test_a_numba_that_does_not_work_warns_once(fault, tmp_path):
 
 
 def test_a_kernel_that_computes_wrong_numbers_is_not_used(compiled, not_loaded, monkeypatch):
-    from ndcg_ml._kernel import compiled_kernel
+    from ndcg_ml._core import compiled_kernel
 
     def wrong(*arguments):
         done = compiled(*arguments)

@@ -11,17 +11,17 @@ import pytest
 from comparing import by_scores, by_values
 
 from ndcg_ml import Evaluation, Flavor, compare, compare_values, evaluate, evaluate_run
-from ndcg_ml._baseline.gate import gate
-from ndcg_ml._compare.judged_shares import favoured
-from ndcg_ml._stats.bounded import bounded_limits
-from ndcg_ml._stats.clusters import aggregate_clusters, robust_error
-from ndcg_ml._stats.honest import honest_value
-from ndcg_ml._stats.means import Means
-from ndcg_ml._stats.quantiles import t_quantile
-from ndcg_ml._stats.randomisation import exchange_tests
-from ndcg_ml._stats.seeds import crossed_error
-from ndcg_ml._stats.simultaneous import max_t
-from ndcg_ml._stats.verdict import verdict
+from ndcg_ml._decide.bounded import bounded_limits
+from ndcg_ml._decide.clusters import aggregate_clusters, robust_error
+from ndcg_ml._decide.gate import gate
+from ndcg_ml._decide.honest import honest_value
+from ndcg_ml._decide.judged_shares import favoured
+from ndcg_ml._decide.means import Means
+from ndcg_ml._decide.quantiles import t_quantile
+from ndcg_ml._decide.randomisation import exchange_tests
+from ndcg_ml._decide.seeds import crossed_error
+from ndcg_ml._decide.simultaneous import max_t
+from ndcg_ml._decide.verdict import verdict
 
 RNG = np.random.default_rng(4)
 N = 40

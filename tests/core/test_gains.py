@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ndcg_ml import Flavor, evaluate, ndcg_score
-from ndcg_ml._data.queries import group_by_sizes
-from ndcg_ml._kernel import gains_and_discounts as gains
+from ndcg_ml._core import gains_and_discounts as gains
+from ndcg_ml._core.queries import group_by_sizes
 
 
 def test_a_callable_discount_is_called_once_per_rank() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ndcg_ml import Evaluation, Flavor, evaluate, evaluate_run
-from ndcg_ml._baseline.gate import GateError, gate
+from ndcg_ml._decide.gate import GateError, gate
 
 FLAVORS = [
     "trec_eval",

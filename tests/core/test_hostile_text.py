@@ -8,7 +8,7 @@ import re
 import pytest
 
 from ndcg_ml import Flavor, compare, evaluate, evaluate_run, explain_difference
-from ndcg_ml._baseline.gate import Gate, gate
+from ndcg_ml._decide.gate import Gate, gate
 
 HOSTILE = [
     "two\nlines\r\n**not worse**",

@@ -17,9 +17,8 @@ from oracle import Answer, Document, NothingToAverageError, TiedRepeatError, ora
 from strategies import Problem, examples, flavors, problems
 
 from ndcg_ml import Flavor, dcg_score, evaluate, ndcg_score, prepare
-from ndcg_ml._data import groups
-from ndcg_ml._kernel import gains_and_discounts as gains
-from ndcg_ml._kernel import numpy_kernel
+from ndcg_ml._core import gains_and_discounts as gains
+from ndcg_ml._core import groups, numpy_kernel
 
 pytestmark = pytest.mark.usefixtures("kernel")
 

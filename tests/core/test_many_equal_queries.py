@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ndcg_ml import compare, evaluate
-from ndcg_ml._stats.differences import Settings
+from ndcg_ml._decide.differences import Settings
 
 LABELS = np.array([2.0, 0.0, 1.0])
 SCORES = np.array([3.0, 2.0, 1.0])

@@ -11,8 +11,8 @@ import pytest
 from paired import Paired
 
 from ndcg_ml import evaluate
-from ndcg_ml._stats.means import Means, spread_of
-from ndcg_ml._stats.randomisation import exchange_tests, queries_needed
+from ndcg_ml._decide.means import Means, spread_of
+from ndcg_ml._decide.randomisation import exchange_tests, queries_needed
 
 
 def from_zero(*differences: float):

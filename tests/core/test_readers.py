@@ -16,7 +16,7 @@ import pytest
 from lanes import quick
 
 from ndcg_ml import evaluate
-from ndcg_ml._files import lines as lines_module
+from ndcg_ml._files import opening as lines_module
 from ndcg_ml._files.trec import QRELS, RUN, trec_lines
 from ndcg_ml.readers import DataFileError, read_columns, read_letor
 from ndcg_ml.runs import evaluate_run

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
 
-from ndcg_ml._one_line import visible
-from ndcg_ml._text.table import Column, Record
+from ndcg_ml._core.one_line import visible
+from ndcg_ml._core.table import Column, Record
 
 HOSTILE = [
     "a|b",

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from ndcg_ml import Evaluation, Flavor, dcg_score, evaluate, ndcg_score
+from ndcg_ml._core.one_line import brief
 from ndcg_ml._files import run_rows
-from ndcg_ml._one_line import brief
 from ndcg_ml.runs import align, evaluate_run
 
 QRELS = {"q1": {"d1": 2, "d2": 0, "d3": 1}, "q2": {"d4": 1}, "q3": {"d5": 3, "d1": 1}}

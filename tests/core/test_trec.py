@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndcg_ml._files import lines, trec
+from ndcg_ml._files import opening as lines
+from ndcg_ml._files import trec
 from ndcg_ml._files.byte_ids import PADDING
 from ndcg_ml._files.trec import QRELS, RUN, DataFileError, trec_lines
 

@@ -15,8 +15,8 @@ import pytest
 from lanes import quick
 
 from ndcg_ml import Flavor, evaluate_ranked, evaluate_run, ndcg_score, readers, runs
+from ndcg_ml._core import numpy_kernel, totals
 from ndcg_ml._files import tables, trec
-from ndcg_ml._kernel import numpy_kernel, totals
 
 fuzz = pytest.importorskip("reliability.fuzz", reason="the runs are not part of the installed package")
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer to interrupt what hangs")

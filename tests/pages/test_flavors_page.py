@@ -23,7 +23,7 @@ from peers.test_parity_golden import KNOWN, VARIANTS, declared, judged, recorded
 from preset_pages import COUNTS, HEAD, KINDS, count_row, escaped, preset_page
 
 from ndcg_ml import PRESETS, Flavor
-from ndcg_ml._flavor.text import WORDS
+from ndcg_ml._core.flavor_text import WORDS
 from ndcg_ml.presets import MIRRORS
 
 PAGE = ROOT / "docs" / "flavors.md"

@@ -31,7 +31,7 @@ from sklearn.metrics import ndcg_score as sklearn_ndcg
 from torchmetrics.retrieval import RetrievalNormalizedDCG
 
 from ndcg_ml import Flavor, dcg_score, evaluate, evaluate_run, ndcg_score
-from ndcg_ml._flavor.divergences import DIVERGENCES
+from ndcg_ml._core.divergences import DIVERGENCES
 from ndcg_ml.lightgbm import NDCGEval
 
 KS = (1, 3, 10, None)

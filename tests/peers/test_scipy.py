@@ -11,11 +11,11 @@ from paired import Paired
 
 stats = pytest.importorskip("scipy.stats")
 
-from ndcg_ml._stats import randomisation
-from ndcg_ml._stats.means import Means, spread_of
-from ndcg_ml._stats.quantiles import normal_cdf, normal_quantile, t_quantile, t_tail
-from ndcg_ml._stats.randomisation import queries_needed
-from ndcg_ml._stats.simultaneous import max_t
+from ndcg_ml._decide import randomisation
+from ndcg_ml._decide.means import Means, spread_of
+from ndcg_ml._decide.quantiles import normal_cdf, normal_quantile, t_quantile, t_tail
+from ndcg_ml._decide.randomisation import queries_needed
+from ndcg_ml._decide.simultaneous import max_t
 
 
 def seeded(function, seed: int = 0):

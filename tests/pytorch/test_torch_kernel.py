@@ -24,8 +24,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch_batches import Largest
 
 from ndcg_ml import Flavor, evaluate, identify, ndcg_score
-from ndcg_ml._flavor import text as flavor_text
-from ndcg_ml._kernel import gains_and_discounts as gains
+from ndcg_ml._core import flavor_text
+from ndcg_ml._core import gains_and_discounts as gains
 from ndcg_ml.flavor import NamedDiscount, NamedGain, Ties
 from ndcg_ml.torch import NDCG, ApproxNDCGLoss, SoftmaxLoss, Stochastic, ndcg
 from ndcg_ml.torch import _gains_and_discounts as torch_gains

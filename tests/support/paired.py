@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ndcg_ml._stats.means import Means, minus, spread_of
-from ndcg_ml._stats.randomisation import exchange_tests
+from ndcg_ml._decide.means import Means, minus, spread_of
+from ndcg_ml._decide.randomisation import exchange_tests
 
 
 class Paired:

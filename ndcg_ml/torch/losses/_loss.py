@@ -11,13 +11,14 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 import torch
 from torch import Tensor, nn
 
-from ndcg_ml._checks import as_float, one_of, positive_number, quote
-from ndcg_ml._flavor.text import WORDS
+from ndcg_ml._core.checks import as_float, one_of, positive_number, quote
+from ndcg_ml._core.flavor_text import WORDS
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch._faults import count_faults_by_kind, refuse
 from ndcg_ml.torch._gains_and_discounts import discount_at, gains_of, judge, label_faults
-from ndcg_ml.torch._inputs import PaddedLists, pad_lists, read_flavor, read_lists
-from ndcg_ml.torch._kernel import (
+from ndcg_ml.torch._layout import Padded, working_dtype
+from ndcg_ml.torch._transforms import can_inspect, recompute_in_backward
+from ndcg_ml.torch.inputs import PaddedLists, pad_lists, read_flavor, read_lists
+from ndcg_ml.torch.kernel import (
     empty_queries,
     ideal_dcg,
     ideal_pool,
@@ -27,8 +28,7 @@ from ndcg_ml.torch._kernel import (
     table_for,
     too_short,
 )
-from ndcg_ml.torch._layout import Padded, working_dtype
-from ndcg_ml.torch._transforms import can_inspect, recompute_in_backward
+from ndcg_ml.torch.limits import count_faults_by_kind, refuse
 
 Reduction = Literal["mean", "sum", "none"]
 _REDUCTIONS = get_args(Reduction)

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from ndcg_ml._checks import one_of
+from ndcg_ml._core.checks import one_of
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._gains_and_discounts import discount_at
 from ndcg_ml.torch.losses._loss import DirectLoss, Lists, Reduction, above_zero, refuse_callable_discount

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad, softplus
 
-from ndcg_ml._checks import one_of
+from ndcg_ml._core.checks import one_of
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._gains_and_discounts import discount_table
 from ndcg_ml.torch._layout import best_first

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ndcg_ml._checks import whole_number
+from ndcg_ml._core.checks import whole_number
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch._gains_and_discounts import discount_table
 from ndcg_ml.torch._layout import best_first

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ndcg_ml._checks import whole_number
-from ndcg_ml.torch._inputs import check_rows, read_lists
+from ndcg_ml._core.checks import whole_number
+from ndcg_ml.torch.inputs import check_rows, read_lists
 from ndcg_ml.torch.losses._draws import check_generator, gumbel
 from ndcg_ml.torch.losses._loss import ListLoss, above_zero
 

@@ -1,0 +1,1 @@
+"""From arguments to the number. Everything else may import this package. It imports flavors, presets and itself."""

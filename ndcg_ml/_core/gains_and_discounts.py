@@ -1,0 +1,288 @@
+"""Rules of a flavor for labels, and its gains and discounts: the only NumPy implementation of these rules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._core.arrays import FloatArray, IntArray
+from ndcg_ml._core.grade_codes import Coded, Gains, encode_grades, full
+from ndcg_ml._core.groups import Groups
+from ndcg_ml.flavor import Flavor
+
+# Sums of gains up to this size, times weights and discounts, stay within float64.
+_LARGEST = 2.0**500
+# Number of values per step, few enough for the processor's cache.
+_PART = 1 << 14
+# Lists with at least this many rows on average are wide, and their integer grades are kept as bytes.
+_WIDE = 256
+
+
+# -- from labels to gains -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Graded:
+    """The documents that a flavor's rules for labels include, and their gains.
+
+    The three layouts hold the same queries. If no document is left out, they are one object.
+
+    Attributes
+    ----------
+    documents : Groups
+        Every document that was not dropped.
+    judged : Groups
+        The documents with a label, from which the ``global`` ideal is made.
+    ranked : Groups
+        The documents that are ranked.
+    row_gains : ndarray of float, shape (n_rows,), or Coded
+        The gain of every row. Excluded rows have gain 0, or any gain if the gains are coded.
+    relevant : ndarray of bool, shape (n_rows,), or Coded
+        Which rows have a gain above 0, ranked or not.
+    """
+
+    documents: Groups
+    judged: Groups
+    ranked: Groups
+    row_gains: Gains
+    relevant: NDArray[np.bool_] | Coded
+
+    @property
+    def gains(self) -> FloatArray:
+        """The gains as floats. Coded gains are decoded at each call."""
+        return full(self.row_gains)
+
+    def n_relevant(self) -> IntArray:
+        """Return the number of judged rows of each query with a gain above 0."""
+        flags = self.relevant.full() if isinstance(self.relevant, Coded) else self.relevant
+        return self.judged.per_query(np.add, flags.astype(np.float64), 0.0).astype(np.int64)
+
+
+def grade(flavor: Flavor, labels: NDArray[Any], groups: Groups, retrieved: NDArray[np.bool_] | None = None) -> Graded:
+    """Apply the flavor's rules for unjudged and negative documents, and its gain.
+
+    Raises
+    ------
+    ValueError
+        A label is infinite, above ``max_grade``, not in the gain table, or NaN or negative under a flavor that refuses
+        it; or a gain is above 2^500.
+    """
+    with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs
+        coded = _encode_gains(flavor, labels.reshape(-1), groups)
+        if coded is not None:
+            ranked = groups if retrieved is None else groups.keep(retrieved)
+            return Graded(groups, groups, ranked, coded, Coded(coded.codes, coded.table > 0))
+        grades = labels.reshape(-1).astype(np.float64, copy=False)
+    documents, judged, graded = _rules(flavor, grades, groups)
+    ranked = judged if flavor.unjudged == "condense" else documents
+    gains = _row_gains(flavor, grades, graded)
+    if np.may_share_memory(gains, labels):  # kept gains must not change with the caller's array
+        gains = gains.copy()
+    if retrieved is not None:
+        ranked = ranked.keep(retrieved)
+    return Graded(documents, judged, ranked, gains, gains > 0)
+
+
+def _rules(flavor: Flavor, grades: FloatArray, groups: Groups) -> tuple[Groups, Groups, Groups]:
+    """Return the documents that are kept, those with a label, and those whose gain is computed from their label."""
+    judged = groups
+    lowest, highest = _range(grades, groups)
+    if np.isnan(lowest):
+        missing = np.isnan(grades)
+        if flavor.unjudged == "raise":
+            n = int(groups.arrange(missing).sum())
+            raise ValueError(
+                f"y_true must not hold NaN (an unjudged document) under unjudged='raise'; got {n} of "
+                f"{groups.sizes.sum()}. Remove them, or use "
+                f"flavor={flavor.replace(unjudged='zero').short_text!r}, which gives them gain 0."
+            )
+        judged = groups.keep(~missing)
+        lowest, highest = _range(grades, judged)
+    if not (np.isfinite(lowest) and np.isfinite(highest)):
+        raise ValueError(f"y_true must be finite; got labels from {lowest} to {highest}.")
+    graded = judged
+    if lowest < 0 and flavor.negative != "allow":
+        negative = grades < 0
+        if flavor.negative == "raise":
+            n = int(judged.arrange(negative).sum())
+            raise ValueError(
+                f"y_true must be >= 0 under negative='raise'; got {n} negative labels, the lowest {lowest}. "
+                "If they mark padding, pass mask=. Otherwise use "
+                f"flavor={flavor.replace(negative='zero').short_text!r}, which gives them gain 0."
+            )
+        graded = judged.keep(~negative)
+        if flavor.negative == "drop":
+            same = judged is groups
+            judged = graded
+            groups = graded if same else groups.keep(~negative)
+    _check_grades(flavor, grades, graded)
+    return groups, judged, graded
+
+
+def _range(grades: FloatArray, groups: Groups) -> tuple[float, float]:
+    included = groups.arrange(grades)
+    return (float(included.min()), float(included.max())) if included.size else (0.0, 0.0)
+
+
+def _check_grades(flavor: Flavor, grades: FloatArray, graded: Groups) -> None:
+    top = flavor.top_label
+    if top is not None and graded.sizes.any() and (highest := _range(grades, graded)[1]) > top:
+        included = graded.arrange(grades)
+        with np.errstate(over="ignore"):
+            in_float32 = float(np.float32(top))  # it may be slightly larger: 0.8 becomes 0.80000001
+        if highest != in_float32 or ((included > top) & (included != in_float32)).any():
+            raise ValueError(
+                f"y_true must not exceed Flavor.max_grade={top}; got {highest}. "
+                "Raise max_grade to the top of the grade scale."
+            )
+    if isinstance(flavor.gain, tuple):
+        included = graded.arrange(grades)
+        wrong = (included != np.floor(included)) | (included < 0)
+        if flavor.off_table == "raise":
+            wrong |= included >= len(flavor.gain)
+        if wrong.any():
+            allowed = f"from 0 to {len(flavor.gain) - 1}" if flavor.off_table == "raise" else ">= 0"
+            raise ValueError(
+                f"y_true must hold integer grades {allowed} for a gain table of {len(flavor.gain)} entries; got "
+                f"{included[wrong][0]:g}. Extend the table, or use a gain that takes any label, such as that of "
+                "flavor='sklearn' or 'lightgbm'."
+            )
+
+
+def _encode_gains(flavor: Flavor, grades: NDArray[Any], groups: Groups) -> Coded | None:
+    """Return gains as one byte per row and a table, if the lists are wide and all grades are integers.
+
+    Otherwise return None, also if the flavor may refuse a grade: the checks of float grades then raise.
+    """
+    if grades.size < _WIDE * groups.n_queries:
+        return None
+    codes = encode_grades(grades, groups.order)
+    if codes is None:
+        return None
+    included = groups.arrange(codes)
+    highest = int(included.max(initial=0))
+    beyond_table = isinstance(flavor.gain, tuple) and flavor.off_table == "raise" and highest >= len(flavor.gain)
+    if beyond_table or (flavor.top_label is not None and highest > flavor.top_label):
+        return None
+    if groups.order is not None:  # excluded rows get arbitrary codes
+        np.minimum(codes, highest, out=codes)
+    scale = np.arange(highest + 1.0)
+    if callable(flavor.gain):  # it may fail at grades that do not occur
+        occur = np.array([bool((included == step).any()) for step in range(highest + 1)])
+        table = np.zeros(scale.size)
+        table[occur] = gain(flavor, scale[occur])
+    else:
+        table = gain(flavor, scale)
+    _check_size(flavor, table)
+    return Coded(codes, np.append(table, 0.0))
+
+
+# -- gains that fit float64 -----------------------------------------------------------------------------------------
+
+
+def _row_gains(flavor: Flavor, grades: FloatArray, groups: Groups) -> FloatArray:
+    """Return the gain of every row, and 0 for rows outside the queries. Labels of the other rows are finite."""
+    included = groups.arrange(grades)
+    if flavor.ideal == "max" and flavor.top_label is not None:  # float32 grades may be a little above the top
+        included = np.minimum(included, np.float64(flavor.top_label))
+    gains = gain(flavor, included)
+    _check_size(flavor, gains)
+    if groups.order is None:
+        return gains
+    out = np.zeros(grades.size)
+    out[groups.order] = gains
+    return out
+
+
+def _check_size(flavor: Flavor, gains: FloatArray) -> None:
+    """Raise if float64 cannot hold sums of these gains, or their products with a discount, with all digits."""
+    found = [float(gains.min(initial=0.0)), float(gains.max(initial=0.0))]
+    if flavor.ideal == "max":
+        found.append(top_gain(flavor))
+    largest = max(found, key=abs)
+    if abs(largest) > _LARGEST:
+        raise ValueError(f"gains must be at most 2**500; got {largest:g}. Use a gain table or smaller grades.")
+    if not all_integers(gains):
+        size = np.abs(gains)
+        least = float(size.min(initial=1.0, where=size > 0))
+        if least < 1 / _LARGEST:
+            raise ValueError(f"gains must be 0 or at least 2**-500; got {least:g}. Use a gain table or larger grades.")
+
+
+def all_integers(values: FloatArray) -> bool:
+    """Whether all values are integers. They are checked in parts that fit the processor's cache."""
+    parts = (values[at : at + _PART] for at in range(0, values.size, _PART))
+    return all((part == np.rint(part)).all() for part in parts)
+
+
+# -- the formulas ---------------------------------------------------------------------------------------------------
+
+
+def gain(flavor: Flavor, grades: FloatArray) -> FloatArray:
+    """Return the gain of each grade. A grade beyond the end of a gain table has gain 0."""
+    if isinstance(flavor.gain, tuple):
+        table = np.append(flavor.gain, 0.0)
+        return table[np.minimum(grades, len(flavor.gain)).astype(np.intp)]
+    if callable(flavor.gain):
+        different, at = np.unique(grades, return_inverse=True)
+        return np.array([_number(flavor.gain, one, "gain") for one in different.tolist()])[at.reshape(-1)]
+    if flavor.gain == "exponential":
+        top = float(grades.max(initial=0.0))
+        if grades.size > top and grades.min(initial=0.0) >= 0 and top < _WIDE:
+            whole = grades.astype(np.uint8)
+            if (whole == grades).all():  # few grades: look them up
+                return _exponential(np.arange(int(top) + 1.0)).take(whole)
+        return _exponential(grades)
+    if flavor.gain == "binary":
+        return (grades > 0).astype(np.float64)
+    if flavor.gain == "judged":
+        return np.ones(grades.shape)
+    return grades
+
+
+def _exponential(grades: FloatArray) -> FloatArray:
+    # exp2 is exact for integers; expm1 keeps the digits of a small fraction.
+    with np.errstate(over="ignore"):
+        return np.where(np.abs(grades) < 1, np.expm1(grades * math.log(2)), np.exp2(grades) - 1)
+
+
+def top_gain(flavor: Flavor) -> float:
+    """Return the gain of ``max_grade``."""
+    assert flavor.max_grade is not None
+    return float(gain(flavor, np.array([flavor.max_grade]))[0])
+
+
+def discounts(flavor: Flavor, depth: int) -> FloatArray:
+    """Return D(1), ..., D(depth), without a cut-off."""
+    ranks = np.arange(1, depth + 1, dtype=np.float64)
+    if callable(flavor.discount):
+        values = [_number(flavor.discount, rank, "discount") for rank in range(1, depth + 1)]
+        return np.array(values, dtype=np.float64)
+    return DISCOUNTS[flavor.discount](ranks)
+
+
+DISCOUNTS: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "log2": lambda ranks: 1.0 / np.log2(ranks + 1.0),
+    "jarvelin": lambda ranks: 1.0 / np.maximum(np.log2(ranks), 1.0),
+    "reciprocal": lambda ranks: 1.0 / ranks,
+    "ln": lambda ranks: 1.0 / np.log(ranks + 1.0),
+    "none": np.ones_like,
+}
+
+
+def _number(function: Callable[[Any], Any], argument: Any, what: str) -> float:
+    try:
+        value = float(function(argument))
+    except (TypeError, ValueError, LookupError, ArithmeticError) as error:
+        raise TypeError(
+            f"Flavor.{what} as a callable must take one number and return one number; "
+            f"{what}({argument!r}) failed: {type(error).__name__}: {error}"
+        ) from error
+    if not math.isfinite(value):
+        raise ValueError(f"Flavor.{what} as a callable must return a finite number; {what}({argument!r}) is {value}.")
+    return value

@@ -1,0 +1,647 @@
+"""The result of an evaluation: the value and the table of queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._core.escaping import block, paragraph
+from ndcg_ml._core.flavor_text import at_cutoff, metric_key
+from ndcg_ml._core.frames import make_frame
+from ndcg_ml._core.json_values import plain, plain_ids
+from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.table import Column, Record
+from ndcg_ml.flavor import Flavor
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ndcg_ml._core.scored_documents import Scored
+    from ndcg_ml._core.totals import Totals
+    from ndcg_ml._decide.means import Interval, Method, Seed
+    from ndcg_ml._decide.slices import Slices
+    from ndcg_ml._unjudged.range import Range
+
+__all__ = ["Evaluation", "PerQuery", "at_cutoff"]
+
+V = TypeVar("V", bound="float | dict[int | None, float]")
+"""Type of the value: a float, or a dict by cut-off if there are several."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
+class PerQuery:
+    """One entry per query, as arrays of the same length. ``per_query["ndcg"]`` is ``per_query.ndcg``.
+
+    Attributes
+    ----------
+    qid : ndarray
+        The query's id, or its position if no ids were passed.
+    ndcg, dcg, idcg : ndarray of float64
+        NDCG, DCG and ideal DCG, with one column per cut-off if there are several. NDCG is nan for an empty query that
+        is left out of the mean.
+    empty : ndarray of bool
+        Whether the ideal DCG is 0, with one column per cut-off if there are several.
+    n_docs : ndarray of int
+        Number of ranked documents.
+    n_judged : ndarray of int
+        Number of documents with a label, retrieved or not.
+    n_relevant : ndarray of int
+        Number of judged documents with a gain above 0.
+    tied : ndarray of int
+        Number of ranked documents that have the same score as another one of the query.
+    weight : ndarray of float64
+        The query's weight.
+    """
+
+    qid: NDArray[Any]
+    ndcg: NDArray[np.float64]
+    dcg: NDArray[np.float64]
+    idcg: NDArray[np.float64]
+    empty: NDArray[np.bool_]
+    n_docs: NDArray[np.int64]
+    n_judged: NDArray[np.int64]
+    n_relevant: NDArray[np.int64]
+    tied: NDArray[np.int64]
+    weight: NDArray[np.float64]
+
+    def keys(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(field.name for field in fields(self))
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self.keys():
+            raise KeyError(f"{brief(name)} is not a column of per_query; the columns are {', '.join(self.keys())}.")
+        column: NDArray[Any] = getattr(self, name)
+        return column
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.qid)
+
+    def __repr__(self) -> str:
+        return f"<PerQuery of {len(self)} queries: {', '.join(self.keys())}>"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Evaluation(Generic[V]):
+    """NDCG of a set of queries.
+
+    Attributes
+    ----------
+    value : float, or dict of float by cut-off
+        The aggregated NDCG.
+    flavor : Flavor
+        The flavor that it was computed under.
+    k : int, None, or tuple of them
+        The cut-off or cut-offs.
+    n_queries : int
+        Number of queries.
+    n_empty : int, or dict of int by cut-off
+        Number of queries whose ideal DCG is 0. Their value is ``flavor.empty``.
+    per_query : PerQuery
+        The table of queries, as arrays.
+    frame_library : str
+        Library of the frames of ``to_frame``: that of the data, "pandas", "polars" or "pyarrow"; otherwise "pandas".
+    slices : Slices or None
+        The results of ``evaluate(..., by=)`` by label; None without `by`.
+    cluster : ndarray or None
+        The cluster of each query, as passed by ``cluster=``; None if queries are independent.
+
+    Examples
+    --------
+    >>> from ndcg_ml import evaluate
+    >>> result = evaluate([3, 0, 1, 0, 0], [.9, .1, .3, .2, .8], group=[3, 2], flavor="lightgbm", k=10)
+    >>> result.value, result.n_queries, result.n_empty
+    (1.0, 2, 1)
+    >>> result.per_query.n_relevant
+    array([2, 0])
+    """
+
+    value: V
+    flavor: Flavor
+    k: int | None | tuple[int | None, ...]
+    n_queries: int
+    n_empty: int | dict[int | None, int]
+    per_query: PerQuery
+    frame_library: str = "pandas"
+    slices: Slices | None = None
+    cluster: NDArray[Any] | None = field(default=None, repr=False)
+    _totals: Totals = field(repr=False)
+    """DCG and ideal DCG of the queries, from which every mean is computed."""
+    _scored: Scored | None = field(default=None, repr=False)
+    """The documents, not copied, for ``range``; None if they are not available, as after unpickling."""
+    _labels: NDArray[np.uint64] | None = field(default=None, repr=False)
+    """A digest of each query's labels, if the evaluation was loaded and so has no documents."""
+
+    # fmt: off
+    @overload
+    def interval(
+        self: Evaluation[float], confidence: float = ..., method: Method | None = ..., n_resamples: int = ...,
+        seed: Seed = ...,
+    ) -> Interval: ...
+    @overload
+    def interval(
+        self: Evaluation[dict[int | None, float]], confidence: float = ..., method: Method | None = ...,
+        n_resamples: int = ..., seed: Seed = ...,
+    ) -> dict[int | None, Interval]: ...
+    # fmt: on
+    def interval(
+        self, confidence: float = 0.95, method: Method | None = None, n_resamples: int = 9999, seed: Seed = 0
+    ) -> Interval | dict[int | None, Interval]:
+        """Return a confidence interval of the value for the population from which these queries are drawn.
+
+        Parameters
+        ----------
+        confidence : float, default 0.95
+            Above 0 and below 1.
+        method : {"bca", "percentile", "t", "bounded"}, optional
+            "bca" and "percentile" are bootstraps over queries: bias-corrected and accelerated, and plain percentiles.
+            "t" is Student's interval, which is symmetric and may extend beyond 0 and 1. "bounded" is for values between
+            0 and 1 of which most are at a bound; its width is never 0. Default: "bca", or "bounded" if all queries have
+            the same value, or all but fewer than 20 have the value 0, or all but fewer than 20 the value 1. In these
+            cases bootstrap intervals may cover the true value half of the time.
+        n_resamples : int, default 9999
+            Number of bootstrap resamples. Each draws as many queries as there are, with replacement.
+        seed : int, numpy.random.Generator or None, default 0
+            Random seed. With None, each call draws differently.
+
+        Returns
+        -------
+        Interval, or dict of Interval by cut-off if there are several
+            With ``.low``, ``.high``, ``.value``, ``.confidence``, ``.method``, ``.n_queries``, and with clusters also
+            ``.effective_queries``. All cut-offs use the same resamples.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument is not as above; fewer than two queries count in the mean; a query has the value nan
+            (``empty=nan``); "bca" has all resamples on one side of the value; "bounded" has values below 0 or above 1;
+            there are fewer than six clusters, or one has most of the weight.
+
+        See Also
+        --------
+        ndcg_ml.compare : Compare systems. A difference may be significant although the intervals of the systems
+        overlap.
+
+        Notes
+        -----
+        Queries have the same weights as in the value, and those that the flavor skips are left out. Under
+        ``aggregate="micro"`` the two sums are resampled together, and the t interval is that of the linearised ratio
+        (delta method). If one query has more weight than all others together, no method is reliable. Clusters are
+        resampled as a whole; their t interval uses the robust standard error and degrees of freedom of Bell and
+        McCaffrey (2002). docs/deciding.md recommends a method for each case, with simulated coverage.
+
+        References
+        ----------
+        B. Efron, Better bootstrap confidence intervals, JASA 82, 1987.
+
+        Examples
+        --------
+        >>> from ndcg_ml import evaluate
+        >>> y_true, y_score = [[3, 0, 1], [0, 1, 0], [1, 0, 2], [0, 0, 1]], [[3, 2, 1], [3, 1, 2], [3, 2, 1], [1, 3, 2]]
+        >>> result = evaluate(y_true, y_score)
+        >>> print(result.interval(method="t"))
+        0.713764 (0.399120 to 1.028408; 95 %, t interval; 4 queries)
+        >>> result.interval(0.9, seed=0).low < result.value < result.interval(0.9, seed=0).high
+        True
+        """
+        from ndcg_ml._decide.intervals import intervals
+
+        values = self._as_dict(self.value)
+        by_k: Interval | dict[int | None, Interval] = self._shaped(
+            intervals(self._totals, self.flavor, values, confidence, method, n_resamples, seed, self._clusters())
+        )
+        return by_k
+
+    def _clusters(self) -> NDArray[np.int64] | None:
+        """Return the cluster of each query as a number; None if queries are independent."""
+        if self.cluster is None:
+            return None
+        from ndcg_ml._decide.clusters import numbered
+
+        return numbered(self.cluster.tolist())
+
+    @property
+    def standard_error(self) -> V:
+        """The standard error of the value over queries; raises the errors of ``interval``."""
+        from ndcg_ml._decide.intervals import standard_errors
+
+        by_k: V = self._shaped(standard_errors(self._totals, self.flavor, self._clusters()))
+        return by_k
+
+    @property
+    def std(self) -> V:
+        """The standard deviation of the queries' NDCG, with n - 1 and the weights of the mean.
+
+        Without weights, it is the standard error times the square root of the number of queries that count. Raises the
+        errors of ``interval``.
+        """
+        from ndcg_ml._decide.means import means_of
+
+        by_k: V = self._shaped(
+            {
+                k: deviation
+                for ks, means in means_of(self._totals, self.flavor)
+                for k, deviation in zip(ks, means.std().tolist(), strict=True)
+            }
+        )
+        return by_k
+
+    def save(self, path: str | os.PathLike[str], *, qrels: str | os.PathLike[str] | None = None) -> None:
+        """Write the evaluation to a file, as a baseline for later comparisons. ``load`` reads it.
+
+        The file is readable JSON with one line per query: ids, values, counts, judged fractions and clusters, with the
+        flavor, the cut-offs and the versions used. It has digests of each query's labels and of the excluded documents,
+        which detect changes of them, and a digest of the whole file. Slices are not saved.
+
+        Parameters
+        ----------
+        path : path
+            The file to write, replacing any existing file.
+        qrels : path, optional
+            The file of the judgements. If it is in the folder of `path` or below it, its relative path is saved, and
+            ``ndcg-ml gate`` reads it unless other judgements are passed.
+
+        Raises
+        ------
+        TypeError
+            Query ids or clusters are neither strings nor integers.
+        ValueError
+            The flavor has a callable gain or discount, or the arrays of labels or scores have changed since the
+            evaluation.
+        OSError
+            The file cannot be written.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from ndcg_ml import Evaluation, evaluate
+        >>> result = evaluate([[3, 0, 1], [0, 1, 0]], [[3, 2, 1], [3, 1, 2]], k=3)
+        >>> with TemporaryDirectory() as folder:
+        ...     result.save(Path(folder, "base.json"))
+        ...     base = Evaluation.load(Path(folder, "base.json"))
+        >>> base.value == result.value
+        True
+        """
+        from ndcg_ml._decide import saved
+
+        saved.write(self, path, qrels)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Evaluation[Any]:
+        """Read an evaluation that ``save`` wrote.
+
+        Parameters
+        ----------
+        path : path
+
+        Returns
+        -------
+        Evaluation
+            A ``RunEvaluation`` if one was saved.
+
+        Raises
+        ------
+        DataFileError
+            A ValueError that names the file: it is not the output of ``save``, has another format version, or was
+            edited or damaged.
+        OSError
+            The file cannot be read.
+        """
+        from ndcg_ml._decide import saved
+
+        return saved.read(path)[0]
+
+    # fmt: off
+    @overload
+    def range(self: Evaluation[float], max_grade: float | None = ...) -> Range: ...
+    @overload
+    def range(self: Evaluation[dict[int | None, float]], max_grade: float | None = ...) -> dict[int | None, Range]: ...
+    # fmt: on
+    def range(self, max_grade: float | None = None) -> Range | dict[int | None, Range]:
+        """Return the smallest and largest value over all ways to grade the unjudged documents.
+
+        The range is exact: some grades attain its ends, and none exceed them. Unjudged documents are those with the
+        label NaN, retrieved or not, and in a run the retrieved documents that are not in the qrels.
+
+        Parameters
+        ----------
+        max_grade : float, optional
+            The top of the grade scale: unjudged documents may have the grades 0, 1, ..., `max_grade`. Default: the
+            flavor's ``max_grade``; if it has none, they may have grade 0 and the grades of the judged documents (those
+            >= 0, unless ``negative="allow"``).
+
+        Returns
+        -------
+        Range, or dict of Range by cut-off if there are several
+            With ``.low``, ``.high``, ``.value``, ``.width``, ``.n_unjudged``, ``.grades``.
+
+        Raises
+        ------
+        RangeError
+            A ValueError that says why the range cannot be computed: ``ties`` "best" or "worst"; ``ideal`` "local",
+            "max" or "given"; a ``recall_depth``; ``aggregate="micro"``; repeated documents in a query; ``empty=nan`` if
+            a query may be empty; negative gains; labels that are not grades; an evaluation that was unpickled, or whose
+            arrays have changed.
+        TypeError
+            `max_grade` is not a number.
+
+        See Also
+        --------
+        ndcg_ml.compare : Its result has the range of a difference, and the documents to label next.
+
+        Notes
+        -----
+        Every completion judges all documents, so ``flavor.unjudged`` does not apply to it. Under
+        ``unjudged="condense"``, which removes documents, the value itself may therefore be outside the range.
+        docs/unjudged.md describes the method.
+
+        Examples
+        --------
+        >>> from ndcg_ml import evaluate_run
+        >>> result = evaluate_run({"q": {"d1": 2, "d2": 0, "d3": 1}}, {"q": ["d1", "d4", "d3"]}, k=3)
+        >>> print(result.range())
+        0.950234 (0.950234 to 1.000000 over all grades 0, 1, 2 of 1 unjudged documents)
+        """
+        from ndcg_ml._unjudged.range import compute_range, require_documents
+
+        scored, values = require_documents(self._scored), self._as_dict(self.value)
+        totals = self._totals
+        by_k: Range | dict[int | None, Range] = self._shaped(
+            {
+                k: compute_range(scored, self.flavor, k, values[k], max_grade, totals.dcg[:, at], totals.ideal[:, at])
+                for at, k in enumerate(totals.ks)
+            }
+        )
+        return by_k
+
+    def _as_dict(self, what: Any) -> dict[int | None, Any]:
+        """Return a value, count or interval as a dict by cut-off, even if there is only one."""
+        return what if isinstance(self.k, tuple) else {self.k: what}
+
+    def _shaped(self, by_k: dict[int | None, Any]) -> Any:
+        """Return the entries in the form of the value: one entry, or a dict in the order of the cut-offs."""
+        return {k: by_k[k] for k in self.k} if isinstance(self.k, tuple) else by_k[self.k]
+
+    def to_frame(self) -> Any:
+        """Return the table of queries as a data frame, one row per query.
+
+        Returns
+        -------
+        pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A frame of ``frame_library``. With several cut-offs, columns have names such as ``ndcg@10``.
+
+        Raises
+        ------
+        ImportError
+            The library is not installed.
+        """
+        columns: dict[str, NDArray[Any]] = {}
+        for name in self.per_query:
+            table = self.per_query[name]
+            if table.ndim == 1:
+                columns[name] = table
+            else:
+                assert isinstance(self.k, tuple)
+                columns.update({f"{name}{at_cutoff(k)}": table[:, i] for i, k in enumerate(self.k)})
+        return make_frame(self.frame_library, columns)
+
+    def to_html(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str | None = None,
+        command: str | None = None,
+        top: int = 20,
+    ) -> str | Path:
+        """Write a report as one HTML page, without scripts or external files.
+
+        It shows the values with their intervals (with seed 0, so that pages are reproducible), a drawing, the slices of
+        `by`, the queries that lose most, the definition in words, and the versions of Python and the libraries.
+
+        Parameters
+        ----------
+        path : path, default None
+            The file to write, replacing any existing file. None: no file is written.
+        title : str, default None
+            The heading. None: the number of queries and the cut-off.
+        command : str, default None
+            The call or command line that computed the result, which the page then shows.
+        top : int, default 20
+            Number of queries to list: those whose DCG is furthest below their ideal, at the first cut-off.
+
+        Returns
+        -------
+        str or pathlib.Path
+            The page; with `path`, the path of the file.
+
+        Raises
+        ------
+        ImportError
+            Jinja2 or Matplotlib is not installed: ``pip install 'ndcg_ml[report]'``.
+        TypeError, ValueError
+            `top` is not a whole number of at least 0.
+        OSError
+            The file cannot be written. An existing file is left unchanged.
+
+        Examples
+        --------
+        >>> from ndcg_ml import evaluate
+        >>> result = evaluate([[3, 0, 1], [0, 1, 0]], [[3, 2, 1], [3, 1, 2]], k=(1, 3))
+        >>> written = result.to_html("report.html")  # doctest: +SKIP
+        """
+        from ndcg_ml._show import report
+
+        return report.write_evaluation(self, path, title, command, top)
+
+    def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
+        """Draw the values at the first 30 cut-offs, with their 95 % t intervals.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default None
+            Axes to draw in. None: new axes in a new figure of pyplot.
+
+        Returns
+        -------
+        tuple of matplotlib.figure.Figure and matplotlib.axes.Axes
+            Show it with ``plt.show()``, save it with ``fig.savefig``.
+
+        Raises
+        ------
+        ImportError
+            Matplotlib is not installed.
+        TypeError
+            `ax` is not an Axes.
+        ValueError
+            No cut-off has a finite value.
+
+        Examples
+        --------
+        >>> from ndcg_ml import evaluate
+        >>> result = evaluate([[3, 0, 1], [0, 1, 0]], [[3, 2, 1], [3, 1, 2]], k=(1, 3))
+        >>> fig, ax = result.plot()  # doctest: +SKIP
+        >>> fig.savefig("values.png")  # doctest: +SKIP
+        """
+        from ndcg_ml._show import plot
+
+        return plot.values(self, ax)
+
+    def _repr_html_(self) -> str:
+        extra = [Column(name, f"{{{name}:.6f}}") for name in self._extra_columns()]
+        counts = [Column("queries", str(self.n_queries)), Column("empty", "{n_empty}")]
+        columns = [Column("", "NDCG{k:@}", "l"), Column("value", "{ndcg:.6f}"), *extra, *counts]
+        return block(Record(columns, self._rows()).html(), *map(paragraph, self._notes()))
+
+    def _unanswered(self) -> NDArray[np.bool_]:
+        """Return which queries have an empty ranking."""
+        nothing: NDArray[np.bool_] = self.per_query.n_docs == 0
+        return nothing
+
+    def metrics(self) -> dict[str, float]:
+        """Return the values under names that experiment trackers accept: ``ndcg_at_10``, or ``ndcg`` without a cut-off.
+
+        Returns
+        -------
+        dict of float by name
+            In the form that ``mlflow.log_metrics``, ``wandb.log`` and ``LightningModule.log_dict`` take.
+
+        Examples
+        --------
+        >>> from ndcg_ml import evaluate
+        >>> evaluate([[1, 0]], [[0.2, 0.9]], k=[1, 2]).metrics()
+        {'ndcg_at_1': 0.0, 'ndcg_at_2': 0.6309297535714575}
+        """
+        return {metric_key(k): value for k, value in self._as_dict(self.value).items()}
+
+    def to_dict(self, per_query: bool = False) -> dict[str, Any]:
+        """Return plain values for JSON: flavors as text, and None for nan and infinity.
+
+        Parameters
+        ----------
+        per_query : bool, default False
+            Whether to include the table of queries.
+
+        Returns
+        -------
+        dict
+        """
+        document: dict[str, Any] = {
+            "values": plain(self._rows()),
+            "n_queries": self.n_queries,
+            "n_documents": int(self.per_query.n_docs.sum()),
+        }
+        if self.slices is not None:
+            document |= self.slices.to_dict()
+        return document | {"per_query": self._queries() if per_query else None}
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Return one row per cut-off: the flavor, the value and the number of empty queries."""
+        empties, extra = self._as_dict(self.n_empty), self._extra_columns()
+        return [
+            {
+                "k": k,
+                "flavor": str(self.flavor.replace(k=k)),
+                "ndcg": value,
+                "n_empty": empties[k],
+                **{name: column[k] for name, column in extra.items()},
+            }
+            for k, value in self._as_dict(self.value).items()
+        ]
+
+    def _queries(self) -> list[dict[str, Any]]:
+        """Return the table of queries, one dict per query."""
+        table, ks = self.per_query, self._totals.ks
+        by_k = {
+            name: table[name].reshape(len(table), len(ks)).tolist()
+            for name in ("ndcg", "dcg", "idcg", "empty", *self._extra_columns())
+        }
+        counts = {name: table[name].tolist() for name in ("n_docs", "n_judged", "n_relevant", "tied")}
+        return [
+            {
+                "qid": qid,
+                **{name: column[i] for name, column in counts.items()},
+                "values": [
+                    {
+                        "k": k,
+                        **{name: plain(column[i][at]) for name, column in by_k.items()},
+                    }
+                    for at, k in enumerate(ks)
+                ],
+            }
+            for i, qid in enumerate(plain_ids(table.qid).tolist())
+        ]
+
+    def _extra_columns(self) -> dict[str, dict[int | None, float]]:
+        """Return further values at each cut-off, by their names in tables and in ``per_query``."""
+        return {}
+
+    def _notes(self) -> list[str]:
+        """Return the lines below the values."""
+        rule = {"skip": "left out of the mean", "raise": "refused"}.get(
+            str(self.flavor.empty), f"scored {self.flavor.empty:g}" if isinstance(self.flavor.empty, float) else ""
+        )
+        n_empty = sorted(set(self.n_empty.values() if isinstance(self.n_empty, dict) else [self.n_empty]))
+        least_to_most = "-".join(str(n) for n in dict.fromkeys((n_empty[0], n_empty[-1])))
+        return [
+            f"{self.n_queries} queries, {least_to_most} empty ({rule}); {int(self.per_query.n_docs.sum())} documents",
+            str(self.flavor),
+        ]
+
+    def __str__(self) -> str:
+        values = self._as_dict(self.value).items()
+        return "\n".join([*(f"ndcg{at_cutoff(k)} = {value:.6f}" for k, value in values), *self._notes()])
+
+
+def evaluation_from_totals(
+    totals: Totals,
+    flavor: Flavor,
+    several: bool,
+    *,
+    n_docs: NDArray[np.int64],
+    n_judged: NDArray[np.int64],
+    n_relevant: NDArray[np.int64],
+    tied: NDArray[np.int64],
+) -> Evaluation[Any]:
+    """Return the evaluation of these totals. With `several`, its values are dicts by cut-off."""
+    ndcg, empty = totals.ndcg(flavor)
+    dcg, ideal = totals.dcg.copy(), totals.ideal.copy()  # the caller may change the result
+    n_queries = len(totals.ids)
+
+    def shaped(values: list[Any]) -> Any:
+        return dict(zip(totals.ks, values, strict=True)) if several else values[0]
+
+    def columns(table: NDArray[Any]) -> NDArray[Any]:
+        return table if several else table[:, 0]
+
+    return Evaluation(
+        value=shaped(totals.values(flavor)),
+        flavor=flavor if several else flavor.replace(k=totals.ks[0]),
+        k=totals.ks if several else totals.ks[0],
+        n_queries=n_queries,
+        n_empty=shaped(empty.sum(axis=0).tolist()),
+        per_query=PerQuery(
+            qid=totals.ids,
+            ndcg=columns(ndcg),
+            dcg=columns(dcg),
+            idcg=columns(ideal),
+            empty=columns(empty),
+            n_docs=n_docs,
+            n_judged=n_judged,
+            n_relevant=n_relevant,
+            tied=tied,
+            weight=np.ones(n_queries) if totals.weight is None else totals.weight,
+        ),
+        _totals=totals,
+    )

@@ -1,0 +1,285 @@
+"""Queries prepared under one flavor, for evaluating many sets of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Generic, cast, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ndcg_ml._core import numpy_kernel
+from ndcg_ml._core.checks import ByK, KSpec, OneK, cutoffs, optional_whole_number
+from ndcg_ml._core.compiled_call import CompiledQueries
+from ndcg_ml._core.gains_and_discounts import discounts, grade
+from ndcg_ml._core.grade_codes import Coded
+from ndcg_ml._core.kernel_choice import choose_kernel, compiled_rank
+from ndcg_ml._core.queries import Queries, Weights
+from ndcg_ml._core.repeats import CreditedOnce, credit_repeats, refuse_repeats
+from ndcg_ml._core.result import Evaluation, V, evaluation_from_totals
+from ndcg_ml._core.scored_documents import Scored
+from ndcg_ml._core.threads import thread_count
+from ndcg_ml._core.totals import Totals
+from ndcg_ml.flavor import Flavor, as_flavor
+
+__all__ = ["Prepared", "prepare"]
+
+
+# fmt: off
+@overload
+def prepare(
+    y_true: ArrayLike, *, flavor: Flavor | str = ..., k: OneK = ..., qid: ArrayLike | None = ...,
+    group: ArrayLike | None = ..., mask: ArrayLike | None = ..., retrieved: ArrayLike | None = ...,
+    doc_id: ArrayLike | None = ..., query_weight: Weights | None = ..., threads: int | None = ..., kernel: str = ...,
+) -> Prepared[float]: ...
+@overload
+def prepare(
+    y_true: ArrayLike, *, flavor: Flavor | str = ..., k: Sequence[int | None], qid: ArrayLike | None = ...,
+    group: ArrayLike | None = ..., mask: ArrayLike | None = ..., retrieved: ArrayLike | None = ...,
+    doc_id: ArrayLike | None = ..., query_weight: Weights | None = ..., threads: int | None = ..., kernel: str = ...,
+) -> Prepared[ByK]: ...
+# fmt: on
+def prepare(
+    y_true: ArrayLike,
+    *,
+    flavor: Flavor | str = "sklearn",
+    k: KSpec = ...,
+    qid: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    retrieved: ArrayLike | None = None,
+    doc_id: ArrayLike | None = None,
+    query_weight: Weights | None = None,
+    threads: int | None = None,
+    kernel: str = "auto",
+) -> Prepared[Any]:
+    """Prepare labels for evaluating many sets of scores of the same documents.
+
+    The layout of the queries and the gains are computed once, and so is the ideal DCG if it does not depend on the
+    ranking.
+
+    Parameters
+    ----------
+    y_true, flavor, k, qid, group, mask, retrieved, doc_id, query_weight
+        As for ``ndcg_score``.
+    threads : int, optional
+        Maximum number of threads of the compiled kernel; the NumPy kernel uses one. Default: the environment variable
+        NDCG_ML_THREADS; if it is not set, OMP_NUM_THREADS or the number of available processors. Calls from threads
+        other than the main one use one thread by default, and so do small inputs.
+    kernel : {"auto", "numpy", "compiled"}, default "auto"
+        The implementation: NumPy, or machine code compiled by Numba (``pip install ndcg_ml[fast]``). Compiling takes a
+        second or more, once per process. The values are bitwise identical. "auto" is the environment variable
+        NDCG_ML_KERNEL; if it is not set, the compiled kernel if Numba is installed and the process has ranked enough
+        rows to make compiling worthwhile. ``show_versions()`` prints which is in use. Only the NumPy kernel computes
+        an ideal that depends on the ranking (``ideal="local"`` and `recall_depth`).
+
+    Returns
+    -------
+    Prepared
+        Call it on scores to get the value; its ``evaluate`` also returns the table of queries.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``ndcg_score``, except errors of the scores; or the ideal depends on the ranking under
+        ``kernel="compiled"``.
+    ImportError
+        Under ``kernel="compiled"``, Numba is missing, too old or broken.
+
+    Examples
+    --------
+    >>> ndcg = prepare([3, 0, 1, 1, 0], group=[3, 2], flavor="sklearn", k=2)
+    >>> ndcg
+    <Prepared: sklearn@2, 2 queries, 5 documents>
+    >>> round(ndcg([0.9, 0.1, 0.3, 0.2, 0.8]), 6), ndcg([3, 0, 1, 1, 0])
+    (0.815465, 1.0)
+    """
+    flavor = as_flavor(flavor)
+    queries = Queries.read(
+        y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
+    )
+    return Prepared(flavor, k, queries, threads, kernel)
+
+
+class Prepared(Generic[V]):
+    """Queries with their gains and ideal DCG. Created by ``prepare``.
+
+    Attributes
+    ----------
+    flavor : Flavor
+    ks : tuple of int or None
+        The cut-offs.
+    queries : Queries
+        The data.
+    n_docs : int
+        Number of ranked documents.
+    """
+
+    def __init__(
+        self, flavor: Flavor | str, k: KSpec, queries: Queries, threads: int | None = None, kernel: str = "auto"
+    ) -> None:
+        flavor = as_flavor(flavor)
+        ks, self._several = cutoffs(k, flavor)
+        self.flavor: Flavor = flavor
+        self.ks: tuple[int | None, ...] = ks
+        self.queries = queries
+        self._threads = optional_whole_number(threads, "threads", "for the default")
+        self._kernel = choose_kernel(kernel)
+        if numpy_kernel.has_ideal_of_ranking(flavor):
+            if kernel == "compiled":
+                raise ValueError(
+                    "kernel must be 'auto' or 'numpy' under ideal='local' and recall_depth, because that ideal depends "
+                    "on the ranking; got 'compiled'. Pass kernel='auto', which uses the NumPy kernel here."
+                )
+            self._kernel = "numpy"
+        refuse_repeats(flavor, queries)
+        graded = grade(flavor, queries.labels, queries.groups, queries.retrieved)
+        if queries.given_order is not None:
+            graded = replace(graded, judged=graded.judged.sort_rows(queries.given_order))
+        self.n_docs: int = int(graded.ranked.sizes.sum())
+        longest = int(graded.documents.sizes.max())
+        if flavor.ideal == "max":
+            longest = max(longest, *(cut or 0 for cut in self.ks))
+        cuts = [*self.ks, *numpy_kernel.ideal_cutoffs(flavor, self.ks)]
+        if None not in cuts:  # lower ranks are not used, and a catalogue may have 100,000
+            longest = min(longest, max(cut for cut in (*cuts, flavor.recall_depth or 1) if cut is not None))
+        self._discounts = discounts(flavor, longest)
+        self._layout = numpy_kernel.order_ties(graded.ranked, flavor, graded.row_gains, queries.doc_id)
+        self._once: CreditedOnce | None = None
+        if queries.repeats is not None:
+            graded, self._once = credit_repeats(flavor, graded, self._layout, queries.repeats)
+        self._graded = graded
+        self._ideal = self._fixed_ideal()
+
+    def __repr__(self) -> str:
+        k = f", k={self.ks}" if self._several else ""
+        definition = (self.flavor if self._several else self.flavor.replace(k=self.ks[0])).short_text
+        return f"<Prepared: {definition}{k}, {self.queries.n_queries} queries, {self.n_docs} documents>"
+
+    def __call__(self, y_score: ArrayLike) -> V:
+        """Return the value for these scores.
+
+        Parameters
+        ----------
+        y_score : array-like of the shape of y_true
+            One score per document; higher is better.
+
+        Returns
+        -------
+        float, or dict of float by cut-off if there are several
+
+        Raises
+        ------
+        TypeError, ValueError
+            The scores differ from the labels in shape or pandas index, are not real numbers, or contain NaN.
+        """
+        return self._shape_values(self.totals(y_score).values(self.flavor))
+
+    def dcg(self, y_score: ArrayLike) -> V:
+        """Return the (weighted) mean over queries of DCG for these scores; see ``__call__``."""
+        return self._shape_values(self.totals(y_score).mean_dcg())
+
+    def totals(self, y_score: ArrayLike) -> Totals:
+        """Return DCG and ideal DCG of every query for these scores; see ``__call__``."""
+        return self._rank(self._scores(y_score))
+
+    def evaluate(self, y_score: ArrayLike) -> Evaluation[V]:
+        """Return the value for these scores with the table of queries; see ``__call__``."""
+        scores = self._scores(y_score)
+        totals = self._rank(scores)
+        # Copy what is stored, so that later changes of the caller's arrays have no effect.
+        totals = replace(totals, ids=totals.ids.copy(), weight=None if totals.weight is None else totals.weight.copy())
+        evaluation = evaluation_from_totals(totals, self.flavor, self._several, **self.counts(scores))
+        return replace(evaluation, _scored=Scored(self.queries, scores))
+
+    def counts(self, scores: NDArray[Any]) -> dict[str, NDArray[np.int64]]:
+        """Return the columns of the table of queries that are numbers of documents."""
+        graded = self._graded
+        return {
+            "n_docs": graded.ranked.sizes.copy(),
+            "n_judged": graded.judged.sizes.copy(),
+            "n_relevant": graded.n_relevant(),
+            "tied": numpy_kernel.tied_documents(self._blocks, scores, self.queries.n_queries),
+        }
+
+    def _fixed_ideal(self) -> NDArray[np.float64] | None:
+        """Return the ideal DCG, or None if it depends on the ranking."""
+        flavor, graded = self.flavor, self._graded
+        n_slots = graded.ranked.n_rows
+        threads = thread_count(self._threads, n_slots)
+        rank = compiled_rank(self._kernel, n_slots)
+        sorts = flavor.ideal in ("global", "recall")
+        counts = isinstance(graded.row_gains, Coded)  # the ideal is computed from the number of documents of each grade
+        if rank is None or not sorts or counts or flavor.ideal_depth == "retrieved":
+            return numpy_kernel.ideal(flavor, self.ks, graded, self._discounts, lambda: self._blocks)
+        source = graded.ranked if flavor.ideal == "recall" else graded.judged
+        ks = numpy_kernel.ideal_cutoffs(flavor, self.ks)
+        best = CompiledQueries(source, graded.gains, self._discounts, ks, False).dcg(rank, graded.gains, threads)
+        assert best is not None  # no gain is NaN
+        return best
+
+    @cached_property
+    def _blocks(self) -> list[numpy_kernel.Filled]:
+        return numpy_kernel.fill_blocks(self._layout, self._graded.row_gains)
+
+    @cached_property
+    def _ranking(self) -> CompiledQueries:
+        average = self.flavor.ties == "average"
+        return CompiledQueries(self._layout, self._graded.row_gains, self._discounts, self.ks, average)
+
+    def _scores(self, y_score: ArrayLike) -> NDArray[Any]:
+        scores = self.queries.scores(y_score, self._layout)
+        if self.flavor.score_dtype == "float32" and scores.dtype != np.float32:
+            with np.errstate(over="ignore", invalid="ignore"):  # large scores; signalling NaNs
+                scores = scores.astype(np.float32)
+        return scores
+
+    def _refuse_nan(self, scores: NDArray[Any]) -> None:
+        order = self._layout.order
+        ranked = scores if order is None else scores[order]
+        if ranked.size and np.isnan(ranked.min()):
+            bad = np.flatnonzero(np.isnan(ranked))
+            at = int(bad[0] if order is None else order[bad].min())
+            raise ValueError(
+                f"y_score must not hold NaN, which cannot be ranked; got {bad.size} of {ranked.size}, the first at "
+                f"row {at}. Find out why the model returned NaN; use -inf to rank a document last."
+            )
+
+    def _rank(self, scores: NDArray[Any]) -> Totals:
+        flavor, ks, lengths = self.flavor, self.ks, self._graded.ranked.sizes
+        if self._once is not None:
+            self._refuse_nan(scores)
+            scores = self._once.exchange_scores(scores)
+        rank = compiled_rank(self._kernel, scores.size)
+        dcg, ideal = None, self._ideal
+        if rank is not None:
+            dcg = self._ranking.dcg(rank, scores, thread_count(self._threads, scores.size))
+        if dcg is None or ideal is None:  # there is no compiled kernel, or it found NaN
+            self._refuse_nan(scores)
+            dcg, ideal = self._rank_by_numpy(scores)
+        if flavor.short_lists == "zero":
+            for column, k in enumerate(ks):
+                dcg[lengths < (k or 0), column] = 0.0
+        return Totals(ks, self.queries.ids, dcg, ideal, self.queries.weight)
+
+    def _rank_by_numpy(self, scores: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return DCG and ideal DCG of every query."""
+        flavor, ks, lengths = self.flavor, self.ks, self._graded.ranked.sizes
+        average = flavor.ties == "average"
+        dcg = np.zeros((lengths.size, len(ks)))
+        ideal = np.zeros_like(dcg) if self._ideal is None else self._ideal
+        for block, gains, ranked in numpy_kernel.add_scores(self._blocks, scores):
+            depth = numpy_kernel.depth(ks, block.shape[1])
+            at_rank = numpy_kernel.expected_gains(ranked, gains, depth, average)
+            dcg[block.queries] = numpy_kernel.dcg(at_rank, self._discounts, ks)
+            if self._ideal is None:
+                ideal[block.queries] = numpy_kernel.ideal_of_ranking(
+                    flavor, ks, self._discounts, ranked, gains, at_rank, lengths[block.queries]
+                )
+        return dcg, ideal
+
+    def _shape_values(self, values: Sequence[float]) -> V:
+        shaped: Any = dict(zip(self.ks, values, strict=True)) if self._several else values[0]
+        return cast("V", shaped)

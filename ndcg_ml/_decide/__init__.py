@@ -1,0 +1,1 @@
+"""From values of queries to decisions: means, intervals, tests, comparisons, slices, baselines and the gate."""

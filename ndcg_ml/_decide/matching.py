@@ -1,0 +1,334 @@
+"""Match the systems of a comparison by query, and refuse those that cannot be compared."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import EllipsisType
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._core.arrays import BoolArray, FloatArray, as_objects
+from ndcg_ml._core.checks import one_of
+from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.pandas_index import align_by_id
+from ndcg_ml._core.queries import ids_as_array
+from ndcg_ml._core.result import Evaluation
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """The values of a system, or of one of its runs, by query.
+
+    Attributes
+    ----------
+    name : str
+    qid : ndarray
+    values : ndarray of float64, shape (n_queries,)
+        Nan if a query has none.
+    share : ndarray of float64, shape (n_queries,)
+        Share of each query in the mean; 0 if it does not count.
+    weight : ndarray of float64, shape (n_queries,)
+        Weight of each query, as passed.
+    evaluation : Evaluation or None
+        None for precomputed values.
+    k : int or None
+        The cut-off.
+    """
+
+    name: str
+    qid: NDArray[Any]
+    values: FloatArray
+    share: FloatArray
+    weight: FloatArray
+    evaluation: Evaluation[Any] | None
+    k: int | None = None
+
+    @classmethod
+    def from_evaluation(cls, name: str, evaluation: Evaluation[Any], k: int | None) -> Source:
+        """Return the values of an evaluation at one of its cut-offs."""
+        ndcg, share, _ = evaluation._totals.shares(evaluation.flavor, k)
+        return cls(name, evaluation.per_query.qid, ndcg, share, evaluation.per_query.weight, evaluation, k)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matched:
+    """The compared queries and their values.
+
+    Attributes
+    ----------
+    sources : sequence of Source
+        One per run; the runs of a system follow each other.
+    qid : ndarray
+        Ids, in the order of the first system.
+    values, share : ndarray of float64, shape (n_queries, n_sources)
+    rows : ndarray of int, shape (n_queries, n_sources)
+        Position of each query in each source.
+    left_out : ndarray
+        Ids of the queries left out.
+    """
+
+    sources: Sequence[Source]
+    qid: NDArray[Any]
+    values: FloatArray
+    share: FloatArray
+    rows: NDArray[np.int64]
+    left_out: NDArray[Any]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the systems."""
+        return tuple(dict.fromkeys(source.name for source in self.sources))
+
+    def columns_of_systems(self) -> list[list[int]]:
+        """Return the columns of the runs of each system."""
+        return [[at for at, source in enumerate(self.sources) if source.name == name] for name in self.names]
+
+
+# -- systems --------------------------------------------------------------------------------------------------------
+
+
+def named_systems(systems: Sequence[Any], names: Sequence[str] | None) -> dict[str, list[Any]]:
+    """Return the runs of each system by name: one, or several if a mapping has a list of them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        There are fewer than two systems, or `names` are not strings, repeat, or differ in number from the systems.
+    """
+    if len(systems) == 1 and isinstance(systems[0], Mapping):
+        if names is not None:
+            raise TypeError("names must be left out if the systems are a mapping, because its keys are the names.")
+        named = systems[0]
+        if not all(isinstance(name, str) for name in named):
+            other = next(name for name in named if not isinstance(name, str))
+            raise TypeError(f"system names must be strings; got {brief(other)}.")
+        runs = {name: _runs(value) for name, value in named.items()}
+    else:
+        runs = {name: [value] for name, value in zip(_names(systems, names), systems, strict=True)}
+    if len(runs) < 2:
+        raise ValueError(f"compare needs at least two systems; got {len(runs)}.")
+    several = {name: len(of_one) for name, of_one in runs.items()}
+    if max(several.values()) > 1 and min(several.values()) < 2:
+        single = next(name for name, n in several.items() if n < 2)
+        raise ValueError(
+            f"each system must have two or more runs if one has several, because one run does not show how much "
+            f"training varies; {single!r} has {several[single]}. Train it again with another seed."
+        )
+    return runs
+
+
+def _runs(value: Any) -> list[Any]:
+    """Return the runs of a system, given as one run or as a list or tuple of runs."""
+    if not isinstance(value, list | tuple) or not value:
+        return [value]
+    several = all(isinstance(run, Evaluation) or np.ndim(run) == 1 for run in value)
+    return list(value) if several else [value]
+
+
+def _names(systems: Sequence[Any], names: Sequence[str] | None) -> tuple[str, ...]:
+    if names is None:
+        letters = string.ascii_lowercase
+        return tuple(letters[i] if i < len(letters) else f"s{i + 1}" for i in range(len(systems)))
+    if isinstance(names, str) or not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"names must be a sequence of strings, one per system; got {brief(names)}.")
+    if len(names) != len(systems) or len(set(names)) != len(names):
+        raise ValueError(f"names must be {len(systems)} different names, one per system; got {brief(list(names))}.")
+    return tuple(names)
+
+
+def one_cutoff(evaluations: Sequence[Evaluation[Any]], k: int | None | EllipsisType) -> int | None:
+    """Return the cut-off to compare."""
+    known = [evaluation._totals.ks for evaluation in evaluations]
+    if isinstance(k, EllipsisType):
+        if any(len(ks) > 1 for ks in known):
+            raise ValueError(
+                f"k must be the cut-off to compare, because the evaluations have several: {brief(known[0])}."
+            )
+        k = known[0][0]
+    for ks in known:
+        if k not in ks:
+            raise ValueError(
+                f"the evaluations must have the cut-off {k}; got one with {brief(ks if len(ks) > 1 else ks[0])}."
+            )
+    return k
+
+
+def refuse_other_flavors(evaluations: Sequence[Evaluation[Any]], names: Sequence[str]) -> None:
+    """Refuse evaluations under different flavors; their cut-offs may differ."""
+    first, *others = (evaluation.flavor.replace(k=None) for evaluation in evaluations)
+    for name, other in zip(names[1:], others, strict=True):
+        if other != first:
+            raise ValueError(
+                f"the systems must be evaluated under one flavor; {names[0]} is {first}, {name} is {other}. Evaluate "
+                "both under one flavor, or use explain_difference to compare flavors on one system."
+            )
+
+
+def values_of_queries(named: Mapping[str, list[Any]], qid: Any, query_weight: Any, measure: object) -> list[Source]:
+    """Return the sources of a precomputed measure, which has one value per query.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The measure has no name, ids are missing or repeat, or values and ids differ in length.
+    """
+    if not isinstance(measure, str) or not measure.strip():
+        raise TypeError(f"measure must be a string that names the measure, such as 'recall@10'; got {brief(measure)}.")
+    ids = ids_as_array(qid, "qid")
+    if len(set(keys_of(ids))) != ids.size:
+        raise ValueError(
+            f"qid must have each query once; got {ids.size} ids, of which {len(set(keys_of(ids)))} differ. Average the "
+            "rows of a query first."
+        )
+    weight = np.ones(ids.size)
+    if query_weight is not None:
+        weight = np.asarray(align_by_id(query_weight, "query_weight", ids), dtype=np.float64)
+        if weight.shape != ids.shape or not np.isfinite(weight).all() or weight.min() < 0 or not weight.sum() > 0:
+            raise ValueError(f"query_weight must have one number, 0 or more, for each of {ids.size} queries.")
+    sources = []
+    for name, runs in named.items():
+        for run in runs:
+            numbers = np.asarray(align_by_id(run, name, ids), dtype=np.float64)
+            if numbers.shape != ids.shape:
+                raise ValueError(
+                    f"{name} must have one number per query, {ids.size}, in the order of qid; got shape "
+                    f"{numbers.shape}."
+                )
+            if np.isinf(numbers).any():
+                raise ValueError(f"{name} must be finite, or nan where a query has no value; got infinity.")
+            sources.append(Source(name, ids, numbers, weight / weight.sum(), weight, None))
+    return sources
+
+
+# -- queries --------------------------------------------------------------------------------------------------------
+
+
+def matched(sources: Sequence[Source], missing: Literal["raise", "drop"]) -> Matched:
+    """Return the queries that count in every system, matched by id, in the order of the first.
+
+    Raises
+    ------
+    ValueError
+        A query has no value in some system, under ``missing="raise"``; the systems differ in weights or judgements;
+        or fewer than two queries are left.
+    """
+    one_of(missing, "missing", ("raise", "drop"))
+    ids, rows = _rows_of(sources)
+    absent = rows < 0
+    share, values, weight = np.zeros(rows.shape), np.full(rows.shape, np.nan), np.full(rows.shape, np.nan)
+    for i, source in enumerate(sources):
+        present, row = ~absent[:, i], rows[~absent[:, i], i]
+        values[present, i], share[present, i] = source.values[row], source.share[row]
+        weight[present, i] = source.weight[row]
+    counts_here = share > 0
+    unknown = absent | (counts_here & np.isnan(values)) | (~counts_here & counts_here.any(axis=1, keepdims=True))
+    known: BoolArray = ~unknown.any(axis=1)
+    if missing == "raise" and not known.all():
+        raise ValueError(_missing(ids, absent, unknown, [source.name for source in sources]))
+    equal = np.abs(weight - weight[:, :1]) <= 1e-9 * weight[:, :1]
+    differs: BoolArray = known & ~equal.all(axis=1)
+    if differs.any():
+        raise ValueError(
+            f"a query must have the same weight in all systems; {int(differs.sum())} do not, the first is query "
+            f"{brief(ids[differs][:1].tolist()[0])}. Pass the same query_weight to all evaluations."
+        )
+    counts = known & counts_here[:, 0]
+    refuse_other_judgements(sources, ids[counts], rows[counts])
+    if counts.sum() < 2:
+        raise ValueError(
+            f"at least two queries must have a value in every system; got {int(counts.sum())} of {counts.size}. "
+            "Evaluate more queries."
+        )
+    return Matched(sources, ids[counts], values[counts], share[counts], rows[counts], ids[~counts])
+
+
+def refuse_other_judgements(sources: Sequence[Source], ids: NDArray[Any], rows: NDArray[np.int64]) -> None:
+    """Refuse systems that were evaluated against different judgements, as far as their results show it.
+
+    A ``global`` ideal does not depend on the ranking. Nor does any ideal of the judged documents if each system ranked
+    all of them. So if an ideal DCG or a number of documents differs, the labels differ.
+
+    Raises
+    ------
+    ValueError
+        An ideal DCG, or a number of documents or of relevant ones, differs.
+    """
+    for i, source in enumerate(sources[1:], start=1):
+        for what, differs in _differing_judgements(sources[0], source, rows[:, 0], rows[:, i]):
+            if differs.any():
+                raise ValueError(
+                    f"all systems must be evaluated against the same judgements; {sources[0].name} and {source.name} "
+                    f"differ in the {what} of {int(differs.sum())} of {ids.size} queries, such as "
+                    f"{brief(ids[differs][:1].tolist()[0])}, which does not depend on the ranking. Evaluate both with "
+                    "the same labels: one qrels of evaluate_run, or y_true of the same documents."
+                    + " Their ids are positions (0, 1, ...): pass qid= if the queries are not the same."
+                    * np.array_equal(ids, np.arange(ids.size))
+                )
+
+
+def _differing_judgements(
+    first: Source, source: Source, mine: NDArray[np.int64], theirs: NDArray[np.int64]
+) -> Iterator[tuple[str, BoolArray]]:
+    """Yield each property that judgements determine, with the queries in which it differs."""
+    if first.evaluation is None or source.evaluation is None:
+        return
+    one, other, flavor = first.evaluation.per_query, source.evaluation.per_query, first.evaluation.flavor
+    # A run keeps a digest of each query's judgements, which differs if any grade does.
+    digests = [getattr(side.evaluation, "_judgements", None) for side in (first, source)]
+    if digests[0] is not None and digests[1] is not None:
+        yield "set of judged documents and grades", digests[0][mine] != digests[1][theirs]
+    if flavor.ideal_depth == "retrieved" or flavor.duplicates == "count":  # the ideal depends on the run
+        return
+    whole = ((one.n_docs == one.n_judged)[mine] & (other.n_docs == other.n_judged)[theirs]).all()
+    if flavor.ideal == "global" or (flavor.ideal in ("recall", "max") and whole):
+        yield "ideal DCG", ~np.isclose(_ideals(first)[mine], _ideals(source)[theirs], rtol=1e-9, atol=0)
+        if whole:
+            yield "number of documents", one.n_docs[mine] != other.n_docs[theirs]
+        yield "number of relevant documents", one.n_relevant[mine] != other.n_relevant[theirs]
+
+
+def _ideals(source: Source) -> FloatArray:
+    assert source.evaluation is not None
+    ideal = source.evaluation.per_query.idcg
+    return ideal if ideal.ndim == 1 else ideal[:, source.evaluation._totals.ks.index(source.k)]
+
+
+def _rows_of(sources: Sequence[Source]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return all ids, those of the first system first, and the row of each id in each system, or -1."""
+    first = sources[0].qid
+    if all(source.qid.dtype == first.dtype and np.array_equal(source.qid, first) for source in sources):
+        return first, np.tile(np.arange(first.size)[:, None], (1, len(sources)))
+    places = [{qid: row for row, qid in enumerate(keys_of(source.qid))} for source in sources]
+    union = list(dict.fromkeys(qid for row_of in places for qid in row_of))
+    return as_objects(union), np.array([[row_of.get(qid, -1) for row_of in places] for qid in union], dtype=np.int64)
+
+
+def keys_of(ids: NDArray[Any]) -> list[Any]:
+    """Return the ids as keys of a dict."""
+    return list(ids) if ids.dtype.kind in "mM" else ids.tolist()  # tolist() would return nanoseconds as integers
+
+
+def _missing(ids: NDArray[Any], absent: BoolArray, unknown: BoolArray, names: Sequence[str]) -> str:
+    some = absent if absent.any() else unknown
+    what = "is not in" if absent.any() else "has no value in"
+    parts = []
+    for i, name in enumerate(names):
+        found = np.flatnonzero(some[:, i])
+        if found.size:
+            first = brief(ids[found[:1]].tolist()[0])
+            parts.append(
+                f"{first} {what} {name}" if found.size == 1 else f"{found.size}, such as {first}, have none in {name}"
+            )
+    cause = (
+        "Evaluate the same queries"
+        if absent.any()
+        else "It is empty there and the flavor skips it or scores it nan: choose empty=0, ideal='global'"
+    )
+    return (
+        f"every query must have a value in every system; of {len(ids)} queries {'; '.join(parts)}. {cause}, or pass "
+        "missing='drop' to compare the others."
+    )

@@ -1,0 +1,448 @@
+"""NDCG under the labels of a model, corrected by human labels of a random sample of the queries."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._core.arrays import FloatArray, IntArray
+from ndcg_ml._core.flavor_text import at_cutoff, metric_key
+from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.result import Evaluation
+from ndcg_ml._core.scored_documents import Scored
+from ndcg_ml._decide.bounded import bounded_limits, is_unsafe_to_resample, piles_up
+from ndcg_ml._decide.differences import Corrected, Decision, Pairs, Settings
+from ndcg_ml._decide.matching import Matched, Source, keys_of, matched
+from ndcg_ml._decide.means import SAME, Interval, as_confidence
+from ndcg_ml._decide.quantiles import t_quantile, t_tail
+from ndcg_ml._decide.simultaneous import MaxT, normal_t
+from ndcg_ml.flavor import Flavor
+
+__all__ = ["CorrectedEvaluation", "correct_labels"]
+
+_FEWEST = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class CorrectedEvaluation:
+    """The value of a system under a model's labels, corrected by human labels; ``print`` shows it.
+
+    Attributes
+    ----------
+    value : float
+        The corrected mean NDCG of all queries, between 0 and 1 if all values are.
+    standard_error : float
+        Standard error. The t interval has n - 2 degrees of freedom for n queries with human labels.
+    weight : float
+        Weight of the model's labels, from 0 (only human labels are used) to 1.
+    bias : float
+        The mean under the model's labels minus that under human labels, on the queries that have both.
+    effective_queries : float
+        The number of human-labelled queries that, used alone, would give the same standard error.
+    flavor : Flavor
+        The flavor, with the cut-off.
+    model, human : Evaluation
+    """
+
+    value: float
+    standard_error: float
+    weight: float
+    bias: float
+    effective_queries: float
+    flavor: Flavor
+    model: Evaluation[float] = field(repr=False)
+    human: Evaluation[float] = field(repr=False)
+    _estimate: _Estimate = field(repr=False)
+
+    def interval(self, confidence: float = 0.95) -> Interval:
+        """Return the interval of the corrected value.
+
+        It is a t interval, or "bounded" as for ``Evaluation.interval`` if the bootstrap would be unsafe for the values
+        under human labels, or if all but fewer than 20 corrected values are nearly equal.
+
+        Parameters
+        ----------
+        confidence : float, default 0.95
+            Above 0 and below 1.
+
+        Returns
+        -------
+        Interval
+            Within 0 and 1 if the values of the queries are.
+        """
+        level, n = as_confidence(confidence), self.human.n_queries
+        reach = t_quantile(level, n - 2) * self.standard_error
+        low, high = self.value - reach, self.value + reach
+        method: Literal["corrected", "bounded"] = "corrected"
+        if self._estimate.bounds is not None:
+            adjusted, share = self._estimate.adjusted[:, 0], np.full(n, 1 / n)
+            if is_unsafe_to_resample(self.human.per_query.ndcg, share) or piles_up(
+                adjusted, float(np.median(adjusted))
+            ):
+                of_others = float(np.square(self._estimate.parts[n:]).sum())
+                low, high = bounded_limits(adjusted, share, level, self._estimate.bounds, of_others)
+                method = "bounded"
+            low, high = max(0.0, low), min(1.0, high)
+        return Interval(
+            value=self.value,
+            low=low,
+            high=high,
+            confidence=level,
+            method=method,
+            n_queries=n,
+            n_resamples=None,
+            effective_queries=self.effective_queries,
+        )
+
+    def metrics(self) -> dict[str, float]:
+        """Return the value and its 95 % interval as ``ndcg_at_10``, ``ndcg_at_10_low`` and ``ndcg_at_10_high``.
+
+        Returns
+        -------
+        dict of float by name
+        """
+        name, interval = metric_key(self.flavor.k), self.interval()
+        return {name: self.value, f"{name}_low": interval.low, f"{name}_high": interval.high}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON.
+
+        Returns
+        -------
+        dict
+        """
+        names = ("value", "standard_error", "weight", "bias", "effective_queries")
+        return {
+            "flavor": str(self.flavor),
+            **{name: getattr(self, name) for name in names},
+            "interval": self.interval().to_dict(),
+            "n_queries": self.model.n_queries,
+            "model": self.model.value,
+            "human": self.human.value,
+        }
+
+    def __str__(self) -> str:
+        return (
+            f"ndcg{at_cutoff(self.flavor.k)} {self.interval()}\n"
+            f"{self.flavor}; {self.model.n_queries} queries labelled by a model, {self.human.n_queries} by people\n"
+            f"Not corrected: {self.model.value:.6f} under the model's labels, whose bias is {self.bias:+.6f}; "
+            f"{self.human.value:.6f} on the queries with human labels.\n"
+            f"Note: {_note(self.human.n_queries)}."
+        )
+
+
+def correct_labels(model: Evaluation[float], human: Evaluation[float]) -> CorrectedEvaluation:
+    """Correct the value under a model's labels by human labels of a random sample of the queries.
+
+    Parameters
+    ----------
+    model : Evaluation
+        One system on all N queries, under the labels of a model.
+    human : Evaluation
+        The same system on a random sample of n of these queries, 20 or more, under human labels. In each of them, the
+        same documents are judged as by the model.
+
+    Returns
+    -------
+    CorrectedEvaluation
+        ``.value``, ``.interval()``, ``.weight``, ``.bias``, ``.effective_queries``; ``compare`` takes two or more.
+
+    Raises
+    ------
+    TypeError
+        `model` or `human` is not an evaluation at one cut-off.
+    ValueError
+        The flavors differ; a query of `human` is not among those of `model`, or differs in its documents, their scores,
+        or which of them are judged; fewer than 20 queries, or all of them, have human labels; queries are left out of
+        the mean, have the value nan, or differ in weight; there are clusters; or the mean is a micro average. Documents
+        and scores are not compared if an evaluation was saved or pickled.
+
+    Warns
+    -----
+    UserWarning
+        The sample is the first n queries, or its values under the model's labels differ from those of the others (p <
+        .001).
+
+    Notes
+    -----
+    With f the NDCG of a query under the model's labels and d that under human labels:
+
+        value = w mean(f, other queries) + mean(d - w f, sample)
+        variance = w^2 var(f) / (N - n) + var(d - w f) / n
+        w = cov(d, f) / ((1 + n / (N - n)) var f), from 0 to 1
+
+    where w of each half of the sample is estimated from the other half, so that the value is unbiased for any model. A
+    digest of the query ids determines the halves, so the order of rows does not matter. ``compare`` corrects the values
+    of all systems together, so they may differ slightly from those of each system alone. A.
+    Angelopoulos et al., Prediction-powered inference, Science 382, 2023; A. Angelopoulos, J. Duchi and T. Zrnic, PPI++,
+    2023.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ndcg_ml import evaluate
+    >>> rng = np.random.default_rng(0)
+    >>> qid, scores = np.repeat(np.arange(1000), 10), rng.normal(size=10_000)
+    >>> labels = rng.integers(0, 4, qid.size)
+    >>> by_model = np.minimum(labels + (rng.random(qid.size) < 0.2), 3)
+    >>> some = np.isin(qid, rng.choice(1000, 100, replace=False))
+    >>> model = evaluate(by_model, scores, qid=qid, k=5)
+    >>> corrected = correct_labels(model, evaluate(labels[some], scores[some], qid=qid[some], k=5))
+    >>> corrected.effective_queries > 200
+    True
+    """
+    flavor = _one_flavor(model, human)
+    ids = {qid: row for row, qid in enumerate(keys_of(model.per_query.qid))}
+    unknown = [qid for qid in keys_of(human.per_query.qid) if qid not in ids]
+    if unknown:
+        raise ValueError(
+            f"every query of human must be among those of model; got {_first_ids(unknown)}, which are not."
+        )
+    if not _FEWEST <= human.n_queries < model.n_queries:
+        raise ValueError(
+            f"human must have at least {_FEWEST} of the {model.n_queries} queries, and not all of them; got "
+            f"{human.n_queries}. Label more queries by hand, or evaluate under human labels only."
+        )
+    labelled = np.array([ids[qid] for qid in keys_of(human.per_query.qid)], dtype=np.int64)
+    partly = np.zeros(human.n_queries, dtype=bool)
+    for name in ("n_docs", "n_judged"):
+        partly |= model.per_query[name][labelled] != human.per_query[name]
+    if partly.any():
+        raise ValueError(
+            "each query must have the same number of documents and of judged documents in model and human; the numbers "
+            f"differ in {_first_ids(human.per_query.qid[partly].tolist())}. Judge all documents of these queries, or "
+            "leave the queries out of human."
+        )
+    _refuse_other_documents(model, human, labelled)
+    f, d = model.per_query.ndcg, human.per_query.ndcg
+    _warn_unless_random(f, labelled)
+    estimate = _Estimate.from_values(f[:, None], model.per_query.qid, d[:, None], human.per_query.qid)
+    value, error = float(estimate.value[0]), float(np.sqrt(np.square(estimate.parts).sum()))
+    return CorrectedEvaluation(
+        value=value if estimate.bounds is None else min(1.0, max(0.0, value)),
+        standard_error=error,
+        weight=estimate.weight,
+        bias=float((f[labelled] - d).mean()),
+        effective_queries=_worth(d, error),
+        flavor=flavor,
+        model=model,
+        human=human,
+        _estimate=estimate,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Estimate:
+    """Corrected means of columns, all with one weight.
+
+    Attributes
+    ----------
+    value : ndarray of float64, shape (n_columns,)
+    weight : float
+    adjusted : ndarray of float64, shape (n, n_columns)
+        The sample's values under human labels, each plus the weighted difference between the model's mean of the other
+        queries and its value of this query. Their mean is `value`.
+    bounds : tuple of float or None
+        Bounds of `adjusted` if all values are between 0 and 1, otherwise None.
+    parts : ndarray of float64, shape (n_queries, n_columns)
+        Contributions of the queries, those of the sample first. Their sum of squares is the variance.
+    """
+
+    value: FloatArray
+    weight: float
+    adjusted: FloatArray
+    bounds: tuple[float, float] | None
+    parts: FloatArray
+
+    @classmethod
+    def from_values(cls, f: FloatArray, f_ids: NDArray[Any], d: FloatArray, d_ids: NDArray[Any]) -> _Estimate:
+        """Estimate from f, all queries under the model's labels, and d, the sample under human labels."""
+        # Halves of the sample are determined by the query ids, so that the order of rows does not matter.
+        order = sorted(range(len(d)), key=lambda at: blake2b(str(d_ids[at]).encode("utf-8", "surrogatepass")).digest())
+        row = {qid: at for at, qid in enumerate(keys_of(f_ids))}
+        chosen = [row[qid] for qid in keys_of(d_ids[order])]
+        d, g, rest = d[order], f[chosen], np.delete(f, chosen, axis=0)
+        n, n_rest = len(d), len(rest)
+        halves = [np.arange(n) % 2 == half for half in (0, 1)]
+        weights = np.empty((n, 1))
+        for half, other in zip(halves, reversed(halves), strict=True):
+            x, y = (values[other] - values[other].mean(axis=0) for values in (g, d))
+            size = float((x * x).sum()) * (1 + n / n_rest)
+            weights[half] = min(1.0, max(0.0, float((x * y).sum()) / size)) if size > n * SAME * SAME else 0.0
+        weight, most, mean = float(weights.mean()), float(weights.max()), rest.mean(axis=0)
+        adjusted = d + weights * (mean - g)
+        parts = np.concatenate(
+            [np.zeros(d.shape), weight * (rest - mean) / n_rest * math.sqrt(n_rest / max(1, n_rest - 1))]
+        )
+        left = d - weights * g
+        for half in halves:
+            m = int(half.sum())
+            parts[:n][half] = (left[half] - left[half].mean(axis=0)) / n * math.sqrt(m / (m - 1))
+        bounds = None
+        if all(v.min() >= -SAME and v.max() <= 1 + SAME for v in (f, d)):
+            bounds = min(0.0, most * float((mean - f).min())), 1 + max(0.0, most * float((mean - f).max()))
+        return cls(adjusted.mean(axis=0), weight, adjusted, bounds, parts)
+
+
+# -- comparisons ----------------------------------------------------------------------------------------------------
+
+
+def correct_pairs(
+    people: Matched,
+    systems: Sequence[CorrectedEvaluation],
+    pairs: Pairs,
+    settings: Settings,
+    rng: np.random.Generator,
+) -> tuple[Corrected, tuple[float, ...], str]:
+    """Correct the values of systems together, and decide their pairs.
+
+    One weight corrects the mean of the systems, and one their deviations from it. The differences of the corrected
+    values are then those of the pairs.
+
+    Parameters
+    ----------
+    people : Matched
+        The values under human labels.
+    systems : sequence of CorrectedEvaluation
+    pairs, settings, rng
+        As for ``differences``.
+
+    Returns
+    -------
+    Corrected, tuple of float, str
+        The pairs, the corrected values, and a note.
+    """
+    model = matched(
+        [
+            Source.from_evaluation(name, one.model, one.flavor.k)
+            for name, one in zip(people.names, systems, strict=True)
+        ],
+        "raise",
+    )
+    f, d = model.values, people.values
+    f_mean, d_mean = (values.mean(axis=1, keepdims=True) for values in (f, d))
+    mean = _Estimate.from_values(f_mean, model.qid, d_mean, people.qid)
+    deviation = _Estimate.from_values(f - f_mean, model.qid, d - d_mean, people.qid)
+
+    first, second = (np.array(side) for side in zip(*pairs, strict=True))
+    parts, f, d = (values[:, second] - values[:, first] for values in (deviation.parts, f, d))
+    differences = (deviation.value[second] - deviation.value[first]).tolist()
+    errors, dof = np.sqrt(np.square(parts).sum(axis=0)).tolist(), float(len(d) - 2)
+    critical, chance = t_quantile(1 - settings.level, dof), None
+    if len(pairs) > 1:
+        chance = MaxT(np.sort(normal_t(parts, dof, settings.n_draws, rng)))
+        critical = max(critical, chance.critical(settings.level))
+    decisions = []
+    for difference, error in zip(differences, errors, strict=True):
+        t = abs(difference) / error if error > SAME else math.inf if abs(difference) > SAME else 0.0
+        p, reach = t_tail(t, dof), critical * error
+        p_adjusted = p if chance is None else max(p, chance.p_value(t))
+        decisions.append(Decision(p, p_adjusted, t_tail(critical, dof), difference - reach, difference + reach))
+    effective = [_worth(d[:, at], error) for at, error in enumerate(errors)]
+    note = (
+        f"{len(f)} queries have labels of a model; {_note(len(d))}; the values are corrected together, so that their "
+        "differences are those below"
+    )
+    return (
+        Corrected(differences, errors, dof, decisions, effective, f),
+        tuple((mean.value + deviation.value).tolist()),
+        note,
+    )
+
+
+def refuse_other_samples(names: Sequence[str], systems: Sequence[CorrectedEvaluation]) -> None:
+    """Refuse systems that do not have the same queries under the model's labels, or under human labels."""
+    for side in ("model", "human"):
+        first, *others = (set(keys_of(getattr(system, side).per_query.qid)) for system in systems)
+        for name, other in zip(names[1:], others, strict=True):
+            if other != first:
+                raise ValueError(
+                    f"all systems must be corrected on the same queries, with labels of the model and of people for "
+                    f"the same ones; {names[0]} and {name} differ in {_first_ids(sorted(first ^ other, key=str))} of "
+                    f"{side}. Evaluate every system with the same two sets of labels, and correct it again."
+                )
+
+
+def _worth(d: FloatArray, error: float) -> float:
+    """Return the number of human-labelled queries that, used alone, would give this standard error."""
+    return float(d.var(ddof=1)) / error**2 if error else float(d.size)
+
+
+# -- what is refused ------------------------------------------------------------------------------------------------
+
+
+def _one_flavor(model: Evaluation[float], human: Evaluation[float]) -> Flavor:
+    for name, each in (("model", model), ("human", human)):
+        if not isinstance(each, Evaluation) or isinstance(each.k, tuple):
+            raise TypeError(
+                f"{name} must be an evaluation at one cut-off, such as evaluate_run(qrels, run, k=10); got "
+                f"{type(each).__name__}."
+            )
+        share = each._totals.shares(each.flavor, each.k)[1]
+        undefined = np.isnan(each.per_query.ndcg).any()
+        if each.flavor.aggregate != "macro" or each.cluster is not None or np.ptp(share) or undefined:
+            raise ValueError(
+                f"{name} must be a plain mean over all its queries; got weights, clusters, a micro average, or queries "
+                "without a value. Choose flavor.replace(aggregate='macro', empty=0), without weights."
+            )
+    one, other = (each.flavor.replace(k=each.k) for each in (model, human))
+    if one != other:
+        raise ValueError(f"model and human must have one flavor; got {one} and {other}.")
+    return one
+
+
+def _refuse_other_documents(model: Evaluation[float], human: Evaluation[float], labelled: IntArray) -> None:
+    """Refuse queries with other documents or scores in `human`, if both evaluations hold their documents."""
+    one, other = model._scored, human._scored
+    if one is None or other is None:
+        return
+    with_ids = one.queries.names is not None and other.queries.names is not None
+    pairs = zip(_documents(one, labelled, with_ids), _documents(other, range(human.n_queries), with_ids), strict=True)
+    differs = [qid for qid, (mine, theirs) in zip(keys_of(human.per_query.qid), pairs, strict=True) if mine != theirs]
+    if differs:
+        raise ValueError(
+            f"each query must have the same documents and scores in model and human; got others in "
+            f"{_first_ids(differs)}. Evaluate the same system under both sets of labels."
+        )
+
+
+def _documents(scored: Scored, queries: Iterable[int], with_ids: bool) -> Iterator[Counter[tuple[Any, ...]]]:
+    """Yield the documents of each query: whether it is judged, its score if it is retrieved, and its id."""
+    data, labels, rows_of_all = scored.queries, scored.labels, scored.queries.groups.rows()
+    for query in queries:
+        at = slice(data.groups.starts[query], data.groups.starts[query] + data.groups.sizes[query])
+        rows = rows_of_all[at]
+        scores = scored.scores.reshape(-1)[rows].astype(np.float64)
+        if data.retrieved is not None:
+            scores[~data.retrieved[rows]] = np.inf
+        names = data.names(rows) if with_ids and data.names is not None else [None] * rows.size
+        yield Counter(zip(np.isnan(labels[at]).tolist(), scores.tolist(), map(str, names), strict=True))
+
+
+def _warn_unless_random(f: FloatArray, chosen: IntArray) -> None:
+    """Warn if the sample does not look random."""
+    one, other = f[chosen], np.delete(f, chosen)
+    error = math.sqrt(one.var(ddof=1) / one.size + other.var() / other.size)
+    why = f"under the model's labels their mean is {one.mean():.4f}, and that of the others {other.mean():.4f}"
+    if (np.sort(chosen) == np.arange(chosen.size)).all():
+        why = "these are the first ones (pass qid= to both evaluations if the ids are positions)"
+    elif error <= SAME or t_tail(abs(one.mean() - other.mean()) / error, one.size - 1) >= 0.001:
+        return
+    message = f"the queries with human labels must be a random sample; {why}. Draw them, for example by rng.choice."
+    warnings.warn(message, UserWarning, stacklevel=3)
+
+
+def _note(n: int) -> str:
+    return f"the correction is valid if the {n} queries with human labels are a random sample of all"
+
+
+def _first_ids(ids: Sequence[Any]) -> str:
+    return ", ".join(brief(qid) for qid in ids[:5]) + ", ..." * (len(ids) > 5)

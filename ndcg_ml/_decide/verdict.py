@@ -1,0 +1,66 @@
+"""Map a difference's interval to a verdict."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from ndcg_ml._core.checks import as_float
+from ndcg_ml._core.one_line import brief
+from ndcg_ml._decide.bounded import FEWEST_QUERIES
+from ndcg_ml._decide.means import SAME
+
+Verdict: TypeAlias = Literal["better", "worse", "not worse", "equivalent", "unchanged", "undecided"]
+
+
+def verdict(low: float, high: float, n_queries: int, margin: float | None) -> Verdict:
+    """Return the verdict on a difference b - a whose interval is low to high.
+
+    Parameters
+    ----------
+    low, high : float
+        Limits of the interval of the difference.
+    n_queries : int
+        Number of independent queries or clusters. With fewer than six, the margin is ignored.
+    margin : float or None
+        Equivalence margin.
+
+    Returns
+    -------
+    {"better", "worse", "not worse", "equivalent", "undecided"}
+        ``equivalent`` if the interval is within the margin on both sides (the two one-sided tests of D. Schuirmann,
+        1987). Otherwise ``better`` if it is above 0, ``worse`` if it is below 0, and ``not worse`` if it is above
+        -margin (non-inferiority). Without a margin, only ``better``, ``worse`` and ``undecided``. The caller decides
+        "unchanged".
+
+    Examples
+    --------
+    >>> verdict(0.002, 0.03, 50, 0.01), verdict(-0.004, 0.03, 50, 0.01), verdict(-0.004, 0.003, 50, 0.01)
+    ('better', 'not worse', 'equivalent')
+    >>> verdict(-0.02, -0.004, 50, 0.01), verdict(-0.02, 0.004, 50, 0.01), verdict(-0.004, 0.003, 50, None)
+    ('worse', 'undecided', 'undecided')
+    """
+    if n_queries < FEWEST_QUERIES:  # too few to show that a difference is small
+        margin = None
+    if margin is not None and -margin < low and high < margin:
+        return "equivalent"
+    if low > SAME:
+        return "better"
+    if high < -SAME:
+        return "worse"
+    return "not worse" if margin is not None and low > -margin else "undecided"
+
+
+def as_margin(margin: object, most: float) -> float | None:
+    """Return the margin as a float above 0 and below `most`, or None."""
+    if margin is None:
+        return None
+    number = as_float(margin)
+    if number is None:
+        raise TypeError(f"margin must be a number above 0, or None; got {brief(margin)}.")
+    if not 0 < number < most:
+        limits = "above 0" if most == float("inf") else f"above 0 and below {most:g}"
+        raise ValueError(
+            f"margin must be {limits}, the largest difference that does not matter, such as 0.01; got {brief(margin)}. "
+            "Leave it out if any difference matters."
+        )
+    return number

@@ -1,0 +1,257 @@
+"""Read text files, plain or compressed by gzip, and define the errors that all readers raise."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import IO, Any, TypeAlias
+
+from ndcg_ml._core.checks import EXACT_INTEGERS
+from ndcg_ml._core.one_line import brief, brief_text
+
+AnyPath: TypeAlias = "str | os.PathLike[str]"
+
+_MARK = b"\xef\xbb\xbf"  # the byte order mark in UTF-8
+_BLOCK = 1 << 20  # bytes of lines that are split at once; the tokens take about ten times as much memory
+_HEAD = 1 << 13  # bytes that are read to detect the format of a file
+_MOST_BYTES = 1 << 32  # unpacked bytes of a file that is read by lines
+_MOST_WHOLE = 1 << 30  # unpacked bytes of a file that is read whole, such as JSON
+_LONGEST = 1 << 24  # bytes of a line; 2 MB of gzip may unpack to a line of 4 GB
+
+ROUNDED = "an integer must be at most 2^53, because float64 rounds larger ones"
+
+JOINED = "Two lines may have been joined by concatenating files without a final line end"
+
+
+class DataFileError(ValueError):
+    """A data file cannot be used. The message names the file, the line if there is one, and the reason."""
+
+
+class MissingColumnError(DataFileError):
+    """A table lacks columns.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The missing columns.
+    """
+
+    def __init__(self, message: str, names: Sequence[str]) -> None:
+        super().__init__(message)
+        self.names = tuple(names)
+
+
+def unpacked_limit(default: int = _MOST_BYTES) -> int:
+    """Return the largest allowed unpacked size of a file: NDCG_ML_MAX_BYTES, or `default` if it is not set.
+
+    Raises
+    ------
+    ValueError
+        The environment variable is not a positive integer.
+    """
+    text = os.environ.get("NDCG_ML_MAX_BYTES", "")
+    if text and not (text.isascii() and text.isdigit() and int(text)):
+        raise ValueError(f"NDCG_ML_MAX_BYTES must be a positive integer; got {brief(text)}.")
+    return int(text) if text else default
+
+
+def too_large(path: AnyPath, limit: int) -> DataFileError:
+    """Return the error for a file that unpacks to more than `limit` bytes."""
+    return DataFileError(
+        f"{path}: must have at most {limit} bytes when unpacked; got more. If you trust the file, set the environment "
+        "variable NDCG_ML_MAX_BYTES to a larger number."
+    )
+
+
+_OTHER_COMPRESSION = re.compile(rb"(?P<zstd>\x28\xb5\x2f\xfd)|(?P<bz2>BZh[1-9]1AY&SY)|(?P<xz>\xfd7zXZ)")
+
+
+@contextmanager
+def _open(path: AnyPath) -> Iterator[IO[bytes]]:
+    """Open a file for reading bytes, and unpack it if its first bytes are those of gzip."""
+    with open(path, "rb") as file:
+        head = file.read(10)  # peek(10) may return a single byte of a pipe
+        if packed := _OTHER_COMPRESSION.match(head):
+            raise DataFileError(
+                f"{path}: must be plain text or compressed by gzip; got {packed.lastgroup}. Unpack it first."
+            )
+        if file.seekable():
+            file.seek(0)
+        again = file if file.seekable() else io.BufferedReader(_Rewound(head, file))
+        if not head.startswith(b"\x1f\x8b"):
+            yield again
+            return
+        try:
+            with gzip.GzipFile(fileobj=again) as unpacked:
+                yield io.BufferedReader(unpacked)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise DataFileError(f"{path}: is damaged and cannot be unpacked: {brief_text(str(error))}") from error
+
+
+class _Rewound(io.RawIOBase):
+    """A pipe whose first bytes were already read, with these bytes put back."""
+
+    def __init__(self, head: bytes, pipe: IO[bytes]) -> None:
+        self._head, self._pipe = head, pipe
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._head:
+            return self._pipe.readinto(buffer)  # type: ignore[attr-defined, no-any-return]  # a BufferedReader has it
+        read, self._head = self._head[: len(buffer)], self._head[len(buffer) :]
+        buffer[: len(read)] = read
+        return len(read)
+
+
+@contextmanager
+def open_with_head(path: AnyPath) -> Iterator[tuple[bytes, IO[bytes]]]:
+    """Open a file and yield its head, without a byte order mark, and the file at its start.
+
+    The head has at least the first line, unless that is too long.
+    """
+    with _open(path) as file:
+        head = file.read(_HEAD)
+        if b"\n" not in head:
+            head += file.readline(_LONGEST)
+        yield head.removeprefix(_MARK), io.BufferedReader(_Rewound(head, file))
+
+
+def blocks(path: AnyPath, file: IO[bytes] | None = None) -> Iterator[bytes]:
+    """Yield a file, which may already be open, in blocks of whole lines, without byte order marks at line starts.
+
+    Concatenated files may each begin with such a mark.
+    """
+    if file is None:
+        with _open(path) as file:
+            yield from blocks(path, file)
+        return
+    rest, before, limit = b"", 0, unpacked_limit()
+    while read := file.read(_BLOCK):
+        block = rest + read
+        if before + len(block) > limit:
+            raise too_large(path, limit)
+        # A carriage return at the end may be half of a line end.
+        stop = max(block.rfind(b"\n"), block.rfind(b"\r", 0, -1)) + 1
+        block, rest = block[:stop], block[stop:]
+        if len(rest) > _LONGEST:
+            raise DataFileError(
+                f"{path}: a line must have at most {_LONGEST >> 20} MiB; got a longer one at byte "
+                f"{before + stop}. Check that the file is text, with one line for each row."
+            )
+        if block:
+            yield _checked_text(path, block)
+        before += stop
+    if rest:
+        yield _checked_text(path, rest)
+
+
+def _checked_text(path: AnyPath, block: bytes) -> bytes:
+    if b"\0" in block:
+        raise DataFileError(
+            f"{path}: must be text in UTF-8 or another extension of ASCII; got a NUL byte. Save it as UTF-8."
+        )
+    block = block.removeprefix(_MARK)
+    if _MARK in block:
+        block = block.replace(b"\n" + _MARK, b"\n").replace(b"\r" + _MARK, b"\r")
+    return block
+
+
+def whole_text(path: AnyPath, file: IO[bytes], most: int = _MOST_WHOLE) -> str:
+    """Read a file as one text, such as JSON; `most` is the default of ``unpacked_limit``."""
+    limit = unpacked_limit(most)
+    content = bytearray()
+    while read := file.read(_BLOCK):
+        content += read
+        if len(content) > limit:
+            raise too_large(path, limit)
+    return decode_utf8(path, _checked_text(path, bytes(content)))
+
+
+def decode_id(path: AnyPath, number: int, token: bytes) -> str:
+    """Decode an id on this line of a file."""
+    return decode_utf8(path, token, number, "an id")
+
+
+def decode_utf8(path: AnyPath, content: bytes, number: int = 1, what: str = "JSON") -> str:
+    """Decode bytes that begin on this line of a file."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        at = number + content.count(b"\n", 0, error.start)
+        got = content[error.start : error.start + 8]
+        raise wrong_line(path, at, f"{what} must be text in UTF-8", got) from error
+
+
+def numbered(path: AnyPath, file: IO[bytes] | None = None) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file, which may already be open, numbered from 1."""
+    return enumerate(chain.from_iterable(map(bytes.splitlines, blocks(path, file))), 1)
+
+
+def as_number(token: bytes) -> float | None:
+    """Convert a token to a number, or return None. Unlike Python, this rejects 1_000, as other readers do."""
+    try:
+        return None if b"_" in token else float(token)
+    except ValueError:
+        return None
+
+
+def is_rounded(token: bytes) -> bool:
+    """Return whether a token is an integer beyond 2^53."""
+    digits = token.strip().lstrip(b"+-").lstrip(b"0")
+    return digits.isdigit() and (len(digits) > 16 or int(digits) > EXACT_INTEGERS)
+
+
+def as_text(token: bytes) -> str:
+    """Decode bytes without loss. Different bytes give different strings."""
+    return token.decode("utf-8", "surrogateescape")
+
+
+def describe_place(path: AnyPath, number: int | None) -> str:
+    """Describe a line, or the whole file, for an error message."""
+    return str(path) if number is None else f"{path}, line {number}"
+
+
+def wrong_line(path: AnyPath, number: int, reason: str, got: bytes) -> DataFileError:
+    """Return the error for a malformed line."""
+    return DataFileError(f"{path}, line {number}: {reason}; got {brief(got.decode('utf-8', 'backslashreplace'))}.")
+
+
+def choose_columns(
+    path: AnyPath, names: Sequence[str], needed: Sequence[str], optional: Sequence[str] = ()
+) -> list[str]:
+    """Return the columns to read: all needed ones, and the optional ones that the table has."""
+    missing = [name for name in needed if name not in names]
+    if missing:
+        has = brief_text(", ".join(map(repr, names))) or "none"
+        may = f" (and may have {', '.join(optional)})" if optional else ""
+        raise MissingColumnError(
+            f"{path}: must have the columns {', '.join(needed)}{may}; {', '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} missing. The file has {has}.{_suggest(missing, names)}",
+            missing,
+        )
+    chosen = list(dict.fromkeys((*needed, *(name for name in optional if name in names))))
+    repeated = [name for name in chosen if list(names).count(name) > 1]
+    if repeated:
+        raise DataFileError(
+            f"{path}: must have each column once; got {brief(repeated[0])} {list(names).count(repeated[0])} times."
+        )
+    return chosen
+
+
+def _suggest(missing: Sequence[str], names: Sequence[str]) -> str:
+    """Return a sentence that suggests columns with similar names, ignoring case, or an empty string."""
+    from difflib import get_close_matches  # rarely needed, and slow to import
+
+    spelled = {name.casefold(): name for name in names}
+    near = [
+        spelled[other] for name in missing for other in get_close_matches(name.casefold(), spelled, n=2, cutoff=0.6)
+    ]
+    return f" Did you mean {' or '.join(map(repr, dict.fromkeys(near)))}?" if near else ""
