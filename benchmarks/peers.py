@@ -78,7 +78,7 @@ def ours_in_torch(work: Workload, flavor: str, k: int | None, what: str, kernel:
     import torch
 
     from ndcg_ml.torch import NDCG, ndcg
-    from ndcg_ml.torch._host import torch_kernel
+    from ndcg_ml.torch.inputs import torch_kernel
 
     scores, labels, indexes = torch.tensor(work.scores), torch.tensor(work.labels), torch.tensor(work.qid)
 

@@ -36,7 +36,7 @@ from ndcg_ml.torch import (
     Stochastic,
     ndcg,
 )
-from ndcg_ml.torch._host import torch_kernel
+from ndcg_ml.torch.inputs import torch_kernel
 
 K = 10
 FLAVOR = Flavor(gain="exponential")

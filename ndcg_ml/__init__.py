@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from ndcg_ml._decide.comparison import Comparison, compare, compare_values
     from ndcg_ml._decide.model_labels import correct_labels
     from ndcg_ml._show.versions import show_versions
-    from ndcg_ml._unjudged.documents import RangeError
-    from ndcg_ml._unjudged.filled import with_labels
+    from ndcg_ml._unjudged.completions import RangeError
+    from ndcg_ml._unjudged.judge_next import with_labels
     from ndcg_ml.explain import explain_difference
     from ndcg_ml.identification import identify
     from ndcg_ml.parts import PartialEvaluation, evaluate_batches, evaluate_part
@@ -74,8 +74,8 @@ _LATER = {
     "_core.evaluate": ("dcg_score", "evaluate", "evaluate_ranked", "ndcg_score"),
     "_decide.comparison": ("Comparison", "compare", "compare_values"),
     "_decide.model_labels": ("correct_labels",),
-    "_unjudged.documents": ("RangeError",),
-    "_unjudged.filled": ("with_labels",),
+    "_unjudged.completions": ("RangeError",),
+    "_unjudged.judge_next": ("with_labels",),
     "explain": ("explain_difference",),
     "identification": ("identify",),
     "parts": ("PartialEvaluation", "evaluate_batches", "evaluate_part"),

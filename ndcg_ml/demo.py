@@ -21,8 +21,7 @@ from ndcg_ml._core import atomic as _atomic
 from ndcg_ml._core.one_line import visible
 from ndcg_ml._core.result import at_cutoff
 from ndcg_ml._core.table import Column, Record
-from ndcg_ml.cli.inputs import flavor_option
-from ndcg_ml.cli.written import OUTPUT, refuse_overwriting
+from ndcg_ml.cli.inputs import OUTPUT, flavor_option, refuse_overwriting
 from ndcg_ml.flavor import as_flavor
 
 if TYPE_CHECKING:

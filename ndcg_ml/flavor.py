@@ -23,9 +23,8 @@ from ndcg_ml._core.checks import (
     unknown_preset,
 )
 from ndcg_ml._core.divergences import declared
-from ndcg_ml._core.escaping import block, paragraph
 from ndcg_ml._core.flavor_text import switch_text
-from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.one_line import block, brief, paragraph
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml.presets import MIRRORS
 

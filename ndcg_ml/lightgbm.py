@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.cache import Cache
 from ndcg_ml._core.checks import KSpec, whole_number
-from ndcg_ml._core.pandas_index import match_index, refuse_index
+from ndcg_ml._core.frames import match_index, refuse_index
+from ndcg_ml._core.kernel_choice import Cache
 from ndcg_ml._core.queries import mean_row_weight
 from ndcg_ml._core.scores import Prepared, prepare
 from ndcg_ml._params import NamedMetric

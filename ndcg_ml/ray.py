@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from ndcg_ml._core.checks import KSpec
-from ndcg_ml._engines import EngineRows, merge_parts
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.parts import PartialEvaluation
-from ndcg_ml.query_ids import digests
+from ndcg_ml.parts import EngineRows, PartialEvaluation, digests, merge_parts
 
 _BUCKET = "bucket of queries, by ndcg_ml"
 

@@ -16,10 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.arrays import FloatArray
+from ndcg_ml._core.groups import FloatArray
 from ndcg_ml._core.one_line import brief
-from ndcg_ml._files.cells import NUMBERS, kind
-from ndcg_ml._files.formats import table_columns
 from ndcg_ml._files.opening import (
     JOINED,
     ROUNDED,
@@ -31,6 +29,7 @@ from ndcg_ml._files.opening import (
     numbered,
     wrong_line,
 )
+from ndcg_ml._files.tables import NUMBERS, kind, table_columns
 
 __all__ = [
     "DataFileError",

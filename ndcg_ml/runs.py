@@ -11,16 +11,14 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._core.arrays import FloatArray, IntArray
 from ndcg_ml._core.checks import TIES_BY_ID, ByK, KSpec, OneK, cutoffs, one_of, warn_of_swap
 from ndcg_ml._core.frames import ColumnNames, column_names, is_frame, library_of
-from ndcg_ml._core.groups import ranges, starts_of
+from ndcg_ml._core.groups import FloatArray, IntArray, ranges, starts_of
 from ndcg_ml._core.json_values import plain_ids
 from ndcg_ml._core.one_line import brief
-from ndcg_ml._core.queries import DocumentNames, Queries, find_repeats, group_by_sizes
+from ndcg_ml._core.queries import DocumentNames, Queries, are_fractions, are_grades, find_repeats, group_by_sizes
 from ndcg_ml._core.result import Evaluation, PerQuery, V, at_cutoff
 from ndcg_ml._core.scores import Prepared
-from ndcg_ml._core.swapped import are_fractions, are_grades
 from ndcg_ml._files.byte_ids import Names, earlier
 from ndcg_ml._files.byte_ids import digests as judgement_digests
 from ndcg_ml._files.run_rows import Ids, RunLike, RunRows, Topics, read_rows
@@ -364,8 +362,8 @@ def _read_labels(
     """Return the labels of the topics, by column, and their clusters; None for an argument of None."""
     if by is None and cluster is None:
         return None, None
-    from ndcg_ml._core.arrays import as_objects
-    from ndcg_ml._decide.slice_labels import column_by_id, labels_by_id  # rarely needed
+    from ndcg_ml._core.groups import as_objects
+    from ndcg_ml._decide.slices import column_by_id, labels_by_id  # rarely needed
 
     return (
         None if by is None else labels_by_id(by, topics),

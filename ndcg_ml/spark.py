@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ndcg_ml._core.checks import KSpec
-from ndcg_ml._engines import EngineRows, merge_parts
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.parts import PartialEvaluation
+from ndcg_ml.parts import EngineRows, PartialEvaluation, merge_parts
 
 
 def evaluate(

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple, TypeAlias, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._core.arrays import FloatArray, IntArray
 from ndcg_ml._core.checks import ByK, KSpec, OneK, cutoffs
-from ndcg_ml._core.groups import Groups, starts_of
+from ndcg_ml._core.groups import FloatArray, Groups, IntArray, starts_of
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Queries, find_repeats, ids_as_array, plain_array, real_array
 from ndcg_ml._core.result import evaluation_from_totals

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._core.cache import Cache
 from ndcg_ml._core.checks import KSpec, optional_whole_number
-from ndcg_ml._core.lazy_frames import refuse_lazy
-from ndcg_ml._core.pandas_index import match_index
+from ndcg_ml._core.frames import match_index, refuse_lazy
+from ndcg_ml._core.kernel_choice import Cache
 from ndcg_ml._core.queries import Weights
 from ndcg_ml._core.scores import Prepared, prepare
 from ndcg_ml._core.totals import Sums

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ndcg_ml._core.checks import ByK, KSpec, OneK
-from ndcg_ml._core.frames import ColumnNames, Frame, column_names, is_frame, library_of, select_columns
-from ndcg_ml._core.lazy_frames import refuse_lazy
+from ndcg_ml._core.frames import ColumnNames, Frame, column_names, is_frame, library_of, refuse_lazy, select_columns
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Weights, real_array
 from ndcg_ml._core.result import Evaluation
@@ -335,8 +334,7 @@ def evaluate(
     result = replace(prepared.evaluate(y_score), frame_library=library)
     if by is None and cluster is None:
         return result
-    from ndcg_ml._decide.slice_labels import query_clusters, query_labels  # few calls need these modules
-    from ndcg_ml._decide.slices import sliced
+    from ndcg_ml._decide.slices import query_clusters, query_labels, sliced  # few calls need these modules
 
     if cluster is not None:
         result = replace(result, cluster=query_clusters(cluster, prepared.queries))

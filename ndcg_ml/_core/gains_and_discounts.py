@@ -4,16 +4,120 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.arrays import FloatArray, IntArray
-from ndcg_ml._core.grade_codes import Coded, Gains, encode_grades, full
-from ndcg_ml._core.groups import Groups
+from ndcg_ml._core.groups import FloatArray, Groups, IntArray
+from ndcg_ml._core.queries import Queries, Repeats
 from ndcg_ml.flavor import Flavor
+
+# -- gains of wide lists with integer grades: one byte per row, and a table with the gain of each byte ----------------
+
+Codes = NDArray[np.uint8]
+
+HIGHEST = 254
+"""The highest grade with a code. The remaining code is that of padding."""
+
+# Number of grades in a part. A part is read twice, so it must fit the processor's cache.
+_PART_OF_CODES = 1 << 15
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coded:
+    """Values with few distinct ones, stored as codes.
+
+    Attributes
+    ----------
+    codes : ndarray of uint8
+        The code of each value, in any shape.
+    table : ndarray, shape (n_codes,)
+        The value of each code. The last one is 0, the value of padding.
+    """
+
+    codes: Codes
+    table: NDArray[Any]
+
+    @property
+    def padding(self) -> int:
+        """The code of padding."""
+        return self.table.size - 1
+
+    def full(self) -> NDArray[Any]:
+        """Return all values, in the shape of the codes."""
+        values: NDArray[Any] = self.table.take(self.codes)
+        return values
+
+    def largest(self, depth: int) -> FloatArray:
+        """Return the `depth` largest values of each row of codes, largest first. Padding becomes 0."""
+        n_rows = len(self.codes)
+        codes = np.argsort(-self.table[: self.padding], kind="stable")
+        if self.table.min() >= 0:  # zeros fill the remaining ranks, so they are not counted
+            codes = codes[self.table[codes] > 0]
+        remaining, lengths = np.full(n_rows, depth), []
+        for code in codes.tolist():
+            filled = np.minimum(np.count_nonzero(self.codes == code, axis=1), remaining)
+            remaining -= filled
+            lengths.append(filled)
+            if not remaining.any():
+                break
+        lengths.append(remaining)
+        values = np.append(self.table[codes[: len(lengths) - 1]], 0.0)
+        return np.repeat(np.tile(values, n_rows), np.stack(lengths, axis=1).reshape(-1)).reshape(n_rows, depth)
+
+
+Gains: TypeAlias = "FloatArray | Coded"
+"""One gain per row or slot."""
+
+
+def full(gains: Gains) -> FloatArray:
+    """Return the gains as floats."""
+    return gains.full() if isinstance(gains, Coded) else gains
+
+
+def take_gains(gains: Gains, at: NDArray[np.integer[Any]]) -> FloatArray:
+    """Return the gains at these flat positions."""
+    if isinstance(gains, Coded):
+        return gains.table.take(gains.codes.reshape(-1).take(at))
+    return gains.reshape(-1).take(at)
+
+
+def encode_grades(grades: NDArray[Any], order: NDArray[np.int64] | None) -> Codes | None:
+    """Return grades as bytes; None unless the rows in `order` (None: all) hold integers from 0 to ``HIGHEST``.
+
+    Other rows get arbitrary codes.
+    """
+    codes = _read(grades)
+    if codes is None and order is not None:  # excluded rows may hold anything
+        included = _read(grades[order])
+        if included is not None:
+            codes = np.zeros(grades.size, dtype=np.uint8)
+            codes[order] = included
+    return codes
+
+
+def _read(grades: NDArray[Any]) -> Codes | None:
+    out = np.empty(grades.size, dtype=np.uint8)
+    is_integer = grades.dtype.kind in "iu"
+    for at in range(0, grades.size, _PART_OF_CODES):
+        part, codes = grades[at : at + _PART_OF_CODES], out[at : at + _PART_OF_CODES]
+        if is_integer:
+            # The OR of integers is in range only if all of them are. Otherwise the smallest and largest decide.
+            if not 0 <= np.bitwise_or.reduce(part) <= HIGHEST and not (part.min() >= 0 and part.max() <= HIGHEST):
+                return None
+            np.copyto(codes, part, casting="unsafe")
+        else:
+            if not (part.min() >= 0 and part.max() <= HIGHEST):  # comparisons with NaN are false
+                return None
+            np.copyto(codes, part, casting="unsafe")
+            if not (codes == part).all():
+                return None
+    return out
+
+
+# -- rules of a flavor for labels, and its gains and discounts --------------------------------------------------------
 
 # Sums of gains up to this size, times weights and discounts, stay within float64.
 _LARGEST = 2.0**500
@@ -286,3 +390,105 @@ def _number(function: Callable[[Any], Any], argument: Any, what: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"Flavor.{what} as a callable must return a finite number; {what}({argument!r}) is {value}.")
     return value
+
+
+# -- documents that a query lists more than once ----------------------------------------------------------------------
+
+
+def refuse_repeats(flavor: Flavor, queries: Queries) -> None:
+    """Refuse repeated documents if the flavor does, and copies of one document with different labels.
+
+    Raises
+    ------
+    ValueError
+    """
+    repeats = queries.repeats
+    if repeats is None:
+        return
+    copies = repeats.copies
+    if flavor.duplicates == "raise":
+        raise ValueError(
+            f"doc_id must not repeat within a query under duplicates='raise'; got {repeats.name} more than once in a "
+            f"query ({copies.sizes.sum() - copies.n_queries} repeats in all). Remove the duplicate documents, or use "
+            f"flavor={flavor.replace(duplicates='first').short_text!r}, which credits each at its first rank."
+        )
+    grades = copies.arrange(queries.labels.reshape(-1))
+    first = np.repeat(grades[copies.starts], copies.sizes)
+    differ = (grades != first) & ~(np.isnan(grades) & np.isnan(first))
+    if differ.any():
+        at = int(np.flatnonzero(differ)[0])
+        raise ValueError(
+            f"y_true must be the same wherever a query repeats a doc_id; got {first[at]:g} and {grades[at]:g} for one "
+            "document. A document has one label: correct the others."
+        )
+
+
+def credit_repeats(
+    flavor: Flavor, graded: Graded, layout: Groups, repeats: Repeats
+) -> tuple[Graded, CreditedOnce | None]:
+    """Keep one copy of each document among the judged ones and, if the flavor credits it once, the gain of one copy.
+
+    `layout` has the ranked rows in the order in which tied ones rank.
+    """
+    n_rows = layout.n_rows
+    rows = layout.rows()
+    ranked = np.zeros(n_rows, dtype=bool)
+    ranked[rows] = True
+    copies = repeats.copies.sort_rows(~ranked)
+    assert copies.order is not None
+    is_copy = np.zeros(n_rows, dtype=bool)
+    is_copy[copies.order] = True
+    is_later = is_copy.copy()
+    is_later[copies.order[copies.starts]] = False
+    graded = replace(graded, judged=graded.judged.keep(~is_later))
+    if flavor.duplicates == "count":
+        return graded, None
+    graded = replace(graded, row_gains=np.where(is_later, 0.0, graded.gains))
+    query = layout.codes()
+    affected = np.isin(query, query[is_copy[rows]])
+    return graded, CreditedOnce(flavor, copies.keep(ranked), rows[affected], query[affected])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CreditedOnce:
+    """The rows whose scores are exchanged so that the copy with the gain ranks before the others of its document.
+
+    Attributes
+    ----------
+    flavor : Flavor
+    copies : Groups
+        The ranked rows of each repeated document, the one with the gain first.
+    rows, query : ndarray of int
+        The ranked rows of the queries that hold a repeat, in the order in which tied ones rank; and the query of each.
+    """
+
+    flavor: Flavor
+    copies: Groups
+    rows: IntArray
+    query: IntArray
+
+    def exchange_scores(self, scores: NDArray[Any]) -> NDArray[Any]:
+        """Return the same ranking, in which the row with the gain of a document is the first of its copies.
+
+        Raises
+        ------
+        ValueError
+            Ties are averaged, and copies of a document share its best score.
+        """
+        out = scores.astype(np.float64)
+        if self.flavor.ties != "average":  # break all ties first, so that an exchange makes no other ones
+            order = np.lexsort((-out[self.rows], self.query))
+            out[self.rows[order]] = -np.arange(order.size, dtype=np.float64)
+        copies = self.copies
+        assert copies.order is not None
+        best_first = out[copies.order]
+        best_first = best_first[np.lexsort((-best_first, copies.codes()))]
+        second = copies.starts[copies.sizes > 1] + 1
+        if (tied := best_first[second] == best_first[second - 1]).any():
+            raise ValueError(
+                "y_score must not tie a document with its own repeat under ties='average' with duplicates='first', "
+                f"because its first rank is undefined; got {int(tied.sum())} such documents. Break ties by position: "
+                f"flavor={self.flavor.replace(ties='first').short_text!r}."
+            )
+        out[copies.order] = best_first
+        return out

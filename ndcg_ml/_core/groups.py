@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.arrays import IntArray
+# -- types of arrays --------------------------------------------------------------------------------------------------
+
+BoolArray: TypeAlias = NDArray[np.bool_]
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+
+
+def as_objects(labels: Sequence[Any]) -> NDArray[Any]:
+    """Return the labels as a one-dimensional array of objects; np.array() would split tuples."""
+    objects = np.empty(len(labels), dtype=object)
+    objects[:] = labels
+    return objects
+
+
+# -- which rows belong to which query: a ragged layout, and its padded blocks -----------------------------------------
 
 # Queries whose lengths are within this factor share a block: the padding costs a few per cent of the rows.
 _SPREAD = 1.15

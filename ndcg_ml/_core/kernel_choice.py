@@ -5,14 +5,261 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import one_of
-from ndcg_ml._core.one_line import brief_text
+from ndcg_ml._core.gains_and_discounts import Coded, Gains
+from ndcg_ml._core.groups import Groups, IntArray
+from ndcg_ml._core.numpy_kernel import Cutoffs, FloatArray, Scores
+from ndcg_ml._core.one_line import brief, brief_text
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+# -- the number of threads of the compiled kernel, and the division of work among them --------------------------------
+
+T = TypeVar("T")
+
+# A call over fewer slots ends before a second thread has started.
+_SLOTS_PER_THREAD = 1 << 17
+
+# The largest number of threads in the pool.
+_MOST_THREADS = 1 << 10
+
+
+def thread_count(requested: int | None, n_slots: int) -> int:
+    """Return the number of threads for a call over `n_slots` slots.
+
+    This is the requested count; otherwise the environment variable NDCG_ML_THREADS; otherwise OMP_NUM_THREADS, which
+    joblib sets in its worker processes, or the number of processors this process may use. Unless a count is requested,
+    a call from a thread other than the main one uses that thread alone, because its caller has divided the work.
+    """
+    limit, useful = requested, n_slots // _SLOTS_PER_THREAD
+    if limit is None:
+        variable = os.environ.get("NDCG_ML_THREADS")
+        if variable:  # an empty variable counts as none
+            limit = int(variable) if variable.isdecimal() else 0
+            if limit < 1:
+                raise ValueError(f"the variable NDCG_ML_THREADS must be an integer >= 1; got {brief(variable)}.")
+        elif useful <= 1 or threading.current_thread() is not threading.main_thread():
+            return 1
+        else:
+            outer = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+            limit = int(outer) if outer.isdecimal() else 0
+            if limit < 1:
+                limit = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(limit, useful))
+
+
+def run_in_threads(work: Callable[[Iterable[T]], None], items: Sequence[T], n_threads: int) -> None:
+    """Call `work` in `n_threads` threads, including this one, on one iterator over the items that they share.
+
+    An exception in any thread is raised here.
+    """
+    if n_threads == 1:
+        work(items)
+        return
+    from concurrent.futures import Future, wait  # it loads logging
+
+    shared, others = iter(items), list[Future[None]]()
+    # During interpreter shutdown no thread can start, and this one does all the work.
+    with suppress(RuntimeError):
+        pool = _pool()
+        for _ in range(n_threads - 1):
+            others.append(pool.submit(work, shared))  # one by one, so that those that did start are waited for
+    try:
+        work(shared)
+    finally:
+        started = [other for other in others if not other.cancel()]
+        wait(started)
+    for other in started:
+        other.result()
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """Return a pool that starts threads on demand and keeps them, because starting one takes time."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(_MOST_THREADS, "ndcg_ml")
+
+
+if hasattr(os, "register_at_fork"):  # a child process has none of its parent's other threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+# -- cache of prepared data sets, for adapters that are called repeatedly with the same labels ------------------------
+
+Arrays: TypeAlias = "tuple[NDArray[Any] | None, ...]"
+
+
+Value = TypeVar("Value")
+"""Result of the preparation."""
+
+
+class _Slot(NamedTuple):
+    arrays: Arrays
+    prepared: Any
+
+
+class Cache(Generic[Value]):
+    """A least-recently-used cache of the results of preparing a data set.
+
+    Data sets are compared by content with copies in the cache, because callers may change their arrays in place.
+    Threads may share a cache. A copied or unpickled cache is empty.
+
+    A slot holds the copies and the result. A ``Prepared`` takes about 8 bytes per row for its gains and, unless all
+    queries have the same length, 8 more for its layout. With float64 labels and integer ids, a slot takes about 32 MB
+    for a million rows.
+
+    Parameters
+    ----------
+    slots : int
+        Number of data sets to keep.
+    """
+
+    def __init__(self, slots: int) -> None:
+        self.slots = slots
+        self._kept: tuple[_Slot, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"slots": self.slots}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["slots"])  # type: ignore[misc]
+
+    def get_or_make(self, arrays: Arrays, make: Callable[[], Value]) -> Value:
+        """Return the cached result for equal arrays; otherwise call `make` and cache its result."""
+        for slot in self._kept:
+            if all(_equal(kept, given) for kept, given in zip(slot.arrays, arrays, strict=True)):
+                self._put_first(slot)
+                result: Value = slot.prepared
+                return result
+        prepared = make()
+        self._put_first(_Slot(tuple(None if array is None else array.copy() for array in arrays), prepared))
+        return prepared
+
+    def _put_first(self, slot: _Slot) -> None:
+        # The assignment is atomic. If two threads store a result at once, one of them is lost and made again later.
+        self._kept = (slot, *(other for other in self._kept if other is not slot))[: self.slots]
+
+
+def _equal(kept: NDArray[Any] | None, given: NDArray[Any] | None) -> bool:
+    if kept is None or given is None:
+        return kept is given
+    if kept.shape != given.shape or kept.dtype != given.dtype:
+        return False
+    # Labels may hold NaN. NumPy compares with equal_nan more slowly, and not at all for ids that are text.
+    return np.array_equal(kept, given) or (kept.dtype.kind == "f" and np.array_equal(kept, given, equal_nan=True))
+
+
+# -- call the compiled kernel on all queries: prepare its arguments, and divide the queries among threads -------------
+
+# Longer than any list.
+_NO_CUT = 1 << 62
+# Number of parts per thread.
+_PARTS = 8
+# Number of rows in a part if scores must be converted.
+_PART_ROWS = 1 << 16
+_NO_ORDER = np.empty(0, dtype=np.int64)
+
+
+class CompiledQueries:
+    """The arguments of the compiled kernel for a set of queries.
+
+    Parameters
+    ----------
+    layout : Groups
+        Rows in the order in which tied ones rank, unless ties are averaged.
+    gains : ndarray of float, shape (n_rows,), or Coded
+    discounts : ndarray of float
+        One for each rank that counts.
+    ks : sequence of int or None
+    average : bool
+        Whether tied documents share their mean gain.
+    """
+
+    def __init__(self, layout: Groups, gains: Gains, discounts: FloatArray, ks: Cutoffs, average: bool) -> None:
+        self._starts, self._sizes, self._order = layout.starts, layout.sizes, layout.order
+        self._codes, self._table, by_row = np.empty(0, dtype=np.uint8), np.empty(0), np.empty(0)
+        if isinstance(gains, Coded):
+            self._codes, self._table = _query_by_query(gains.codes, layout), gains.table
+        else:
+            by_row = _query_by_query(gains, layout)
+        self._gains, self._n_ks = by_row, len(ks)
+        cuts: IntArray = np.array([_NO_CUT if k is None else k for k in ks], dtype=np.int64)
+        self._rule = (discounts, cuts, average)
+
+    def dcg(self, rank: Rank, scores: Scores, threads: int) -> FloatArray | None:
+        """Return DCG by query and cut-off; None if a score is NaN."""
+        converted = scores.dtype == np.float64 and scores.flags.aligned
+        if not converted and self._order is not None:  # any part may need any row
+            scores, converted = _as_float64(scores), True
+        dcg = np.zeros(self._sizes.size * self._n_ks)
+        nan = False
+
+        def work(parts: Iterable[tuple[int, int]]) -> None:
+            nonlocal nan
+            for begin, end in parts:
+                lists = self._lists(scores, begin, end)
+                if not rank(*lists, *self._rule, dcg[begin * self._n_ks : end * self._n_ks]):
+                    nan = True
+
+        run_in_threads(work, self._parts(threads, converted), threads)
+        return None if nan else dcg.reshape(self._sizes.size, self._n_ks)
+
+    def _lists(self, scores: Scores, begin: int, end: int) -> tuple[NDArray[Any], ...]:
+        """Return the kernel's arguments for the queries from `begin` up to `end`."""
+        starts, sizes = self._starts[begin:end], self._sizes[begin:end]
+        first = int(starts[0])
+        rows = slice(first, int(starts[-1] + sizes[-1]))
+        if self._order is None:
+            order, scores = _NO_ORDER, _as_float64(scores[rows])
+        else:
+            order = self._order[rows]
+        gains = self._table if self._codes.size else self._gains[rows]
+        return (scores, order, self._codes[rows], gains, starts - first if first else starts, sizes)
+
+    def _parts(self, threads: int, converted: bool) -> list[tuple[int, int]]:
+        """Divide the queries into parts with about the same number of rows.
+
+        Each thread gets several parts, in case one takes longer. Scores that must be converted are converted part by
+        part, so that they stay in the processor's cache.
+        """
+        n_rows = int(self._sizes.sum())
+        n_parts = 1 if threads == 1 else _PARTS * threads
+        if not converted:
+            n_parts = max(n_parts, n_rows // _PART_ROWS)
+        if n_parts == 1:
+            return [(0, self._sizes.size)]
+        ends = np.cumsum(self._sizes)
+        marks = np.arange(1, n_parts) * (n_rows / n_parts)
+        cuts = [0, *np.searchsorted(ends, marks).tolist(), self._sizes.size]
+        return [(begin, end) for begin, end in pairwise(cuts) if begin < end]
+
+
+def _query_by_query(values: NDArray[Any], layout: Groups) -> NDArray[Any]:
+    return np.ascontiguousarray(layout.arrange(values))
+
+
+def _as_float64(scores: Scores) -> FloatArray:
+    with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs
+        doubles: FloatArray = scores.astype(np.float64, copy=not scores.flags.aligned)
+    return doubles
+
+
+# -- choose the NumPy or the compiled kernel for a call. Their results are bitwise identical; only the time differs ---
 
 Rank = Callable[..., bool]
 """``compiled_kernel.rank``."""

@@ -15,11 +15,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.arrays import IntArray
 from ndcg_ml._core.checks import EXACT_INTEGERS, TIES_BY_ID, without_doc_ids
-from ndcg_ml._core.gains_and_discounts import Graded, all_integers, top_gain
-from ndcg_ml._core.grade_codes import Coded, Gains, full, take_gains
-from ndcg_ml._core.groups import Block, Groups, ranges, starts_of
+from ndcg_ml._core.gains_and_discounts import Coded, Gains, Graded, all_integers, full, take_gains, top_gain
+from ndcg_ml._core.groups import Block, Groups, IntArray, ranges, starts_of
 from ndcg_ml.flavor import Flavor
 
 FloatArray = NDArray[np.float64]

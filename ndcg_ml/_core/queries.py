@@ -14,13 +14,41 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._core.arrays import FloatArray, IntArray
 from ndcg_ml._core.checks import EXACT_INTEGERS, axis_too_many, refuse_column, warn_of_lists_of_one, warn_of_swap
-from ndcg_ml._core.groups import Groups, ranges, starts_of
-from ndcg_ml._core.lazy_frames import refuse_lazy
+from ndcg_ml._core.frames import Axes, align_by_id, match_index, refuse_index, refuse_lazy
+from ndcg_ml._core.groups import FloatArray, Groups, IntArray, ranges, starts_of
 from ndcg_ml._core.one_line import brief, brief_text
-from ndcg_ml._core.pandas_index import Axes, align_by_id, match_index, refuse_index
-from ndcg_ml._core.swapped import are_fractions, are_grades, stride
+
+# -- recognise labels and scores that were passed in each other's place -----------------------------------------------
+
+# Half-precision scores above 256 are all integers, and so are numbers of views. Grades are seldom above this one.
+_LARGEST_GRADE = 100
+_SAMPLE = 4096
+
+
+def stride(n: int) -> int:
+    """Return the step that takes at most 4,096 of `n` values, so that large arrays cost no time."""
+    return max(1, -(-n // _SAMPLE))
+
+
+def are_fractions(labels: NDArray[Any], rows: IntArray | None = None) -> bool:
+    """Whether at least half of the labels in these rows, or of a sample of them, are fractions. NaN is not counted."""
+    if labels.dtype.kind != "f":
+        return False
+    flat = labels.reshape(-1)
+    sample = flat[:: stride(flat.size)] if rows is None else flat[rows[:: stride(rows.size)]]
+    known = sample[np.isfinite(sample)]
+    return bool(known.size and (known == np.floor(known)).mean() <= 0.5)
+
+
+def are_grades(scores: NDArray[Any]) -> bool:
+    """Whether all scores are integers from 0 to 100, and not all are 0."""
+    if not scores.size or not (scores.min() >= 0 and 0 < scores.max() <= _LARGEST_GRADE):
+        return False
+    return bool((scores == np.floor(scores)).all())
+
+
+# -- read and check labels, scores, ids and weights of documents. No other module converts arguments to arrays --------
 
 Weights: TypeAlias = "ArrayLike | Mapping[Any, float]"
 """One weight per query, in the order of the queries or by id."""
@@ -617,3 +645,47 @@ def _is_lossy(ids: Sequence[Any], kind: str) -> bool:
     if kind == "S":
         return any(not isinstance(value, bytes) or value.endswith(b"\0") for value in ids)
     return any(not isinstance(value, str) or value.endswith("\0") for value in ids)
+
+
+# -- the documents and scores that an evaluation keeps, by reference, for ranges and comparisons of labels ------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """Documents and their scores. A pickle leaves them out, because they may be many times larger than the result.
+
+    Attributes
+    ----------
+    queries : Queries
+    scores : ndarray, shape (n_rows,)
+        In the precision in which the flavor compares scores.
+    rows_are_documents : bool
+        Whether the same row is the same document in another evaluation of the same labels.
+    """
+
+    queries: Queries
+    scores: NDArray[Any]
+    rows_are_documents: bool = True
+
+    @property
+    def labels(self) -> NDArray[np.float64]:
+        """The label of every row of the queries, in their order; NaN if it is unjudged."""
+        listed = self.queries.groups.arrange(self.queries.labels.reshape(-1))
+        with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs
+            labels: NDArray[np.float64] = listed.astype(np.float64, copy=False)
+        return labels
+
+    @property
+    def weight(self) -> NDArray[np.float64] | None:
+        """The weight of each query."""
+        return self.queries.weight
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore_none, ()
+
+    def __deepcopy__(self, _: dict[int, Any]) -> Scored:
+        return self
+
+
+def _restore_none() -> None:
+    """Return None, which an unpickled evaluation has in place of its documents."""

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.escaping import block, paragraph
 from ndcg_ml._core.flavor_text import at_cutoff, metric_key
 from ndcg_ml._core.frames import make_frame
 from ndcg_ml._core.json_values import plain, plain_ids
-from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.one_line import block, brief, paragraph
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml.flavor import Flavor
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ndcg_ml._core.scored_documents import Scored
+    from ndcg_ml._core.queries import Scored
     from ndcg_ml._core.totals import Totals
     from ndcg_ml._decide.means import Interval, Method, Seed
     from ndcg_ml._decide.slices import Slices
@@ -227,7 +226,7 @@ class Evaluation(Generic[V]):
         """Return the cluster of each query as a number; None if queries are independent."""
         if self.cluster is None:
             return None
-        from ndcg_ml._decide.clusters import numbered
+        from ndcg_ml._decide.intervals import numbered
 
         return numbered(self.cluster.tolist())
 

@@ -12,15 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core import numpy_kernel
 from ndcg_ml._core.checks import ByK, KSpec, OneK, cutoffs, optional_whole_number
-from ndcg_ml._core.compiled_call import CompiledQueries
-from ndcg_ml._core.gains_and_discounts import discounts, grade
-from ndcg_ml._core.grade_codes import Coded
-from ndcg_ml._core.kernel_choice import choose_kernel, compiled_rank
-from ndcg_ml._core.queries import Queries, Weights
-from ndcg_ml._core.repeats import CreditedOnce, credit_repeats, refuse_repeats
+from ndcg_ml._core.gains_and_discounts import Coded, CreditedOnce, credit_repeats, discounts, grade, refuse_repeats
+from ndcg_ml._core.kernel_choice import CompiledQueries, choose_kernel, compiled_rank, thread_count
+from ndcg_ml._core.queries import Queries, Scored, Weights
 from ndcg_ml._core.result import Evaluation, V, evaluation_from_totals
-from ndcg_ml._core.scored_documents import Scored
-from ndcg_ml._core.threads import thread_count
 from ndcg_ml._core.totals import Totals
 from ndcg_ml.flavor import Flavor, as_flavor
 

@@ -12,22 +12,33 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, get_
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._core.arrays import FloatArray
 from ndcg_ml._core.checks import one_of, whole_number
 from ndcg_ml._core.flavor_text import at_cutoff
+from ndcg_ml._core.groups import FloatArray, as_objects
 from ndcg_ml._core.json_values import plain
-from ndcg_ml._core.one_line import brief, percent
+from ndcg_ml._core.one_line import brief, percent, visible
 from ndcg_ml._core.queries import Weights
 from ndcg_ml._core.result import Evaluation
-from ndcg_ml._decide.bounded import FEW_QUERIES
-from ndcg_ml._decide.clusters import numbered
-from ndcg_ml._decide.comparison_slices import ComparedSlices, compared_by
-from ndcg_ml._decide.comparison_table import closing_lines, pairs_record, systems_record
-from ndcg_ml._decide.differences import Difference, Settings, differences
-from ndcg_ml._decide.judged_shares import Unjudged, check_unjudged, favoured, judged_fractions
+from ndcg_ml._core.table import Column, Record
+from ndcg_ml._decide.differences import (
+    DIFFERENCE,
+    INTERVAL,
+    P_ADJUSTED,
+    SYSTEMS,
+    VERDICT,
+    Difference,
+    Settings,
+    differences,
+)
+from ndcg_ml._decide.intervals import FEW_QUERIES, numbered
 from ndcg_ml._decide.matching import (
     Matched,
     Source,
+    Unjudged,
+    check_unjudged,
+    favoured,
+    judged_fractions,
+    keys_of,
     matched,
     named_systems,
     one_cutoff,
@@ -35,13 +46,12 @@ from ndcg_ml._decide.matching import (
     values_of_queries,
 )
 from ndcg_ml._decide.means import Interval, Means, Seed, as_confidence, generator
-from ndcg_ml._decide.missing_labels import MissingLabels, missing_labels
 from ndcg_ml._decide.model_labels import CorrectedEvaluation, correct_pairs, refuse_other_samples
-from ndcg_ml._decide.slice_labels import column_by_id, labels_by_id
+from ndcg_ml._decide.slices import ComparedSlices, column_by_id, compared_by, labels_by_id
 from ndcg_ml._decide.verdict import as_margin
-from ndcg_ml._unjudged.documents import RangeError
-from ndcg_ml._unjudged.judge_next import ToJudge
-from ndcg_ml._unjudged.range import Range
+from ndcg_ml._unjudged.completions import RangeError, UnsearchedRangeError
+from ndcg_ml._unjudged.judge_next import ToJudge, next_to_judge
+from ndcg_ml._unjudged.range import Pair, Range, match_systems, require_documents
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:
@@ -53,6 +63,188 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["Comparison", "Difference", "compare", "compare_values"]
+
+# -- the tables of a comparison: systems with their values, and pairs with their differences --------------------------
+
+
+def closing_lines(comparison: Comparison) -> list[str]:
+    """Return the caption and the notes, one line each."""
+    return [visible(line) for line in (comparison.caption(), *(f"Note: {note}." for note in comparison.notes))]
+
+
+def systems_record(comparison: Comparison) -> Record:
+    """Return the value of each system, its judged@k and its unanswered queries."""
+    rows = [
+        {
+            "name": name,
+            "value": comparison.values[i],
+            "judged": None if comparison.judged is None else comparison.judged[i],
+            "n_unanswered": comparison.n_unanswered[i] if comparison.n_unanswered else 0,
+            "n_runs": comparison.n_runs[i] if comparison.n_runs else 1,
+        }
+        for i, name in enumerate(comparison.names)
+    ]
+    at = "" if comparison.flavor is None else at_cutoff(comparison.flavor.k)
+    columns = [Column("system", "{name}", "l"), Column(comparison.measure, "{value:.{digits}f}")]
+    columns += [Column(f"judged{at}", "{judged:.4f}")] * (comparison.judged is not None)
+    columns += [Column("unanswered", "{n_unanswered}")] * any(comparison.n_unanswered)
+    columns += [Column("runs", "{n_runs}")] * (max(comparison.n_runs, default=1) > 1)
+    return Record(columns, rows, digits=6)
+
+
+def pairs_record(comparison: Comparison, digits: int) -> Record:
+    """Return the differences, with the caption."""
+    value = dict(zip(comparison.names, comparison.values, strict=True))
+    rows = [
+        {"a": pair.a, "b": pair.b, "value_a": value[pair.a], "value_b": value[pair.b], **pair._row()}
+        for pair in comparison.pairs
+    ]
+    confidence = percent(comparison.pairs[0].interval.confidence)
+    columns = [
+        *(*SYSTEMS, DIFFERENCE._replace(heading=f"b - a, {comparison.measure}")),
+        INTERVAL._replace(heading=f"{confidence} interval"),
+        *(Column("p", "{p_value:.{digits}p}"), *[P_ADJUSTED] * (len(rows) > 1)),
+        Column("changed (better/worse)", f"{{n_changed}} of {comparison.n_queries} ({{wins}}/{{losses}})"),
+        *(Column("d_z", "{effect_size:+.2f}"), Column("detectable", "{smallest_detectable:.{digits}a}"), VERDICT),
+    ]
+    marked = [at for at, row in enumerate(rows) if row["verdict"] not in ("undecided", "unchanged")]
+    return Record(columns, rows, marked, " ".join(closing_lines(comparison)), whole_number(digits, "digits", 0))
+
+
+# -- missing labels in a comparison: the range of each difference, and the documents to label next --------------------
+
+# Ranges are slow to compute, so notes have them only if there are not more pairs.
+_MOST_PAIRS = 45
+
+
+class MissingLabels:
+    """The documents of the compared systems, from which ranges are computed when needed.
+
+    Parameters
+    ----------
+    table : Matched
+        The compared queries, with one source per system.
+    """
+
+    def __init__(self, table: Matched) -> None:
+        self._sources = sources = table.sources
+        places = [{qid: at for at, qid in enumerate(keys_of(source.qid))} for source in sources]
+        # Empty queries that are skipped, or in a micro average, do not count now but would with other labels.
+        skipped = [
+            qid
+            for qid in keys_of(table.left_out)
+            if all(
+                qid in place and source.share[place[qid]] == 0 and source.weight[place[qid]] > 0
+                for place, source in zip(places, sources, strict=True)
+            )
+        ]
+        self._qid = [*keys_of(table.qid), *skipped]
+        self._rows = np.array([[place[qid] for place in places] for qid in self._qid], dtype=np.int64)
+        self._ranges: dict[tuple[int, int, float | None], Range] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _left_out, ()  # a pickled evaluation has no documents
+
+    def range(self, a: int, b: int, difference: float, max_grade: float | None = None) -> Range:
+        """Return the smallest and largest difference b - a over all ways to grade the unjudged documents.
+
+        Raises
+        ------
+        RangeError
+        """
+        key = (a, b, max_grade)
+        if key not in self._ranges:
+            self._ranges[key] = self._pair(a, b).range(difference, max_grade)
+        return self._ranges[key]
+
+    def judge_next(self, a: int, b: int, difference: float, n: int, max_grade: float | None = None) -> ToJudge:
+        """Return the documents whose labels can change the difference most.
+
+        Raises
+        ------
+        RangeError
+        """
+        source = self._sources[b]
+        assert source.evaluation is not None
+        ids = as_objects(self._qid)
+        return next_to_judge(self._pair(a, b), difference, ids, n, max_grade, library=source.evaluation.frame_library)
+
+    def may_turn(self, a: int, b: int, difference: float) -> bool:
+        """Return whether labels can change the sign of the difference, or may do so if the range is not searched."""
+        if not self._have_unjudged():
+            return False
+        try:
+            return not self.range(a, b, difference).settled
+        except UnsearchedRangeError:
+            return True
+        except RangeError:
+            return False
+
+    def notes(self, pairs: Sequence[tuple[int, int, float]]) -> list[str]:
+        """Return notes on the ranges; none if all documents are judged, or a range is unknown."""
+        if len(pairs) > _MOST_PAIRS or not self._have_unjudged():
+            return []
+        known = []
+        for a, b, difference in pairs:
+            try:
+                limits = self.range(a, b, difference)
+            except RangeError:
+                return []
+            if limits.n_unjudged:
+                known.append(limits)
+        if not known:
+            return []
+        if len(pairs) > 1:
+            n_open = sum(not limits.settled for limits in known)
+            if not n_open:
+                return ["settled: no labels of unjudged documents can change the sign of any difference"]
+            words = f"labels of unjudged documents could change the sign of {n_open} of {len(pairs)} differences"
+            return [f"{words}: see judge_next for the documents"]
+        [limits] = known
+        words = (
+            f"over all grades of {limits.n_unjudged} unjudged documents, the difference is between {limits.low:+.4f} "
+        )
+        words += f"and {limits.high:+.4f}"
+        return [f"settled: {words}" if limits.settled else f"labels could change its sign: {words}; see judge_next"]
+
+    def _have_unjudged(self) -> bool:
+        kept = [None if source.evaluation is None else source.evaluation._scored for source in self._sources]
+        return any(scored is not None and np.isnan(scored.labels).any() for scored in kept)
+
+    def _pair(self, a: int, b: int) -> Pair:
+        scored, dcg, ndcg = [], [], []
+        for column in (a, b):
+            source = self._sources[column]
+            assert source.evaluation is not None
+            totals = source.evaluation._totals
+            scored.append(require_documents(source.evaluation._scored))
+            dcg.append(totals.dcg[:, totals.ks.index(source.k)])
+            ndcg.append(source.values[self._rows[:, column]])
+        first = self._sources[a]
+        assert first.evaluation is not None
+        return match_systems(
+            scored[0],
+            scored[1],
+            first.evaluation.flavor,
+            first.k,
+            self._rows[:, [a, b]],
+            np.stack(ndcg, axis=1),
+            (dcg[0], dcg[1]),
+        )
+
+
+def _left_out() -> None:
+    """Stand in for the documents of an unpickled comparison."""
+
+
+def missing_labels(table: Matched) -> MissingLabels | None:
+    """Return the missing labels of a comparison; None for precomputed values or several runs per system."""
+    if len(table.sources) > len(table.names) or any(source.evaluation is None for source in table.sources):
+        return None
+    return MissingLabels(table)
+
+
+# -- which of several systems is better on the same queries, and whether chance explains the difference ---------------
 
 T = TypeVar("T")
 
@@ -499,7 +691,7 @@ class Comparison:
         return plot.compared(self, ax)
 
     def _repr_html_(self) -> str:
-        from ndcg_ml._core import escaping
+        from ndcg_ml._core import one_line as escaping
 
         table = replace(pairs_record(self, 4), caption="")
         words = ["Marked: pairs with a verdict."] if table.marked else []

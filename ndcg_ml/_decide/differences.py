@@ -11,17 +11,24 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.arrays import FloatArray
+from ndcg_ml._core.groups import FloatArray
 from ndcg_ml._core.table import Column
-from ndcg_ml._decide.bounded import FEWEST_QUERIES
-from ndcg_ml._decide.clusters import aggregate_clusters, effective_queries
-from ndcg_ml._decide.few_changed import SMALLEST, FewChanged
-from ndcg_ml._decide.means import SAME, Interval, Means, Spread, minus, skewness, spread_of
-from ndcg_ml._decide.quantiles import t_quantile, t_tail
-from ndcg_ml._decide.randomisation import exchange_tests, queries_needed, smallest_detectable
-from ndcg_ml._decide.seeds import CrossedError, crossed_error
-from ndcg_ml._decide.simultaneous import max_t
-from ndcg_ml._decide.verdict import Verdict, verdict
+from ndcg_ml._decide.intervals import FEWEST_QUERIES, aggregate_clusters, effective_queries
+from ndcg_ml._decide.means import (
+    SAME,
+    CrossedError,
+    Interval,
+    Means,
+    Spread,
+    crossed_error,
+    minus,
+    skewness,
+    spread_of,
+    t_quantile,
+    t_tail,
+)
+from ndcg_ml._decide.randomisation import exchange_tests, max_t, queries_needed, smallest_detectable
+from ndcg_ml._decide.verdict import SMALLEST, FewChanged, Verdict, verdict
 
 Pairs: TypeAlias = Sequence[tuple[int, int]]
 

@@ -14,17 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import as_float, one_of
-from ndcg_ml._core.escaping import escape_markdown, markdown_paragraph
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain
-from ndcg_ml._core.one_line import brief, percent, visible
+from ndcg_ml._core.one_line import brief, escape_markdown, markdown_paragraph, percent, visible
 from ndcg_ml._core.result import Evaluation, evaluation_from_totals
 from ndcg_ml._core.table import Column, Record
-from ndcg_ml._decide.bounded import FEWEST_QUERIES
 from ndcg_ml._decide.comparison import Comparison, compare
 from ndcg_ml._decide.differences import DIFFERENCE, INTERVAL, VERDICT, Difference, Settings
-from ndcg_ml._decide.labels import label_digests
+from ndcg_ml._decide.intervals import FEWEST_QUERIES
 from ndcg_ml._decide.means import as_confidence
+from ndcg_ml._decide.saved import label_digests
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.runs import RunEvaluation
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ndcg_ml._core.arrays import FloatArray
-from ndcg_ml._decide.means import Interval, drawn_queries
-from ndcg_ml._decide.quantiles import t_quantile
+from ndcg_ml._core.groups import FloatArray
+from ndcg_ml._decide.means import Interval, drawn_queries, t_quantile
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ndcg_ml._core.arrays import BoolArray, FloatArray, IntArray
+import numpy as np
+
+from ndcg_ml._core.groups import BoolArray, FloatArray, IntArray
+from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.totals import Totals
-from ndcg_ml._decide.bounded import bounded_limits, is_unsafe_to_resample
-from ndcg_ml._decide.clusters import aggregate_clusters, effective_queries, robust_error
 from ndcg_ml._decide.means import (
+    SAME,
     Interval,
     Means,
     Method,
@@ -23,11 +25,167 @@ from ndcg_ml._decide.means import (
     n_equal,
     skewness,
     spread_of,
+    t_quantile,
 )
-from ndcg_ml._decide.quantiles import t_quantile
 
 if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor
+
+# -- clusters of related queries (of one user, topic or session), which are then the sampling units -------------------
+
+
+def numbered(labels: Sequence[Any]) -> IntArray:
+    """Return the labels as numbers 0, 1, ... in order of first appearance."""
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.int64)
+
+
+def aggregate_clusters(means: Means, codes: IntArray) -> Means:
+    """Return one row per cluster: the mean of its queries, with the sum of their weights.
+
+    Raises
+    ------
+    ValueError
+        Fewer than six clusters, or one with more than half of the weight.
+    """
+    present, codes = np.unique(codes, return_inverse=True)
+    if present.size < FEWEST_QUERIES:
+        raise ValueError(
+            f"cluster must form at least {FEWEST_QUERIES} clusters, because with fewer no test can reject at 5 %; got "
+            f"{present.size} for {codes.size} queries. Evaluate more of them, or leave cluster out if queries are "
+            "independent."
+        )
+    weight = np.zeros((present.size, means.values.shape[1]))
+    total = np.zeros_like(weight)
+    np.add.at(weight, codes, means.weight)
+    np.add.at(total, codes, means.weight * means.values)
+    share = weight / weight.sum(axis=0)
+    if share.max() > 0.5 + SAME:
+        largest = int(np.argmax(share.max(axis=1)))
+        raise ValueError(
+            f"no cluster may have most of the weight, because the others do not show how it varies; cluster number "
+            f"{brief(int(present[largest]))} has {100 * share.max():.0f} % of it. Compare it separately, or pass "
+            "other weights as query_weight."
+        )
+    return Means.from_weights(total / weight, weight)
+
+
+def robust_error(means: Means) -> tuple[FloatArray, FloatArray]:
+    """Return the standard error of each mean over clusters, and the degrees of freedom of its t interval.
+
+    Parameters
+    ----------
+    means : Means
+        One row per cluster, from ``aggregate_clusters``.
+
+    Notes
+    -----
+    With h the share of a cluster in the mean, the variance is the sum of h^2 (value - mean)^2 / (1 - h), which is
+    unbiased if the variances of clusters are as their weights imply (CR2). The degrees of freedom are Satterthwaite's
+    for that sum: G - 1 for G equal clusters, fewer for unequal ones. R. Bell and D. McCaffrey, Bias reduction in
+    standard errors for linear regression with multi-stage samples, Survey Methodology 28(2), 2002.
+    """
+    h = means.share()
+    error = np.sqrt((h**2 * (means.values - means.mean()) ** 2 / (1 - h)).sum(axis=0))
+    ratio = h**2 / (1 - h)
+    off_diagonal = ratio.sum(axis=0) ** 2 - (ratio**2).sum(axis=0)
+    dof: FloatArray = 1 / ((h**2).sum(axis=0) + off_diagonal)
+    return error, dof
+
+
+def effective_queries(means: Means, clusters: Means) -> FloatArray:
+    """Return the effective sample size: independent queries with the same standard errors, at most their number."""
+    alone = np.array([spread.standard_error for spread in spread_of(means)])
+    together = np.array([spread.standard_error for spread in spread_of(clusters)])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(together > 0, alone / together, 1.0)
+    n: FloatArray = means.n_queries * np.minimum(ratio * ratio, 1.0)
+    return n
+
+
+# -- an interval for values between 0 and 1 of which most are near a bound. Its width is never 0 ----------------------
+
+# Weights of the pseudo-queries at the further and the nearer bound. docs/deciding.md has the coverage.
+_FAR, _NEAR = 0.75, 0.5
+_FEW_OTHERS = 20
+# Values this close to a bound count as being at the bound.
+_CLOSE = 0.05
+FEW_QUERIES = 30
+"""With fewer queries, a bootstrap interval is too narrow; docs/deciding.md has the coverage."""
+
+
+def is_unsafe_to_resample(values: FloatArray, share: FloatArray) -> bool:
+    """Whether the values are between 0 and 1, and a bootstrap interval of them would be too narrow.
+
+    It would if the effective sample size is below 30 or below half of the number of queries; if all values are equal;
+    or if more than half of them are within 0.05 of the same bound and fewer than 20 are elsewhere.
+    """
+    if values.min() < -SAME or values.max() > 1 + SAME:
+        return False
+    n = n_equal(share)
+    if n < FEW_QUERIES - SAME or 2 * n < values.size or np.ptp(values) <= SAME:
+        return True
+    return piles_up(values, 0.0) or piles_up(values, 1.0)
+
+
+def piles_up(values: FloatArray, point: float) -> bool:
+    """Whether more than half of the values are within 0.05 of the point and fewer than 20 are elsewhere."""
+    near = int((np.abs(values - point) <= _CLOSE).sum())
+    return 2 * near > values.size and values.size - near < _FEW_OTHERS
+
+
+def bounded_limits(
+    values: FloatArray,
+    share: FloatArray,
+    confidence: float,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    variance: float = 0.0,
+) -> tuple[float, float]:
+    """Return the limits of the mean of values between bounds.
+
+    Parameters
+    ----------
+    values, share : ndarray of float64, shape (n_queries,)
+        Shares sum to 1.
+    confidence : float
+    bounds : tuple of float
+    variance : float
+        Variance of a term that was added to the mean.
+
+    Raises
+    ------
+    ValueError
+        A value is outside the bounds.
+
+    Notes
+    -----
+    Student's t interval of the queries and two pseudo-queries: one at the bound that is further from the mean, with
+    weight 3/4, and one at the nearer bound, with weight 1/2. Even if all queries score 1, the next one may score 0. A.
+    Agresti and B. Coull, Approximate is better than exact for interval estimation of binomial proportions, The American
+    Statistician 52(2), 1998, add two successes and two failures to proportions.
+    """
+    least, most = bounds
+    if values.min() < least - SAME or values.max() > most + SAME:
+        outside = float(values.min() if values.min() < least - SAME else values.max())
+        raise ValueError(
+            f"method='bounded' needs values between 0 and 1; a query has {outside:g}. Choose method='bca' or 't'."
+        )
+    n = n_equal(share)
+    mean = float(share @ values)
+    near, far = (most, least) if mean >= (least + most) / 2 else (least, most)
+    total = n + _FAR + _NEAR
+    centre = (n * mean + _FAR * far + _NEAR * near) / total
+    square = (n * float(share @ values**2) + _FAR * far**2 + _NEAR * near**2) / total
+    square = max(0.0, square - centre * centre) / (total - 1) + variance
+    reach = t_quantile(confidence, total - 1) * math.sqrt(square)
+    return max(least, min(centre - reach, mean)), min(most, max(centre + reach, mean))
+
+
+FEWEST_QUERIES = 6
+"""With fewer queries or clusters, the exact test cannot reject at 5 %: its smallest p-value is 2^(1-n)."""
+
+
+# -- intervals of the value of an evaluation, at each of its cut-offs -------------------------------------------------
 
 # With more queries, BCa and t limits differ by less than a hundredth of the width unless values are skewed.
 _MANY = 1000

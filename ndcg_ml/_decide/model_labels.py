@@ -13,17 +13,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.arrays import FloatArray, IntArray
 from ndcg_ml._core.flavor_text import at_cutoff, metric_key
+from ndcg_ml._core.groups import FloatArray, IntArray
 from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.queries import Scored
 from ndcg_ml._core.result import Evaluation
-from ndcg_ml._core.scored_documents import Scored
-from ndcg_ml._decide.bounded import bounded_limits, is_unsafe_to_resample, piles_up
 from ndcg_ml._decide.differences import Corrected, Decision, Pairs, Settings
+from ndcg_ml._decide.intervals import bounded_limits, is_unsafe_to_resample, piles_up
 from ndcg_ml._decide.matching import Matched, Source, keys_of, matched
-from ndcg_ml._decide.means import SAME, Interval, as_confidence
-from ndcg_ml._decide.quantiles import t_quantile, t_tail
-from ndcg_ml._decide.simultaneous import MaxT, normal_t
+from ndcg_ml._decide.means import SAME, Interval, as_confidence, t_quantile, t_tail
+from ndcg_ml._decide.randomisation import MaxT, normal_t
 from ndcg_ml.flavor import Flavor
 
 __all__ = ["CorrectedEvaluation", "correct_labels"]

@@ -11,6 +11,7 @@ import os
 import platform
 from dataclasses import replace
 from datetime import date
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,91 @@ from ndcg_ml._core import atomic as _atomic
 from ndcg_ml._core.checks import cutoffs
 from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.one_line import brief, brief_text
+from ndcg_ml._core.queries import Scored
 from ndcg_ml._core.result import Evaluation, evaluation_from_totals
+from ndcg_ml._core.scores import Prepared
 from ndcg_ml._core.totals import Totals
-from ndcg_ml._decide.digested import digest, read_digested
-from ndcg_ml._decide.labels import label_digests
+from ndcg_ml._files.byte_ids import Names, digests
 from ndcg_ml._files.opening import AnyPath, DataFileError, open_with_head, whole_text
 from ndcg_ml._files.run_rows import id_array
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.runs import RunEvaluation, as_run_evaluation
+
+# -- jSON with a digest of its values ---------------------------------------------------------------------------------
+
+
+def digest(values: dict[str, Any]) -> str:
+    """Return a digest of the values. It does not depend on the layout of the text, such as line ends."""
+    return sha256(json.dumps(values, allow_nan=False, sort_keys=True).encode()).hexdigest()
+
+
+def read_digested(text: str | bytes, name: str, version: int) -> dict[str, Any]:
+    """Return the values of an object that has a digest and, under `name`, this version of the format.
+
+    Raises
+    ------
+    ValueError, RecursionError
+        The text is not such an object. The message gives the reason, without the name of the file.
+    """
+    stored = json.loads(text, object_pairs_hook=_unique_keys)
+    if not isinstance(stored, dict) or name not in stored:
+        raise ValueError(f"it has no key {name!r}")
+    if type(stored[name]) is not int or stored[name] != version:
+        raise ValueError(f"its format is {brief(stored[name])}, and this version reads format {version}: save it again")
+    if stored.pop("digest", None) != digest(stored):
+        raise ValueError("its values do not match its digest: it was edited, merged or damaged")
+    return stored
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise ValueError("it has a key twice")
+    return values
+
+
+# -- digests of each query's labels, which reveal labels and documents that changed between evaluations ---------------
+
+
+def label_digests(evaluation: Evaluation[Any]) -> NDArray[np.uint64] | None:
+    """Digest each query's pairs of document and label; None if the documents are not known.
+
+    Documents are identified by their ids, or without ids by their positions in the query. Unlabelled documents are
+    ignored. Raises a ValueError if the evaluated arrays were modified since.
+    """
+    if isinstance(evaluation, RunEvaluation):
+        return evaluation._judgements
+    if evaluation._labels is not None or evaluation._scored is None or not evaluation._scored.rows_are_documents:
+        return evaluation._labels
+    scored = evaluation._scored
+    scores = scored.scores.reshape(scored.queries.labels.shape)
+    now = Prepared(evaluation.flavor, evaluation.k, scored.queries).totals(scores)
+    if not all(map(np.array_equal, (now.dcg, now.ideal), (evaluation._totals.dcg, evaluation._totals.ideal))):
+        raise ValueError(
+            "the labels and scores must be those that were evaluated; the arrays were modified since. Evaluate "
+            "them again, or pass copies."
+        )
+    found = np.zeros(scored.queries.n_queries, dtype=np.uint64)
+    if scored.queries.names is not None:
+        documents = scored.queries.names(scored.queries.groups.rows())
+        found += _pair_digests(scored, [str(document) for document in documents])
+    if scored.queries.names is None or evaluation.flavor.ideal == "given":  # the ideal depends on the row order
+        groups = scored.queries.groups
+        found += _pair_digests(
+            scored, (np.arange(groups.sizes.sum()) - np.repeat(groups.starts, groups.sizes)).tolist()
+        )
+    return found
+
+
+def _pair_digests(scored: Scored, documents: list[Any]) -> NDArray[np.uint64]:
+    queries, labels = scored.queries.groups.codes(), scored.labels
+    judged = np.flatnonzero(~np.isnan(labels))
+    names = Names()
+    names.extend([str(documents[row]).encode("utf-8", "surrogatepass") for row in judged.tolist()])
+    return digests(names, slice(0, len(names)), queries[judged], labels[judged], scored.queries.n_queries)
+
+
+# -- write evaluations to files and read them back --------------------------------------------------------------------
 
 _FORMAT = 3
 _COUNTS = ("n_docs", "n_judged", "n_relevant", "tied")

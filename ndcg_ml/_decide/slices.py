@@ -11,22 +11,173 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.arrays import FloatArray, IntArray
-from ndcg_ml._core.escaping import block
+from ndcg_ml._core.frames import align_by_id, match_index, refuse_index, refuse_lazy
+from ndcg_ml._core.groups import FloatArray, IntArray, as_objects
 from ndcg_ml._core.json_values import plain, plain_id
-from ndcg_ml._core.one_line import brief, visible
+from ndcg_ml._core.one_line import block, brief, visible
+from ndcg_ml._core.queries import Queries, ids_as_array, is_missing
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._core.totals import Totals
-from ndcg_ml._decide.clusters import aggregate_clusters, numbered, robust_error
-from ndcg_ml._decide.intervals import counted, over_clusters
-from ndcg_ml._decide.means import Interval, means_of, spread_of
+from ndcg_ml._decide.differences import (
+    DIFFERENCE,
+    INTERVAL,
+    P_ADJUSTED,
+    SYSTEMS,
+    VERDICT,
+    Difference,
+    Pairs,
+    Settings,
+    differences,
+)
+from ndcg_ml._decide.intervals import FEWEST_QUERIES, aggregate_clusters, counted, numbered, over_clusters, robust_error
+from ndcg_ml._decide.means import Interval, Means, means_of, spread_of
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+# -- read the labels of ``by=`` and ``cluster=``: one per query in each column ----------------------------------------
+
+
+def query_labels(by: Any, queries: Queries) -> dict[str, list[Any]]:
+    """Return the label of every query, by column.
+
+    Parameters
+    ----------
+    by : array-like, mapping of array-like by column, or data frame
+        Each column has one label per row of `y_true`, or is a mapping from query ids. The index of a pandas object is
+        that of the rows. A mapping from query ids to labels is one column, "slice".
+    queries : Queries
+
+    Raises
+    ------
+    TypeError, ValueError
+        A column does not fit the rows, lacks a label, or has two in one query.
+    """
+    return {
+        name: _labels_of_rows(values, f"by[{name!r}]", queries)
+        for name, values in _columns(by, queries.groups.ids).items()
+    }
+
+
+def labels_by_id(by: Any, ids: NDArray[Any]) -> dict[str, list[Any]]:
+    """Return the label of every query, by column, if only the ids of queries are known; see ``column_by_id``."""
+    return {name: column_by_id(values, f"by[{name!r}]", ids) for name, values in _columns(by, ids).items()}
+
+
+def column_by_id(values: Any, name: str, ids: NDArray[Any]) -> list[Any]:
+    """Return the label of every query, from a mapping or Series by id, or from labels in the order of the ids.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A query has no label, or the number of labels is wrong.
+    """
+    if not hasattr(values, "__len__") or isinstance(values, str):
+        raise TypeError(f"{name} must have one label per query, or be a mapping from query ids; got {brief(values)}.")
+    entries = align_by_id(values, name, ids)
+    labels = as_objects(entries) if isinstance(entries, list) else ids_as_array(entries, name, "query")
+    if labels.size != ids.size:
+        raise ValueError(
+            f"{name} must have one label per query, {ids.size}, or be a mapping from query ids; got {labels.size}."
+        )
+    return _without_missing(labels, name, ids)
+
+
+def _columns(by: Any, ids: NDArray[Any] | None) -> dict[str, Any]:
+    refuse_lazy(by, "by")
+    if isinstance(by, Mapping):
+        keys = () if ids is None else list(ids) if ids.dtype.kind in "mM" else ids.tolist()
+        columns = {"slice": by} if any(key in by and _is_label(by[key]) for key in keys) else dict(by)
+    elif hasattr(by, "columns") and len(by.shape) == 2:
+        names = by.column_names if hasattr(by, "column_names") else by.columns  # pyarrow; pandas and polars
+        columns = {name: by[name] for name in names}
+    else:
+        name = getattr(by, "name", None)
+        columns = {name if isinstance(name, str) else "by": by}
+    if not columns:
+        raise ValueError("by must have at least one column; got none. Leave it out to evaluate all queries together.")
+    return {str(name): values for name, values in columns.items()}
+
+
+def _is_label(value: Any) -> bool:
+    return isinstance(value, (str, tuple)) or not hasattr(value, "__len__")
+
+
+def query_clusters(cluster: Any, queries: Queries) -> NDArray[Any]:
+    """Return the cluster of every query, as objects, from one column in the forms of ``by``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for a column of ``query_labels``.
+    """
+    return as_objects(_labels_of_rows(cluster, "cluster", queries))
+
+
+def _labels_of_rows(values: Any, name: str, queries: Queries) -> list[Any]:
+    refuse_lazy(values, name)
+    ids, n_rows = queries.groups.ids, queries.labels.shape[0]
+    if isinstance(values, Mapping):
+        if ids is None:
+            raise TypeError(
+                f"{name} must not be a mapping from query ids if queries have no ids. Pass qid= instead of group."
+            )
+        return column_by_id(values, name, ids)
+    if not hasattr(values, "__len__") or isinstance(values, str):
+        raise TypeError(f"{name} must have one label per row, or be a mapping from query ids; got {brief(values)}.")
+    if len(values) != n_rows:
+        raise ValueError(
+            f"{name} must have one label per row of y_true, {n_rows}; got {len(values)}. Pass labels of queries as a "
+            "mapping from query ids: a dict, or to_dict() of a Series."
+        )
+    # Labels in another order would silently give wrong slices, so an index that cannot be aligned is refused.
+    if queries.axes is None:
+        refuse_index(values, name, "Pass y_true with this index, or a mapping from query ids")
+    else:
+        match_index({name: values}, queries.axes)
+    labels = ids_as_array(values, name, "row")
+    return _without_missing(labels, name, queries.ids) if queries.labels.ndim == 2 else _constant(labels, name, queries)
+
+
+def _constant(labels: NDArray[Any], name: str, queries: Queries) -> list[Any]:
+    """Return the label of each query, which must be the same in all its rows."""
+    groups = queries.groups
+    if not groups.sizes.all():
+        raise ValueError(f"{name} must have a label for each query, but some queries have no rows. Leave them out.")
+    listed = groups.arrange(labels)
+    first = listed[groups.starts]
+    known = _without_missing(first, name, queries.ids)
+    differs = np.flatnonzero(listed != np.repeat(first, groups.sizes))
+    if differs.size:
+        query = int(groups.codes()[differs[0]])
+        raise ValueError(
+            f"{name} must be the same in all rows of a query, because each query is in one slice; query "
+            f"{brief(queries.ids[query : query + 1].tolist()[0])} has {brief(known[query])} and "
+            f"{brief(listed[differs[:1]].tolist()[0])}. Choose a label of the query."
+        )
+    return known
+
+
+def _without_missing(labels: NDArray[Any], name: str, ids: NDArray[Any]) -> list[Any]:
+    known = list(labels) if labels.dtype.kind in "mM" else labels.tolist()
+    for query, label in enumerate(known):
+        try:
+            hash(label)
+        except TypeError as error:
+            raise TypeError(f"{name} must hold hashable labels; got {brief(label)}.") from error
+        if is_missing(label):
+            raise ValueError(
+                f"{name} must have a label for each query; got {brief(label)} for query "
+                f"{brief(ids[query : query + 1].tolist()[0])}. Give it a label of its own, such as 'none'."
+            )
+    return known
+
+
+# -- nDCG of slices of queries, which are given by labels -------------------------------------------------------------
 
 _CONFIDENCE = 0.95
 
@@ -308,3 +459,116 @@ def _distance(difference: float, one: float | None, other: float | None) -> floa
         return -1.0
     error = math.hypot(one, other)
     return abs(difference) / error if error > 0 else (math.inf if difference else 0.0)
+
+
+# -- comparisons within slices of queries, corrected for the number of slices -----------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ComparedSlice(OfLabel):
+    """The comparison within the queries that have one label.
+
+    Attributes
+    ----------
+    column : str
+        Name of the column of labels.
+    label : object
+    n_queries : int
+    values : tuple of float
+        The value of each system over these queries.
+    pairs : tuple of Difference
+        The differences, also corrected for the number of slices. Empty if there are fewer than two queries or six
+        clusters.
+    """
+
+    n_queries: int
+    values: tuple[float, ...]
+    pairs: tuple[Difference, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ComparedSlices(BySlice[ComparedSlice]):
+    """The comparisons within the slices of all columns, in the order of their labels.
+
+    Attributes
+    ----------
+    entries : tuple of ComparedSlice
+    """
+
+    def caption(self) -> str:
+        """Describe how the p-values and intervals were corrected."""
+        n = sum(bool(part.pairs) for part in self)
+        return f"p and intervals are corrected for {n} slices (Bonferroni), and within each for its pairs"
+
+    def _record(self) -> Record:
+        """Return one row per slice and pair, or one row without a test for a slice that is too small."""
+        rows: list[dict[str, Any]] = []
+        for part in self:
+            head = {"column": part.column, "label": part.label, "n_queries": part.n_queries}
+            rows += [{**head, **pair._row()} for pair in part.pairs] or [{**head, "verdict": "too few"}]
+        columns = [Column("slice", "{column}={label}", "l"), Column("queries", "{n_queries}")]
+        columns += [*SYSTEMS, DIFFERENCE, INTERVAL, P_ADJUSTED, VERDICT]
+        return Record(columns, rows, caption=self.caption())
+
+
+def compared_by(
+    columns: Mapping[str, Sequence[Any]],
+    names: Sequence[str],
+    means: Means,
+    pairs: Pairs,
+    settings: Settings,
+    rng: np.random.Generator,
+    *,
+    clusters: NDArray[np.int64] | None = None,
+    runs: Sequence[tuple[FloatArray, FloatArray]] | None = None,
+) -> ComparedSlices:
+    """Return the differences within each slice, corrected for the number of slices (Bonferroni).
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence
+        The label of every query, by column.
+    names, means, pairs, settings, rng, clusters
+        As for ``differences``.
+    runs : sequence of (ndarray, ndarray), optional
+        For each system, the values of its runs, shape (n_queries, n_runs), and the weights of queries.
+    """
+    parts = []
+    for column, labels in columns.items():
+        codes = numbered(labels)
+        first = {code: at for at, code in reversed(list(enumerate(codes.tolist())))}
+        for code, at in sorted(first.items(), key=lambda item: _order(labels[item[1]])):
+            parts.append((column, labels[at], np.flatnonzero(codes == code)))
+
+    def testable(rows: NDArray[np.intp]) -> bool:
+        return rows.size > 1 and (clusters is None or np.unique(clusters[rows]).size >= FEWEST_QUERIES)
+
+    # Slices that are too small for a test do not count in the correction.
+    shared = replace(settings, n_families=max(1, sum(testable(rows) for *_, rows in parts)))
+    slices = []
+    for column, label, rows in parts:
+        inside = Means.from_weights(means.values[rows], means.weight[rows])
+        of_runs = None if runs is None else [np.average(v[rows], axis=0, weights=w[rows]) for v, w in runs]
+        tested = (
+            differences(
+                names, inside, pairs, shared, rng, clusters=None if clusters is None else clusters[rows], runs=of_runs
+            )
+            if testable(rows)
+            else []
+        )
+        slices.append(
+            ComparedSlice(
+                column=column,
+                label=label,
+                n_queries=rows.size,
+                values=tuple(inside.mean().tolist()),
+                pairs=tuple(tested),
+            )
+        )
+    return ComparedSlices(tuple(slices))
+
+
+def _order(label: Any) -> tuple[str, Any]:
+    """Sort numbers by size, and all other labels as text after them."""
+    is_number = isinstance(label, int | float) and not isinstance(label, bool)
+    return ("", label) if is_number else ("text", str(label))

@@ -12,15 +12,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.arrays import FloatArray, IntArray
 from ndcg_ml._core.checks import EXACT_INTEGERS
-from ndcg_ml._core.frames import Frame, is_frame, select_columns
-from ndcg_ml._core.lazy_frames import refuse_lazy
+from ndcg_ml._core.frames import Frame, is_frame, refuse_lazy, select_columns
+from ndcg_ml._core.groups import FloatArray, IntArray
 from ndcg_ml._core.one_line import brief, brief_text
 from ndcg_ml._core.queries import is_missing, plain_array, real_array, score_array
 from ndcg_ml._files.byte_ids import Growing, Names
-from ndcg_ml._files.formats import open_documents
-from ndcg_ml._files.parquet import is_parquet
+from ndcg_ml._files.tables import is_parquet, open_documents
 
 RunLike: TypeAlias = "Mapping[Any, Any] | str | os.PathLike[str] | Frame"
 """Qrels or a run, in any form that ``evaluate_run`` accepts."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ndcg_ml._core.arrays import FloatArray
 from ndcg_ml._core.flavor_text import at_cutoff
+from ndcg_ml._core.groups import FloatArray
 from ndcg_ml._decide.means import SAME, Interval
 
 if TYPE_CHECKING:

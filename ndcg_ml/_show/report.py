@@ -17,10 +17,9 @@ import numpy as np
 
 from ndcg_ml._core import atomic as _atomic
 from ndcg_ml._core.checks import whole_number
-from ndcg_ml._core.escaping import paragraph
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain_ids
-from ndcg_ml._core.one_line import brief_text, visible
+from ndcg_ml._core.one_line import brief_text, paragraph, visible
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._decide.means import SAME
 from ndcg_ml._show.versions import versions

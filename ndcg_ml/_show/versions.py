@@ -6,8 +6,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 
 from ndcg_ml import __version__
-from ndcg_ml._core.kernel_choice import kernel_in_use
-from ndcg_ml._core.threads import thread_count
+from ndcg_ml._core.kernel_choice import kernel_in_use, thread_count
 
 _LIBRARIES = (
     *("numpy", "numba", "scikit-learn", "torch", "torchmetrics", "lightgbm", "xgboost", "catboost"),

@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.arrays import BoolArray, FloatArray, IntArray
-from ndcg_ml._core.scored_documents import Scored
-from ndcg_ml._unjudged.completions import Problem, maximise_ratio, sum_by_query
-from ndcg_ml._unjudged.documents import (
+from ndcg_ml._core.groups import BoolArray, FloatArray, IntArray
+from ndcg_ml._core.queries import Scored
+from ndcg_ml._unjudged.completions import (
     Documents,
+    Problem,
     RangeError,
     UnsearchedRangeError,
     compute_gains,
     find_scale,
+    maximise_ratio,
     prefix_sums,
+    sum_by_query,
     weigh_documents,
 )
 from ndcg_ml.flavor import Flavor

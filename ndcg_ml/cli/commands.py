@@ -13,10 +13,10 @@ _COMMANDS = {
     "compare": ("ndcg_ml.cli.compare", "compare", "Compare two or more runs, query by query."),
     "demo": ("ndcg_ml.demo", "demo", "Choose three models by one NDCG flavor."),
     "eval": ("ndcg_ml.cli.evaluate", "evaluate", "Evaluate a run, or scores with labels."),
-    "explain": ("ndcg_ml.cli.explain", "explain", "Explain why two flavors disagree."),
+    "explain": ("ndcg_ml.cli.flavors", "explain", "Explain why two flavors disagree."),
     "flavors": ("ndcg_ml.cli.flavors", "flavors", "List what every library calls NDCG."),
     "gate": ("ndcg_ml.cli.gate", "gate", "Check that a new run is not worse than a baseline."),
-    "identify": ("ndcg_ml.cli.identify", "identify", "Find the flavors that give a value."),
+    "identify": ("ndcg_ml.cli.flavors", "identify", "Find the flavors that give a value."),
     "judge-next": ("ndcg_ml.cli.judge_next", "judge_next", "List the documents to judge next."),
 }
 

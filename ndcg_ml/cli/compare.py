@@ -11,7 +11,7 @@ import click
 
 from ndcg_ml._core.evaluate import evaluate
 from ndcg_ml._decide.comparison import compare as compared
-from ndcg_ml._decide.judged_shares import Unjudged
+from ndcg_ml._decide.matching import Unjudged
 from ndcg_ml.cli.inputs import (
     CONFIDENCE,
     CUT_OFF,
@@ -23,12 +23,15 @@ from ndcg_ml.cli.inputs import (
     QUERY,
     SEED,
     Inputs,
+    command_line,
     flavor_option,
+    html_option,
     json_option,
+    print_json,
     refusals,
+    refuse_overwriting,
+    show,
 )
-from ndcg_ml.cli.output import command_line, html_option, print_json, show
-from ndcg_ml.cli.written import refuse_overwriting
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.runs import Which
 

@@ -13,16 +13,20 @@ from ndcg_ml._core.table import Column, Record
 from ndcg_ml.cli.inputs import (
     CUT_OFF,
     HUMAN,
+    OUTPUT,
     BadInput,
     Inputs,
+    command_line,
     flavor_option,
     given_as_file,
+    html_option,
     json_option,
+    print_json,
     refusals,
+    refuse_overwriting,
+    show,
     takes_data,
 )
-from ndcg_ml.cli.output import command_line, html_option, print_json, show
-from ndcg_ml.cli.written import OUTPUT, refuse_overwriting
 from ndcg_ml.flavor import Flavor
 
 _EPILOG = """\

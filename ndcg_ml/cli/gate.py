@@ -16,15 +16,19 @@ from ndcg_ml._decide.gate import gate as compared
 from ndcg_ml._decide.saved import read
 from ndcg_ml.cli.inputs import (
     CONFIDENCE,
+    OUTPUT,
     SEED,
     Inputs,
+    command_line,
     data_options,
+    html_option,
     json_option,
     label_name,
+    print_json,
     refusals,
+    refuse_overwriting,
+    show,
 )
-from ndcg_ml.cli.output import command_line, html_option, print_json, show
-from ndcg_ml.cli.written import OUTPUT, refuse_overwriting
 
 _CODES = {"pass": 0, "unchanged": 0, "worse": 3, "undecided": 4}
 

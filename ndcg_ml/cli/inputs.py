@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
+import shlex
+import stat
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,14 +24,125 @@ from ndcg_ml._core.json_values import plain_id, plain_ids
 from ndcg_ml._core.one_line import brief, visible
 from ndcg_ml._core.queries import Queries
 from ndcg_ml._core.result import Evaluation
-from ndcg_ml._files.formats import table_columns
 from ndcg_ml._files.opening import MissingColumnError, decode_id, numbered, wrong_line
+from ndcg_ml._files.tables import table_columns
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.readers import read_letor, score_columns
 from ndcg_ml.runs import Exclude, RunEvaluation, Which, align, evaluate_run, run_with_slices
 
 if TYPE_CHECKING:
     from ndcg_ml._decide.model_labels import CorrectedEvaluation
+
+# -- check the names of the files that commands write -----------------------------------------------------------------
+
+
+class _Output(click.Path):
+    """The name of an output file, in an existing and writable folder."""
+
+    def __init__(self, allow_dash: bool = False) -> None:
+        super().__init__(dir_okay=False, writable=True, allow_dash=allow_dash)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "-" and not self.allow_dash:
+            self.fail("must be the name of a file; got -.", param, ctx)
+        file = os.fsdecode(super().convert(value, param, ctx))
+        if not os.path.exists(file) or os.path.isfile(file):  # a device or a pipe needs no folder
+            folder = os.path.dirname(os.path.realpath(file))
+            shown = f"{folder}, into which {file} links," if os.path.islink(file) else os.path.dirname(file) or "."
+            if not os.path.isdir(folder):
+                self.fail(f"the folder {shown} does not exist.", param, ctx)
+            if not os.access(folder, os.W_OK):
+                self.fail(f"the folder {shown} cannot be written to.", param, ctx)
+        return file
+
+
+OUTPUT = _Output()
+OUTPUT_OR_STDOUT = _Output(allow_dash=True)
+
+
+def refuse_overwriting(*more: str | None) -> None:
+    """Refuse an output of this command that is one of its inputs, or the same file as another output.
+
+    Inputs are all other files among the arguments, standard input, and `more`.
+    """
+    context = click.get_current_context()
+    outputs, read = {}, ["-", *(file for file in more if file is not None)]
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "")
+        if isinstance(parameter.type, _Output):
+            outputs[parameter.opts[0]] = value
+            continue
+        texts = [text for text in (value if isinstance(value, tuple) else [value]) if isinstance(text, str)]
+        read += texts
+        if parameter.name == "labels":  # LETOR labels may come with a file of query sizes
+            read += [f"{text}.query" for text in texts]
+    taken = {_identity(file): file for file in read if file == "-" or os.path.isfile(file)}
+    for option, file in outputs.items():
+        place = None if file in (None, "-") else _identity(file)
+        if place is not None and place in taken:
+            used = f"{brief(taken[place])}, an input" if taken[place] in read else f"the output of {taken[place]}"
+            raise click.UsageError(f"{option} would replace {used}. Name another file.")
+        taken[place] = option
+
+
+def _identity(file: str) -> object:
+    """Return the same key for all names of a file; None for a pipe or a device."""
+    try:
+        found = os.stat(0 if file == "-" else file)
+    except OSError:
+        return os.path.realpath(file)
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+
+
+# -- print results as text or JSON, and write reports -----------------------------------------------------------------
+
+_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
+
+
+def show(text: str) -> None:
+    """Print a result, with escapes for characters that standard output cannot encode."""
+    encoding = sys.stdout.encoding or "utf-8"
+    click.echo(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print one JSON object."""
+    click.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+# -- reports ----------------------------------------------------------------------------------------------------------
+
+
+def html_option(command: _Decorated) -> _Decorated:
+    """Add the option ``--html`` to a command."""
+    return click.option(
+        "--html",
+        type=OUTPUT,
+        callback=_report_file,
+        help="Also write a report to this HTML file, replacing any existing file.  Requires pip install "
+        "'ndcg_ml[report]'.",
+    )(command)
+
+
+def _report_file(_: click.Context, __: click.Parameter, file: str | None) -> str | None:
+    if file is None:
+        return None
+    from ndcg_ml._show.report import require  # imported only for reports, because it imports much
+
+    try:
+        require()
+    except ImportError as error:
+        raise click.ClickException(str(error)) from error
+    return file
+
+
+def command_line() -> str | None:
+    """Return the command line, quoted for a shell."""
+    arguments = click.get_current_context().find_root().obj
+    return None if arguments is None else shlex.join(arguments)
+
+
+# -- options shared by the commands, and the data files that they read ------------------------------------------------
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -288,7 +402,7 @@ class Inputs:
             columns, lines = table_columns(self.table, {"qid": query, name: name})
         except MissingColumnError:
             return None
-        from ndcg_ml._decide.slice_labels import query_labels
+        from ndcg_ml._decide.slices import query_labels
 
         # Columns of text files are lists of strings, those of parquet arrays. Ids are compared in their plain form.
         qid = columns["qid"] if lines is None else np.array(columns["qid"], dtype=object)

@@ -10,10 +10,18 @@ from ndcg_ml._core import atomic as _atomic
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._decide.comparison import compare
 from ndcg_ml._files.opening import DataFileError
-from ndcg_ml._unjudged.filled import qrels_text, read_filled, with_labels
-from ndcg_ml.cli.inputs import CUT_OFF, FILE, QUERIES, flavor_option, refusals
-from ndcg_ml.cli.output import show
-from ndcg_ml.cli.written import OUTPUT, OUTPUT_OR_STDOUT, refuse_overwriting
+from ndcg_ml._unjudged.judge_next import qrels_text, read_filled, with_labels
+from ndcg_ml.cli.inputs import (
+    CUT_OFF,
+    FILE,
+    OUTPUT,
+    OUTPUT_OR_STDOUT,
+    QUERIES,
+    flavor_option,
+    refusals,
+    refuse_overwriting,
+    show,
+)
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.runs import Which, evaluate_run
 

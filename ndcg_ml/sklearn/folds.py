@@ -2,19 +2,436 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from numbers import Number
+from types import FrameType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold
 
-from ndcg_ml._core.lazy_frames import refuse_lazy
-from ndcg_ml._core.pandas_index import match_index
-from ndcg_ml._core.queries import ids_as_array
-from ndcg_ml.sklearn.columns import check_column, column_of, refuse_missing
+from ndcg_ml._core.frames import match_index, refuse_lazy
+from ndcg_ml._core.groups import Groups
+from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.queries import group_by_ids, ids_as_array, is_missing, real_array
 
-__all__ = ["QueryKFold"]
+__all__ = [
+    "HOW_TO_PASS_IDS",
+    "CutQueryWarning",
+    "Fit",
+    "QueryKFold",
+    "Split",
+    "WholeQueries",
+    "check_column",
+    "column_of",
+    "current_fit",
+    "current_split",
+    "error_score_of_caller",
+    "ids_of_rows",
+    "refuse_cut_queries",
+    "refuse_missing",
+    "split_column",
+    "table",
+    "weight_of_queries",
+]
+
+# -- read the query id of each row, from an argument or a column of X, and the weight of each query -------------------
+
+HOW_TO_PASS_IDS = (
+    "NDCG needs the query of each row: pass qid=. In a search, write sklearn.set_config(enable_metadata_routing=True), "
+    "then GridSearchCV(..., cv=GroupKFold(5)).fit(X, y, groups=qid) or cross_validate(..., params={'groups': qid}), "
+    "and if the split is not by query, .fit(X, y, groups=user, qid=qid); "
+    "or, without routing, keep the ids in a column of X and name it: QueryRanker(..., qid_column='qid'), "
+    "ndcg_scorer(..., qid_column='qid'), QueryKFold(5, qid_column='qid')"
+)
+
+
+def check_column(qid_column: object) -> str | int | None:
+    """Return the name or position of a column, or None; refuse other types."""
+    if qid_column is None or isinstance(qid_column, str):
+        return qid_column
+    if isinstance(qid_column, (int, np.integer)) and not isinstance(qid_column, bool):
+        return int(qid_column)
+    raise TypeError(
+        "qid_column must be the name of a column (a str, for a DataFrame), its position (an int, for an array) or "
+        f"None; got {qid_column!r} of type {type(qid_column).__name__}."
+    )
+
+
+def column_of(X: Any, qid_column: str | int) -> NDArray[Any]:  # noqa: N803
+    """Return the query ids in a column of X, without copying other columns.
+
+    Raises
+    ------
+    TypeError, ValueError
+        X has no such column; the position is ambiguous; or the column holds fractions (an earlier step has scaled the
+        ids) or floats too large to be exact in their dtype.
+    """
+    X = table(X)  # noqa: N806
+    at = _place(X, qid_column)
+    if hasattr(X, "tocsr"):
+        ids = X[:, [at]].toarray()[:, 0]
+    else:
+        ids = np.asarray(X.iloc[:, at] if hasattr(X, "iloc") else X[:, at])
+    if ids.dtype.kind == "f":
+        _refuse_changed_ids(ids, qid_column)
+    name = f"the column qid_column={qid_column!r} of X"
+    ids = ids_as_array(ids, name)
+    refuse_missing(ids, name)
+    return ids
+
+
+def refuse_missing(ids: NDArray[Any], name: str) -> None:
+    """Refuse missing ids among objects; ``ids_as_array`` refuses NaN among numbers and dates."""
+    if ids.dtype == object and any(map(is_missing, ids.tolist())):
+        raise ValueError(f"{name} must have an id for every row; got a missing value.")
+
+
+def split_column(X: Any, qid_column: str | int) -> tuple[Any, NDArray[Any]]:  # noqa: N803
+    """Return X without the column of query ids, and the ids. Raises as ``column_of`` does."""
+    X = table(X)  # noqa: N806
+    ids = column_of(X, qid_column)
+    at = _place(X, qid_column)
+    others = [c for c in range(X.shape[1]) if c != at]
+    return X.iloc[:, others] if hasattr(X, "iloc") else X[:, others], ids
+
+
+def _names(X: Any) -> list[Any] | None:  # noqa: N803
+    names = getattr(X, "columns", None)
+    return None if names is None else list(names)
+
+
+def _place(X: Any, qid_column: str | int) -> int:  # noqa: N803
+    """Return the position of a column, counted from 0; refuse ambiguous names and numbers."""
+    if isinstance(qid_column, str):
+        names = _names(X)
+        if names is None or names.count(qid_column) != 1:
+            got = f"a {type(X).__name__} without named columns" if names is None else f"columns {_first_names(names)}"
+            raise ValueError(
+                f"X must hold the query ids in its column qid_column={qid_column!r}; got {got}. A pipeline's earlier "
+                "step may have dropped it: set_output(transform='pandas') keeps names, "
+                "ColumnTransformer(..., remainder='passthrough') leaves the ids as they are."
+            )
+        return names.index(qid_column)
+    n_columns = X.shape[1]
+    if not -n_columns <= qid_column < n_columns:
+        raise ValueError(f"qid_column={qid_column} must be a column of X; got X of shape {X.shape}.")
+    at = qid_column % n_columns
+    labels = (_names(X) if hasattr(X, "iloc") else None) or []
+    if any(isinstance(label, Number) for label in labels) and labels[at] != qid_column:
+        raise ValueError(
+            f"qid_column={qid_column} must name one column; X has numbers as column labels, {_first_names(labels)}, "
+            f"and its column at position {qid_column} is labelled {labels[at]!r}. Name the columns, "
+            "X.columns = X.columns.astype(str), and pass a name."
+        )
+    return int(at)
+
+
+def _refuse_changed_ids(ids: NDArray[Any], qid_column: str | int) -> None:
+    """Refuse floats that are not exact integers, because different ids may have become equal."""
+    present = ids[~np.isnan(ids)]
+    fractions = present[present != np.floor(present)]
+    if fractions.size:
+        raise ValueError(
+            f"qid_column={qid_column!r} must hold query ids; got fractions, the first is {fractions[0]}. "
+            "An earlier step has transformed the ids. Exclude them from it, for example with "
+            "ColumnTransformer([('scale', StandardScaler(), features)], remainder='passthrough')."
+        )
+    exact = 2 ** (np.finfo(ids.dtype).nmant + 1)
+    if present.size and np.abs(present).max() >= exact:
+        raise ValueError(
+            f"qid_column={qid_column!r} must hold ids that are exact in its dtype; got {np.abs(present).max():.0f} "
+            f"in {ids.dtype}, which is exact only below {exact}. Keep the ids as integers in a column of a DataFrame, "
+            "or number the queries 0, 1, ...: np.unique(qid, return_inverse=True)[1]."
+        )
+
+
+def ids_of_rows(qid: Any, column: NDArray[Any] | None, groups: Any, n_rows: int) -> NDArray[Any]:
+    """Return one id per row, from the argument `qid`, a column, or both if they are equal.
+
+    `groups` is the argument of a group splitter. It holds the ids only if there is nothing else, because the split may
+    be by user and the score by query.
+
+    Raises
+    ------
+    TypeError, ValueError
+        No ids, the wrong number of ids, or an argument and a column that disagree.
+    """
+    given = column if qid is None else qid
+    given = groups if given is None else given
+    if given is None:
+        raise ValueError(f"no query ids arrived. {HOW_TO_PASS_IDS}.")
+    ids = ids_as_array(given)
+    if ids.size != n_rows:
+        raise ValueError(
+            f"query ids must be one per row, shape ({n_rows},); got {ids.shape} (sizes of queries are not ids). "
+            f"{HOW_TO_PASS_IDS}."
+        )
+    if qid is not None and column is not None and not np.array_equal(ids, column):
+        raise ValueError("qid and the column qid_column must agree if both are given; they differ. Pass one.")
+    return ids
+
+
+def weight_of_queries(sample_weight: Any, layout: Groups) -> NDArray[np.float64]:
+    """Return the weight of each query, from equal weights of its rows."""
+    weight = real_array(sample_weight, "sample_weight").astype(np.float64)
+    if weight.shape != (layout.n_rows,):
+        raise ValueError(f"sample_weight must be one per row, shape ({layout.n_rows},); got {weight.shape}.")
+    low, high = layout.per_query(np.minimum, weight, 0.0), layout.per_query(np.maximum, weight, 0.0)
+    if not (np.isfinite(weight).all() and weight.min() >= 0 and weight.max() > 0):
+        raise ValueError("sample_weight must be finite and >= 0, and not zero in every row.")
+    if (low != high).any():
+        first = int(np.argmax(low != high))
+        assert layout.ids is not None
+        query = brief(layout.ids.tolist()[first])
+        raise ValueError(
+            "sample_weight must be equal in all rows of a query, because it is the weight of the query; query "
+            f"{query} has weights from {low[first]} to {high[first]}. Give each row its query's "
+            "weight, for example the mean."
+        )
+    return low
+
+
+def table(X: Any) -> Any:  # noqa: N803
+    """Return X as a data frame of pandas or polars, a CSR matrix or a two-dimensional array."""
+    refuse_lazy(X, "X")
+    if hasattr(X, "tocsr"):
+        return X.tocsr()
+    if hasattr(X, "column_names"):  # pyarrow
+        return X.to_pandas()
+    if hasattr(X, "columns"):
+        return X
+    X = np.asarray(X)  # noqa: N806
+    if X.dtype.kind == "c":
+        raise ValueError("X must hold real features. Complex data not supported; got dtype complex.")
+    if X.ndim != 2:
+        raise ValueError(
+            f"X must be two-dimensional, one row per document; got shape {X.shape}. Reshape your data, for example "
+            "with X.reshape(-1, 1) for a single feature."
+        )
+    return X
+
+
+def _first_names(names: list[Any]) -> str:
+    return f"[{', '.join(map(brief, names[:8]))}]{' and more' if len(names) > 8 else ''}"
+
+
+# -- read the split, the candidate and `error_score` from the frames of the functions that called a scorer ------------
+
+# -- the split --------------------------------------------------------------------------------------------------------
+
+
+class Split(NamedTuple):
+    """A split of a data set: the ids of all rows, and the positions of the rows that are scored."""
+
+    all_ids: NDArray[Any]
+    test: NDArray[np.int64]
+
+
+def current_split(scored_ids: NDArray[Any], qid_column: str | int | None) -> Split | None:
+    """Return the split that scikit-learn is scoring, if these are the ids of its test rows."""
+    for frame in _frames():
+        names = frame.f_code.co_varnames + frame.f_code.co_cellvars
+        if _module(frame).startswith("sklearn.") and "test" in names and "train" in names:
+            return _split_in(frame.f_locals, scored_ids, qid_column)
+    return None
+
+
+def _split_in(found: Mapping[str, Any], scored: NDArray[Any], qid_column: str | int | None) -> Split | None:
+    test = found.get("test")
+    if test is None or not isinstance(test, (np.ndarray, list)):
+        return None
+    test = np.asarray(test)
+    test = np.flatnonzero(test) if test.dtype == bool else test
+    for every in _ids_of_all_rows(found, qid_column):
+        # Positions may count from the end.
+        valid = every.ndim == 1 and -every.size <= test.min(initial=0) and test.max(initial=-1) < every.size
+        if valid and np.array_equal(every[test], scored):
+            return Split(every, np.where(test < 0, test + every.size, test))
+    return None
+
+
+def _ids_of_all_rows(found: Mapping[str, Any], qid_column: str | int | None) -> list[NDArray[Any]]:
+    routed = getattr(getattr(found.get("routed_params"), "scorer", None), "score", None)
+    passed = [params for params in (found.get("score_params"), routed) if isinstance(params, Mapping)]
+    every = [_read(value) for params in passed for value in params.values() if value is not None]
+    if qid_column is not None and found.get("X") is not None:
+        with suppress(ValueError):
+            every.append(column_of(found["X"], qid_column))
+    return every
+
+
+def _read(routed: Any) -> NDArray[Any]:
+    try:
+        return ids_as_array(routed)
+    except (TypeError, ValueError):  # other metadata, or missing ids, which are refused later
+        return np.asarray(routed)
+
+
+# -- the candidate of a search ----------------------------------------------------------------------------------------
+
+
+class Fit(NamedTuple):
+    """The fit of a search that is being scored on its test rows.
+
+    Attributes
+    ----------
+    candidate, split : int
+        Their positions. A halving search counts the candidates of each iteration from 0.
+    test : ndarray of int
+        The test rows.
+    """
+
+    candidate: int
+    split: int
+    test: NDArray[np.int64]
+
+
+def current_fit(X: Any) -> Fit | None:  # noqa: N803
+    """Return the fit that a search is scoring, if these are the features of its test rows."""
+    for frame in _frames():
+        if _module(frame).startswith("sklearn.") and frame.f_code.co_name == "_fit_and_score":
+            caller = frame.f_locals
+            candidate, split = caller.get("candidate_progress"), caller.get("split_progress")
+            if candidate is None or split is None or caller.get("X_test") is not X:
+                return None  # cross_validate has no candidates; training rows are not kept
+            return Fit(candidate[0], split[0], np.asarray(caller["test"]))
+    return None
+
+
+# -- exceptions that become scores -------------------------------------------------------------------------------------
+
+# The functions of scikit-learn and dask-ml that turn an exception into a score. The variable `error_score` is in the
+# function itself (0) or in its caller (1).
+_TURN_ERRORS = {
+    ("sklearn.model_selection._validation", "_score"): 0,
+    ("sklearn.metrics._scorer", "__call__"): 1,
+    ("dask_ml.model_selection.methods", "_score"): 1,
+}
+
+
+def error_score_of_caller() -> float | None:
+    """Return the number by which the caller replaces an exception, or None if it lets exceptions through."""
+    frame = _caller()
+    above = None if frame is None else _TURN_ERRORS.get((_module(frame), frame.f_code.co_name))
+    if frame is None or above is None:
+        return None
+    holder = frame if above == 0 else frame.f_back
+    number = None if holder is None else holder.f_locals.get("error_score")
+    if isinstance(number, str):  # "raise"
+        return None
+    return float("nan") if number is None else number
+
+
+def _caller() -> FrameType | None:
+    """Return the frame of the function that called this package, if any."""
+    for frame in _frames():
+        # With scoring=None, scikit-learn calls through this class.
+        passes_on = type(frame.f_locals.get("self")).__name__ == "_PassthroughScorer"
+        if _module(frame).partition(".")[0] != __name__.partition(".")[0] and not passes_on:
+            return frame
+    return None
+
+
+def _frames() -> Iterator[FrameType]:
+    """Yield the frames of the calling functions, innermost first."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))
+
+
+# -- detect cut queries: only some of their rows are scored, but NDCG needs all of them -------------------------------
+
+_FIX = (
+    "NDCG is defined on whole queries. Split by query: cv=GroupKFold(5) with groups=qid, or "
+    "cv=ndcg_ml.sklearn.QueryKFold(5, qid=qid). An integer cv, KFold, ShuffleSplit and HalvingGridSearchCV with "
+    "resource='n_samples' split by rows"
+)
+
+
+class CutQueryWarning(UserWarning):
+    """A query is scored with more or fewer rows than it had in training."""
+
+
+class WholeQueries:
+    """The queries of a data set and their numbers of rows, for detecting cut queries in parts of it.
+
+    Parameters
+    ----------
+    qid : array-like of shape (n_rows,)
+        The query of each row of the data set, in any order.
+    """
+
+    def __init__(self, qid: ArrayLike) -> None:
+        self.sizes: dict[Any, int] = _sizes(ids_as_array(qid))
+
+    def __repr__(self) -> str:
+        return f"<{sum(self.sizes.values())} rows of {len(self.sizes)} queries>"
+
+    def refuse_cut(self, scored_ids: NDArray[Any], fix: str = "") -> None:
+        """Raise ValueError if these rows are not all rows of their queries."""
+        scored = _sizes(scored_ids)
+        other = [query for query in scored if query not in self.sizes]
+        if other:
+            raise ValueError(
+                f"the queries that are scored must be among those of ndcg_scorer(..., qid=); {len(other)} of "
+                f"{len(scored)} are not, the first is {brief(other[0])}. Pass the ids of all rows that are split; for "
+                "another data set, create another scorer."
+            )
+        cut = [query for query, rows in scored.items() if rows != self.sizes[query]]
+        if cut:
+            raise ValueError(
+                f"the split cuts {len(cut)} of the {len(scored)} queries that it scores: {scored[cut[0]]} of the "
+                f"{self.sizes[cut[0]]} rows of query {brief(cut[0])} are scored. {_FIX}.{fix}"
+            )
+
+    def cut_elsewhere(self, scored_ids: NDArray[Any]) -> str | None:
+        """Return a warning about queries whose numbers of rows differ from those in training, or None."""
+        scored = _sizes(scored_ids)
+        cut = [query for query, rows in scored.items() if self.sizes.get(query, rows) != rows]
+        if not cut:
+            return None
+        return (
+            f"{len(cut)} of {len(scored)} queries that are scored were also in training with other rows, the first is "
+            f"{brief(cut[0])}. If these are the same queries, they were cut: {_FIX}. If they are others, give them ids "
+            "that differ from those of the training data"
+        )
+
+
+def _sizes(ids: NDArray[Any]) -> dict[Any, int]:
+    """Return the number of rows of each query."""
+    layout = group_by_ids(ids, ids.size)
+    assert layout.ids is not None
+    return dict(zip(layout.ids.tolist(), layout.sizes.tolist(), strict=True))
+
+
+def refuse_cut_queries(split: Split, known: WholeQueries | None) -> None:
+    """Raise ValueError if a scored query is cut. `known`, if given, has the sizes of whole queries."""
+    times = np.bincount(split.test, minlength=split.all_ids.size)
+    if times.max() > 1:
+        row = int(np.argmax(times))
+        query = brief(split.all_ids[row : row + 1].tolist()[0])
+        raise ValueError(
+            f"the split must score each row once; row {row}, of query {query}, appears "
+            f"{times[row]} times, as in a sample with replacement. Sample whole queries, and give each copy of a query "
+            "a new id."
+        )
+    if known is None:
+        WholeQueries(split.all_ids).refuse_cut(
+            split.all_ids[split.test],
+            " If rows were left out on purpose, pass the ids of the others: ndcg_scorer(..., qid=qid[in_use])",
+        )
+
+
+# -- split data by query, without metadata routing --------------------------------------------------------------------
 
 
 class QueryKFold(GroupKFold):  # type: ignore[misc]

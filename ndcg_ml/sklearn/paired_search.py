@@ -16,8 +16,7 @@ from ndcg_ml._core.table import Column, Record
 from ndcg_ml._decide.honest import HonestValue, honest_value
 from ndcg_ml._decide.means import Interval, Means, Seed, as_confidence, generator, minus, spread_of
 from ndcg_ml._decide.randomisation import exchange_tests
-from ndcg_ml.sklearn.kept_scores import KeptQueries
-from ndcg_ml.sklearn.scorer import NDCGScorer
+from ndcg_ml.sklearn.scorer import KeptQueries, NDCGScorer
 
 if TYPE_CHECKING:
     import pandas as pd

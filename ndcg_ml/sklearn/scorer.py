@@ -2,29 +2,149 @@
 
 from __future__ import annotations
 
+import uuid
 import warnings
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from ndcg_ml._core.cache import Cache
 from ndcg_ml._core.checks import KSpec, cutoffs, refuse_docid, true_or_false
 from ndcg_ml._core.flavor_text import metric_key
-from ndcg_ml._core.pandas_index import Axes, match_index
+from ndcg_ml._core.frames import Axes, match_index
+from ndcg_ml._core.kernel_choice import Cache
 from ndcg_ml._core.queries import group_by_ids, plain_array
 from ndcg_ml._core.scores import Prepared, prepare
 from ndcg_ml._core.totals import EmptyQueryError
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
-from ndcg_ml.sklearn.call_stack import current_fit, current_split
-from ndcg_ml.sklearn.columns import check_column, column_of, ids_of_rows, weight_of_queries
-from ndcg_ml.sklearn.cut_queries import CutQueryWarning, WholeQueries, refuse_cut_queries
-from ndcg_ml.sklearn.kept_scores import Carrier, KeptQueries, KeptScores
-from ndcg_ml.sklearn.not_a_score import refuse
+from ndcg_ml.sklearn.folds import (
+    CutQueryWarning,
+    WholeQueries,
+    check_column,
+    column_of,
+    current_fit,
+    current_split,
+    error_score_of_caller,
+    ids_of_rows,
+    refuse_cut_queries,
+    weight_of_queries,
+)
 
-__all__ = ["NDCGScorer", "ndcg_scorer"]
+__all__ = ["Carrier", "KeptQueries", "KeptScores", "NDCGScorer", "NotAScore", "ndcg_scorer", "refuse"]
+
+# -- a scorer's error as a return value, because scikit-learn and others turn exceptions of a scorer into nan ---------
+
+
+class NotAScore:
+    """Result of a scorer whose caller would turn an exception into nan. Its repr is the error.
+
+    If every score is nan, a search selects its first candidate. All tools raise for a result that is not a number,
+    whatever `error_score` is.
+    """
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+    def __repr__(self) -> str:
+        return self.message
+
+    def __float__(self) -> NoReturn:
+        raise ValueError(self.message)
+
+
+def refuse(error: Exception, *, of_the_estimator: bool = False) -> NotAScore:
+    """Raise the error, or return it as a ``NotAScore`` if raising it would make the score nan.
+
+    With `of_the_estimator`, the error is also raised if `error_score` is a number, which then replaces the score.
+    """
+    kind = "" if isinstance(error, (TypeError, ValueError)) else f"{type(error).__name__}: "
+    message = f"an error of the NDCG scorer: {kind}{error}"
+    number = error_score_of_caller()
+    if number is None or (of_the_estimator and number == number):
+        raise error
+    return NotAScore(message)
+
+
+# -- keep the NDCG of every query that a search has scored ------------------------------------------------------------
+
+
+class KeptScores(NamedTuple):
+    """The score of one fit of a search.
+
+    Attributes
+    ----------
+    ids : ndarray, shape (n_queries,)
+        The queries of the test part.
+    ndcg : ndarray of float, shape (n_queries, n_cutoffs)
+        NaN for an empty query that the mean skips.
+    values : tuple of float, length n_cutoffs
+        The scores that the search received.
+    """
+
+    ids: NDArray[Any]
+    ndcg: NDArray[np.float64]
+    values: tuple[float, ...]
+
+
+class KeptQueries:
+    """The scored queries by candidate and split, shared by all copies of a scorer in one process.
+
+    They are not pickled or copied with the scorer, and another search with the same scorer overwrites them.
+    """
+
+    def __init__(self, token: str | None = None) -> None:
+        self.token: str = uuid.uuid4().hex if token is None else token
+        self._scored: dict[tuple[int, int], KeptScores] = {}
+        _HERE[self.token] = self
+
+    def __len__(self) -> int:
+        return len(self._scored)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _shared, (self.token,)
+
+    def put(self, candidate: int, split: int, scored: KeptScores) -> None:
+        """Keep the queries of one fit."""
+        self._scored[candidate, split] = scored
+
+    def get(self, candidate: int, split: int, column: int, value: float) -> KeptScores | None:
+        """Return the queries of the fit if its score at this cut-off was `value`, otherwise None."""
+        scored = self._scored.get((candidate, split))
+        return None if scored is None or scored.values[column] != value else scored
+
+
+class Carrier(float):
+    """A score with its queries. Unpickling keeps the queries and returns a plain float."""
+
+    def __new__(cls, value: float, *_: Any) -> Carrier:  # noqa: D102
+        return super().__new__(cls, value)
+
+    def __init__(self, _: float, token: str, candidate: int, split: int, scored: KeptScores) -> None:
+        self._load = (token, candidate, split, scored)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unloaded, (float(self), *self._load)
+
+
+_HERE: WeakValueDictionary[str, KeptQueries] = WeakValueDictionary()
+
+
+def _shared(token: str) -> KeptQueries:
+    stored = _HERE.get(token)
+    return KeptQueries(token) if stored is None else stored
+
+
+def _unloaded(value: float, token: str, candidate: int, split: int, scored: KeptScores) -> float:
+    stored = _HERE.get(token)
+    if stored is not None:
+        stored.put(candidate, split, scored)
+    return value
+
+
+# -- a scorer that groups rows by query, and raises if query ids are missing ------------------------------------------
 
 _SLOTS = 16
 

@@ -7,10 +7,14 @@ and therefore waits for a device.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -22,9 +26,129 @@ from ndcg_ml._core.checks import (
     warn_of_swap,
     without_doc_ids,
 )
+from ndcg_ml._core.queries import Queries
+from ndcg_ml._core.scores import Prepared
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.torch._layout import Flat, Layout, Padded, working_dtype
-from ndcg_ml.torch._transforms import is_plain_eager, never_compile, not_mapped
+from ndcg_ml.torch.limits import is_plain_eager, never_compile, not_mapped
+
+if TYPE_CHECKING:
+    from ndcg_ml._core.totals import Totals
+
+# -- the slots of each query: rows of a padded tensor, or consecutive parts of a flat one -----------------------------
+
+
+def best_first(key: Tensor) -> Tensor:
+    """Sort the last dimension in descending order, stably, and return the indices."""
+    # In torch 2.4, vmap has no rule for a stable argsort.
+    return torch.sort(key, dim=-1, descending=True, stable=True).indices
+
+
+class Padded:
+    """One query per row, padded to one width."""
+
+    def __init__(self, n_queries: int, width: int, device: torch.device) -> None:
+        self.width = width
+        self._n_queries = n_queries
+        self._device = device
+
+    @property
+    def starts(self) -> Tensor:
+        """True at the first slot of each query."""
+        return self.position == 1
+
+    @property
+    def position(self) -> Tensor:
+        """1, 2, ... within each query."""
+        # Computed on demand, because most calls do not use it.
+        return torch.arange(1, self.width + 1, device=self._device)
+
+    def n_queries(self) -> Tensor:
+        """The number of queries, a tensor without dimensions."""
+        return torch.full((), self._n_queries, device=self._device)
+
+    def existing(self, flags: Tensor) -> Tensor:
+        """Unset flags, per query or per query and cut-off, in entries of a per-query tensor without a query."""
+        return flags
+
+    def order_by(self, key: Tensor) -> Tensor:
+        """Sort the slots of each query by a key, in descending order, stably, and return the indices."""
+        return best_first(key)
+
+    def take(self, values: Tensor, order: Tensor) -> Tensor:
+        """The values in this order."""
+        return values.gather(-1, order)
+
+    def per_query(self, values: Tensor) -> Tensor:
+        """The sum within each query."""
+        return values.sum(-1)
+
+    def any_of(self, flags: Tensor) -> Tensor:
+        """Whether a flag is set within each query."""
+        return flags.any(-1)
+
+    def per_slot(self, values: Tensor) -> Tensor:
+        """For each slot, the entry of its query, or a tensor that broadcasts to this."""
+        return values.unsqueeze(-1)
+
+    def at_first(self, values: Tensor) -> Tensor:
+        """For each slot, the value at the first slot of its query, or a tensor that broadcasts to this."""
+        return values[..., :1]
+
+
+class Flat:
+    """Slots in the order of their query ids, given as `ids`. Methods are as in ``Padded``.
+
+    Only the device knows the number of queries, and reading it would make the host wait. Per-query tensors therefore
+    have one entry per slot, and the first ``n_queries()`` entries are those of the queries.
+    """
+
+    def __init__(self, ids: Tensor) -> None:
+        n_slots = ids.numel()
+        slot = torch.arange(n_slots, device=ids.device)
+        self.width = n_slots
+        starts = torch.ones_like(ids, dtype=torch.bool)
+        starts[1:] = ids[1:] != ids[:-1]
+        self.starts = starts
+        self.query = self.starts.cumsum(0) - 1
+        self._first = torch.where(self.starts, slot, 0).cummax(0).values
+        self.position = slot - self._first + 1
+        self.exists = slot <= self.query[-1]
+
+    def n_queries(self) -> Tensor:
+        return self.exists.sum()
+
+    def existing(self, flags: Tensor) -> Tensor:
+        return flags & self.exists.view(-1, *[1] * (flags.ndim - 1))
+
+    def order_by(self, key: Tensor) -> Tensor:
+        by_key = torch.sort(key, descending=True, stable=True).indices
+        return by_key[torch.sort(self.query[by_key], stable=True).indices]
+
+    def take(self, values: Tensor, order: Tensor) -> Tensor:
+        return values[order]
+
+    def per_query(self, values: Tensor) -> Tensor:
+        return torch.zeros_like(values).index_add(0, self.query, values)
+
+    def any_of(self, flags: Tensor) -> Tensor:
+        return torch.zeros_like(self.query).index_add(0, self.query, flags.to(self.query.dtype)) > 0
+
+    def per_slot(self, values: Tensor) -> Tensor:
+        return values[self.query]
+
+    def at_first(self, values: Tensor) -> Tensor:
+        return values[self._first]
+
+
+Layout = Padded | Flat
+
+
+def working_dtype(device: torch.device) -> torch.dtype:
+    """float64, or float32 on devices without float64."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
+# -- check the caller's tensors and lay them out ----------------------------------------------------------------------
 
 _NATIVE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -463,3 +587,96 @@ def _label_values(labels: Tensor, name: str) -> Tensor:
 def _constant(tensor: Tensor) -> Tensor:
     """Detach a tensor that has a gradient."""
     return tensor.detach() if tensor.requires_grad else tensor
+
+
+# -- rank CPU tensors with the NumPy kernel, which is several times faster than torch's sort on the CPU ---------------
+
+_CAST = (torch.float16, torch.float32, torch.float64)
+_enabled = True
+
+
+@contextmanager
+def torch_kernel() -> Iterator[None]:
+    """Use the torch kernel for CPU tensors as well, for tests and benchmarks that compare the two kernels."""
+    global _enabled
+    before, _enabled = _enabled, False
+    try:
+        yield
+    finally:
+        _enabled = before
+
+
+def rank_on_host(
+    flavor: Flavor,
+    ks: Sequence[int | None],
+    scores: Any,
+    labels: Any,
+    *,
+    mask: Any = None,
+    indexes: Any = None,
+    retrieved: Any = None,
+    doc_id: Any = None,
+    whole: bool = True,
+) -> Totals | None:
+    """Compute DCG and ideal DCG of the queries of plain CPU tensors, in the order of ``ndcg_ml.torch.ndcg``.
+
+    `whole` is as for ``Queries.read``. Returns None if any input is not a plain tensor on the CPU, if operations are
+    traced or transformed, if there is no document, or if the input is invalid.
+    """
+    if not (_enabled and is_plain_eager()):
+        return None
+    given = {"y_score": scores, "y_true": labels}  # by the names that Queries.read has for them
+    optional = {"mask": mask, "qid": indexes, "retrieved": retrieved, "doc_id": doc_id}
+    given.update((name, value) for name, value in optional.items() if value is not None)
+    if not all(map(_is_plain, given.values())) or not _are_compatible(given):
+        return None
+    # The arrays share the memory of the tensors. Leading dimensions are flattened to one dimension of queries.
+    shape = (-1,) if given["y_score"].ndim == 1 else (-1, given["y_score"].shape[-1])
+    arrays: dict[str, Any] = {name: _as_array(tensor).reshape(shape) for name, tensor in given.items()}
+    y_score = arrays.pop("y_score")
+    try:
+        totals = Prepared(flavor, ks, replace(Queries.read(**arrays, whole=whole), fractional=False)).totals(y_score)
+        if flavor.empty == "raise":
+            totals.ndcg(flavor)
+    except (TypeError, ValueError):
+        return None
+    return totals
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether this is a tensor, not of a subclass, of real numbers in the memory of the host."""
+    return (
+        type(value) in (Tensor, torch.nn.Parameter)
+        and value.device.type == "cpu"
+        and value.layout == torch.strided
+        and not (value.is_nested or value.is_complex() or value.is_quantized)
+    )
+
+
+def _are_compatible(given: Mapping[str, Tensor]) -> bool:
+    """Whether shapes and dtypes are compatible, and either the shape or ids define the queries."""
+    scores = given["y_score"]
+    flat = scores.ndim == 1
+    return (
+        scores.ndim > 0
+        and scores.numel() > 0
+        and all(tensor.shape == scores.shape for tensor in given.values())
+        and ("qid" in given) == flat
+        and not (flat and "mask" in given)
+        and (scores.shape[-1] > 1 or flat or (scores.ndim == 2 and ("mask" in given or scores.numel() == 1)))
+        and all(given[name].dtype == torch.bool for name in ("mask", "retrieved") if name in given)
+        and all(_holds_integers(given[name]) for name in ("qid", "doc_id") if name in given)
+    )
+
+
+def _holds_integers(tensor: Tensor) -> bool:
+    return not tensor.is_floating_point() and tensor.dtype != torch.bool
+
+
+def _as_array(tensor: Tensor) -> NDArray[Any]:
+    """Convert a plain tensor to an array, which shares its memory if NumPy has the dtype."""
+    tensor = tensor.detach()
+    # NumPy has no bfloat16 and no 8-bit floats; float32 represents their values exactly.
+    exotic = tensor.is_floating_point() and tensor.dtype not in _CAST
+    array: NDArray[Any] = (tensor.float() if exotic else tensor).resolve_neg().numpy()
+    return array

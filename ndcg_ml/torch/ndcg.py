@@ -9,12 +9,9 @@ from torch import Tensor
 
 from ndcg_ml._core.checks import KSpec, cutoffs
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch._host import rank_on_host
-from ndcg_ml.torch._layout import Flat
-from ndcg_ml.torch._transforms import not_mapped
-from ndcg_ml.torch.inputs import Batch, read_batch, read_flavor, scores_and_labels, warn_of_dtypes
+from ndcg_ml.torch.inputs import Batch, Flat, rank_on_host, read_batch, read_flavor, scores_and_labels, warn_of_dtypes
 from ndcg_ml.torch.kernel import evaluate
-from ndcg_ml.torch.limits import refuse
+from ndcg_ml.torch.limits import not_mapped, refuse
 
 __all__ = ["ndcg"]
 

@@ -15,7 +15,7 @@ from strategies import examples
 
 from ndcg_ml import Flavor, align, evaluate, evaluate_part, evaluate_run, ndcg_score, prepare
 from ndcg_ml.torch import ndcg
-from ndcg_ml.torch._host import torch_kernel
+from ndcg_ml.torch.inputs import torch_kernel
 
 LARGEST = 2**63 - 1
 

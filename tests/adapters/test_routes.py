@@ -45,7 +45,7 @@ import ndcg_ml.torch
 import ndcg_ml.xgboost
 from ndcg_ml import Flavor, evaluate_batches, evaluate_part, ndcg_score
 from ndcg_ml.sklearn import QueryRanker, ndcg_scorer
-from ndcg_ml.torch._host import torch_kernel
+from ndcg_ml.torch.inputs import torch_kernel
 
 K = int | None | EllipsisType
 

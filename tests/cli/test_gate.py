@@ -17,9 +17,9 @@ import numpy as np
 from command_line import ANSI, document, invoke
 
 from ndcg_ml import Evaluation, compare, evaluate, evaluate_ranked, evaluate_run
-from ndcg_ml._decide.digested import digest
 from ndcg_ml._decide.gate import GateError
 from ndcg_ml._decide.gate import gate as gated
+from ndcg_ml._decide.saved import digest
 
 N = 40
 K = 10

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from ndcg_ml import Evaluation, Flavor, compare, evaluate, evaluate_run
-from ndcg_ml._decide.digested import digest
-from ndcg_ml._decide.labels import label_digests
-from ndcg_ml._decide.saved import read
+from ndcg_ml._decide.saved import digest, label_digests, read
 from ndcg_ml.readers import DataFileError
 
 RNG = np.random.default_rng(0)

@@ -11,16 +11,12 @@ import pytest
 from comparing import by_scores, by_values
 
 from ndcg_ml import Evaluation, Flavor, compare, compare_values, evaluate, evaluate_run
-from ndcg_ml._decide.bounded import bounded_limits
-from ndcg_ml._decide.clusters import aggregate_clusters, robust_error
 from ndcg_ml._decide.gate import gate
 from ndcg_ml._decide.honest import honest_value
-from ndcg_ml._decide.judged_shares import favoured
-from ndcg_ml._decide.means import Means
-from ndcg_ml._decide.quantiles import t_quantile
-from ndcg_ml._decide.randomisation import exchange_tests
-from ndcg_ml._decide.seeds import crossed_error
-from ndcg_ml._decide.simultaneous import max_t
+from ndcg_ml._decide.intervals import aggregate_clusters, bounded_limits, robust_error
+from ndcg_ml._decide.matching import favoured
+from ndcg_ml._decide.means import Means, crossed_error, t_quantile
+from ndcg_ml._decide.randomisation import exchange_tests, max_t
 from ndcg_ml._decide.verdict import verdict
 
 RNG = np.random.default_rng(4)

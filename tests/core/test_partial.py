@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from strategies import Problem, flavors, problems, square_root
 
 from ndcg_ml import Flavor, PartialEvaluation, evaluate, evaluate_batches, evaluate_part, ndcg_score
-from ndcg_ml.exact import ExactSums, exact_sum, nearest
+from ndcg_ml.parts import ExactSums, exact_sum, nearest
 
 KS: Any = (1, 3, None)
 

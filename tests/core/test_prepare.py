@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ndcg_ml import Flavor, dcg_score, evaluate, ndcg_score, prepare
+from ndcg_ml._core import kernel_choice as threads_module
 from ndcg_ml._core import numpy_kernel
-from ndcg_ml._core import threads as threads_module
 
 pytestmark = pytest.mark.usefixtures("kernel")
 

@@ -14,7 +14,7 @@ import pytest
 from lanes import quick
 
 from ndcg_ml import Flavor, prepare
-from ndcg_ml._core import threads as threads_module
+from ndcg_ml._core import kernel_choice as threads_module
 from ndcg_ml._core.scores import Prepared
 
 pytestmark = pytest.mark.usefixtures("kernel")
@@ -125,7 +125,7 @@ FORKED = """
 import multiprocessing, os, sys, warnings
 import numpy as np
 from ndcg_ml import prepare
-from ndcg_ml._core import threads as threads_module
+from ndcg_ml._core import kernel_choice as threads_module
 warnings.simplefilter("ignore", DeprecationWarning)  # of a fork while threads run
 threads_module._SLOTS_PER_THREAD = 16
 rng = np.random.default_rng(3)
@@ -203,7 +203,7 @@ def test_prepared_objects_and_flavors_in_a_fresh_process(data):
 
 AT_EXIT = """
 import atexit
-from ndcg_ml._core.threads import run_in_threads
+from ndcg_ml._core.kernel_choice import run_in_threads
 done = []
 def late():
     run_in_threads(done.extend, range(100), 3)

@@ -12,10 +12,8 @@ from paired import Paired
 stats = pytest.importorskip("scipy.stats")
 
 from ndcg_ml._decide import randomisation
-from ndcg_ml._decide.means import Means, spread_of
-from ndcg_ml._decide.quantiles import normal_cdf, normal_quantile, t_quantile, t_tail
-from ndcg_ml._decide.randomisation import queries_needed
-from ndcg_ml._decide.simultaneous import max_t
+from ndcg_ml._decide.means import Means, normal_cdf, normal_quantile, spread_of, t_quantile, t_tail
+from ndcg_ml._decide.randomisation import max_t, queries_needed
 
 
 def seeded(function, seed: int = 0):

@@ -28,8 +28,8 @@ from ndcg_ml._core import flavor_text
 from ndcg_ml._core import gains_and_discounts as gains
 from ndcg_ml.flavor import NamedDiscount, NamedGain, Ties
 from ndcg_ml.torch import NDCG, ApproxNDCGLoss, SoftmaxLoss, Stochastic, ndcg
-from ndcg_ml.torch import _gains_and_discounts as torch_gains
-from ndcg_ml.torch._host import torch_kernel
+from ndcg_ml.torch import kernel as torch_gains
+from ndcg_ml.torch.inputs import torch_kernel
 
 pytestmark = pytest.mark.usefixtures("kernel")
 

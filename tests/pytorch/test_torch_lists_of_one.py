@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("torchmetrics")
 
 from ndcg_ml.torch import NDCG, ApproxNDCGLoss, LambdaNDCGLoss, NeuralNDCGLoss, Stochastic, ndcg
-from ndcg_ml.torch._host import torch_kernel
+from ndcg_ml.torch.inputs import torch_kernel
 
 SCORES, LABELS = torch.tensor([0.9, 0.8, 0.1, 0.5, 0.4, 0.3]), torch.tensor([3, 0, 1, 0, 2, 1])
 IDS = torch.tensor([0, 0, 0, 1, 1, 1])

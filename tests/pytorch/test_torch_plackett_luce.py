@@ -17,10 +17,9 @@ from loss_invariants import doubles, seeded, value_and_gradient
 import ndcg_ml.torch.losses.stochastic as stochastic
 from ndcg_ml import Flavor
 from ndcg_ml.torch import ApproxNDCGLoss, ndcg
-from ndcg_ml.torch.losses._draws import gumbel
 from ndcg_ml.torch.losses.neural import NeuralNDCGLoss
 from ndcg_ml.torch.losses.plackett_luce import PlackettLuceNDCGLoss
-from ndcg_ml.torch.losses.stochastic import Stochastic
+from ndcg_ml.torch.losses.stochastic import Stochastic, gumbel
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -28,7 +28,7 @@ from ndcg_ml.torch import (
     Stochastic,
     ndcg,
 )
-from ndcg_ml.torch._host import torch_kernel
+from ndcg_ml.torch.inputs import torch_kernel
 
 FLAVOR = Flavor(gain="exponential")
 AT_10 = FLAVOR.replace(k=10)

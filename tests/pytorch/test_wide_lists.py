@@ -24,7 +24,7 @@ from strategies import examples, flavors
 
 from ndcg_ml import Flavor, evaluate
 from ndcg_ml.torch import ndcg
-from ndcg_ml.torch._host import torch_kernel
+from ndcg_ml.torch.inputs import torch_kernel
 
 COLUMNS = ("ndcg", "dcg", "idcg", "n_docs", "n_judged", "n_relevant", "tied")
 SCORES = ("untied", "rounded", "three values", "one -inf", "a third -inf", "all -inf", "far down", "infinite")

@@ -14,21 +14,22 @@ from torch import Tensor, nn
 from ndcg_ml._core.checks import as_float, one_of, positive_number, quote
 from ndcg_ml._core.flavor_text import WORDS
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch._gains_and_discounts import discount_at, gains_of, judge, label_faults
-from ndcg_ml.torch._layout import Padded, working_dtype
-from ndcg_ml.torch._transforms import can_inspect, recompute_in_backward
-from ndcg_ml.torch.inputs import PaddedLists, pad_lists, read_flavor, read_lists
+from ndcg_ml.torch.inputs import Padded, PaddedLists, pad_lists, read_flavor, read_lists, working_dtype
 from ndcg_ml.torch.kernel import (
+    discount_at,
     empty_queries,
+    gains_of,
     ideal_dcg,
     ideal_pool,
+    judge,
+    label_faults,
     needs_ranking,
     rank,
     ranked_documents,
     table_for,
     too_short,
 )
-from ndcg_ml.torch.limits import count_faults_by_kind, refuse
+from ndcg_ml.torch.limits import can_inspect, count_faults_by_kind, recompute_in_backward, refuse
 
 Reduction = Literal["mean", "sum", "none"]
 _REDUCTIONS = get_args(Reduction)

@@ -3,18 +3,213 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
+from fractions import Fraction
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
 from ndcg_ml._core.checks import one_of
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch._gains_and_discounts import discount_at
+from ndcg_ml.torch.inputs import working_dtype
+from ndcg_ml.torch.kernel import discount_at
 from ndcg_ml.torch.losses._loss import DirectLoss, Lists, Reduction, above_zero, refuse_callable_discount
-from ndcg_ml.torch.losses._soft_ranks import dense_soft_ranks, fast_soft_ranks
 
 __all__ = ["ApproxNDCGLoss"]
+
+# -- smooth ranks: over all pairs of documents, or in O(n log n) time by sorting scores and scanning ------------------
+
+_BLOCK = 16
+# The relative error of F is 2 / 5.83^M: 1e-15 and 1e-9. That of its derivative is larger, 3e-13 and 2e-7.
+_TERMS = {torch.float64: 20, torch.float32: 12}
+
+
+def tail(n_terms: int) -> tuple[float, ...]:
+    """Compute the coefficients c_1, ..., c_M of exp(-d), ..., exp(-M d) in F(-d) for d >= 0.
+
+    With z = exp(-d), F(-d) = z / (1 + z) is approximated by z p(z) with the Chebyshev interpolant p(z) =
+    (1 - t(z) / t(-1)) / (1 + z) of 1 / (1 + z) on [0, 1], where t is the Chebyshev polynomial of degree M shifted to
+    [0, 1]. Since t is at most 1 there, the relative error is at most 1 / |t(-1)|.
+    """
+    before, t = [1], [-1, 2]
+    for _ in range(n_terms - 1):
+        # t_(m+1)(z) = (4 z - 2) t_m(z) - t_(m-1)(z), in integers, so that only the result is rounded.
+        longer, shifted, last = [*t, 0], [0, *t], [*before, 0, 0]
+        before, t = t, [4 * b - 2 * a - c for a, b, c in zip(longer, shifted, last, strict=True)]
+    at_minus_one = sum(a * (-1) ** m for m, a in enumerate(t))
+    rest = [Fraction(m == 0) - Fraction(a, at_minus_one) for m, a in enumerate(t)]
+    quotient = [Fraction(0)] * n_terms
+    carry = Fraction(0)
+    for m in range(n_terms, 0, -1):  # division by 1 + z, without remainder
+        carry = rest[m] - carry
+        quotient[m - 1] = carry
+    return tuple(map(float, quotient))
+
+
+_TAILS = {dtype: tail(n_terms) for dtype, n_terms in _TERMS.items()}
+
+
+def dense_soft_ranks(scores: Tensor, valid: Tensor, temperature: float) -> Tensor:
+    """Compute smooth ranks over all pairs, differentiable any number of times; 1 where `valid` is False.
+
+    Parameters
+    ----------
+    scores : Tensor of float, shape (..., n_documents)
+        Finite where `valid` is False.
+    valid : Tensor of bool, like `scores`
+    temperature : float
+    """
+    ahead = torch.sigmoid((scores.unsqueeze(-2) - scores.unsqueeze(-1)) / temperature)
+    # F(0) = 1/2 for the document itself: 0.5 + the sum over all documents is 1 + the sum over the others.
+    ranks = 0.5 + (ahead * valid.to(ahead.dtype).unsqueeze(-2)).sum(-1)
+    return ranks.masked_fill(~valid, 1.0)
+
+
+def fast_soft_ranks(scores: Tensor, valid: Tensor, temperature: float) -> Tensor:
+    """Compute smooth ranks by scans, differentiable once, in O(n log n) time and O(n) memory.
+
+    All ranks of a list with a score that is not finite are nan.
+    """
+    ranks: Tensor = _SoftRanks.apply(scores, valid, temperature)  # type: ignore[no-untyped-call]
+    return ranks
+
+
+def _slope(x: Tensor) -> Tensor:
+    behind = torch.sigmoid(-x.abs())  # accurate where 1 - sigmoid(x) is not
+    return behind * (1.0 - behind)
+
+
+class _SoftRanks(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(scores: Tensor, valid: Tensor, temperature: float) -> Tensor:
+        # A rank is a difference of large sums, which needs float64 if the device has it.
+        blocks, order, counted = _split_into_blocks(scores.to(working_dtype(scores.device)), valid)
+        one = counted.to(blocks.dtype)
+        gap = (blocks.unsqueeze(-2) - blocks.unsqueeze(-1)) / temperature
+        ranks = 0.5 + (torch.sigmoid(gap) * one.unsqueeze(-2)).sum(-1)
+        size = one.sum(-1)
+        ranks = ranks + (size.cumsum(-1) - size).unsqueeze(-1)
+        coefficients = _TAILS[scores.dtype]
+        below = _from_above(-blocks.flip(-2, -1), one.flip(-2, -1), temperature, coefficients).flip(-2, -1)
+        ranks = ranks + (below - _from_above(blocks, one, temperature, coefficients))
+        ranks = _restore_order(ranks, order, scores)
+        finite = (scores.isfinite() | ~valid).all(-1, keepdim=True)
+        return torch.where(valid, torch.where(finite, ranks, math.nan), 1.0)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        scores, valid, ctx.temperature = inputs
+        ctx.save_for_backward(scores, valid)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        scores, valid = ctx.saved_tensors
+        return _RankSlopes.apply(grads[0], scores, valid, ctx.temperature), None, None  # type: ignore[no-untyped-call]
+
+
+class _RankSlopes(torch.autograd.Function):
+    """Gradient of the ranks: d/ds_k sum_i g_i r_i = sum_i F'((s_i - s_k) / T) (g_i - g_k) / T."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(grad: Tensor, scores: Tensor, valid: Tensor, temperature: float) -> Tensor:
+        blocks, order, counted = _split_into_blocks(scores.to(working_dtype(scores.device)), valid)
+        one = counted.to(blocks.dtype)
+        g = torch.where(counted, _blocked(grad.gather(-1, order), 0.0), 0.0).to(blocks.dtype)
+        gap = (blocks.unsqueeze(-2) - blocks.unsqueeze(-1)) / temperature
+        slope = _slope(gap) * one.unsqueeze(-2)
+        slopes = (slope * (g.unsqueeze(-2) - g.unsqueeze(-1))).sum(-1)
+        coefficients = tuple(m * c for m, c in enumerate(_TAILS[scores.dtype], 1))
+        both = torch.stack([g, one])
+        far = _from_above(blocks, both, temperature, coefficients)
+        far = far + _from_above(-blocks.flip(-2, -1), both.flip(-2, -1), temperature, coefficients).flip(-2, -1)
+        slopes = _restore_order((slopes + (far[0] - g * far[1])) / temperature, order, scores)
+        return torch.where(valid, slopes, 0.0)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, ...]:
+        raise RuntimeError(
+            "method='fast' has no second derivative; got a backward pass through its gradient (create_graph=True). "
+            "Construct the loss with method='dense'."
+        )
+
+
+def _split_into_blocks(scores: Tensor, valid: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Sort scores in descending order, shape (..., n_blocks, block); return them, the order, and the valid slots."""
+    # Invalid slots, and those of a list without ranks, get the lowest score, which opens no gap.
+    counted = valid & scores.isfinite()
+    least = torch.where(counted, scores, math.inf).amin(-1, keepdim=True)
+    filled = torch.where(counted, scores, torch.where(least.isfinite(), least, 0.0))
+    ordered, order = torch.sort(filled, dim=-1, descending=True)
+    missing = -ordered.shape[-1] % _BLOCK
+    if missing:
+        ordered = torch.cat([ordered, ordered[..., -1:].expand(*ordered.shape[:-1], missing)], -1)
+    return _as_blocks(ordered), order, _blocked(valid.gather(-1, order), False)
+
+
+def _blocked(values: Tensor, fill: float | bool) -> Tensor:
+    missing = -values.shape[-1] % _BLOCK
+    return _as_blocks(torch.nn.functional.pad(values, (0, missing), value=fill))
+
+
+def _as_blocks(values: Tensor) -> Tensor:
+    return values.reshape(*values.shape[:-1], values.shape[-1] // _BLOCK, _BLOCK)
+
+
+def _restore_order(blocks: Tensor, order: Tensor, like: Tensor) -> Tensor:
+    """Undo the blocks and the sorting."""
+    values = blocks.flatten(-2)[..., : like.shape[-1]].to(like.dtype)
+    return torch.empty_like(like).scatter(-1, order, values)
+
+
+def _from_above(blocks: Tensor, values: Tensor, temperature: float, coefficients: tuple[float, ...]) -> Tensor:
+    """Compute for each slot sum_m c_m sum_j v_j exp(-m (x_j - x_i) / T) over the slots j of all earlier blocks.
+
+    `blocks` are in descending order, shape (..., n_blocks, block). `values` may have one more leading dimension.
+    """
+    if blocks.shape[-2] == 1:
+        return torch.zeros_like(values)
+    last = blocks[..., -1]
+    down = torch.exp((last.unsqueeze(-1) - blocks) / temperature)  # from each slot to the end of its block
+    term, sums = values, []
+    for _ in coefficients:
+        term = term * down
+        sums.append(term.sum(-1))
+    carried = torch.stack(sums)
+    decay = torch.exp((last[..., 1:] - last[..., :-1]) / temperature)
+    decay = torch.cat([torch.zeros_like(decay[..., :1]), decay], -1)
+    powers = torch.stack([decay**m for m in range(1, len(coefficients) + 1)])
+    if values.ndim > blocks.ndim:
+        powers = powers.unsqueeze(1).expand_as(carried)
+    carried = _scan(carried, powers)
+    # The sum at the end of the previous block, decayed to each slot.
+    carried = torch.cat([torch.zeros_like(carried[..., :1]), carried[..., :-1]], -1)
+    start = torch.cat([blocks[..., :1, 0], last[..., :-1]], -1)
+    down = torch.exp((blocks - start.unsqueeze(-1)) / temperature)
+    total = torch.zeros_like(values)
+    for c, column in zip(reversed(coefficients), carried.flip(0), strict=True):
+        total = (total + c * column.unsqueeze(-1)) * down
+    return total
+
+
+def _scan(values: Tensor, decay: Tensor) -> Tensor:
+    """Compute y_b = d_b y_(b-1) + v_b along the last dimension by doubling."""
+    reach, n = 1, values.shape[-1]
+    while reach < n:
+        values = torch.cat([values[..., :reach], values[..., reach:] + decay[..., reach:] * values[..., :-reach]], -1)
+        decay = torch.cat([decay[..., :reach], decay[..., reach:] * decay[..., :-reach]], -1)
+        reach *= 2
+    return values
+
+
+# -- ``ApproxNDCGLoss``: NDCG with smooth ranks instead of integer ranks ----------------------------------------------
 
 Method = Literal["auto", "dense", "fast"]
 _METHODS = get_args(Method)

@@ -11,8 +11,8 @@ from torch.nn.functional import pad, softplus
 
 from ndcg_ml._core.checks import one_of
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch._gains_and_discounts import discount_table
-from ndcg_ml.torch._layout import best_first
+from ndcg_ml.torch.inputs import best_first
+from ndcg_ml.torch.kernel import discount_table
 from ndcg_ml.torch.losses._loss import (
     ListLoss,
     Lists,

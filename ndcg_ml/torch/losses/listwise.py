@@ -10,10 +10,10 @@ from torch import Tensor
 
 from ndcg_ml._core.checks import one_of
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch._layout import best_first
-from ndcg_ml.torch._transforms import can_inspect
-from ndcg_ml.torch.losses._draws import check_generator, uniform
+from ndcg_ml.torch.inputs import best_first
+from ndcg_ml.torch.limits import can_inspect
 from ndcg_ml.torch.losses._loss import ListLoss, Lists, Reduction, fill_absent, finite_scores
+from ndcg_ml.torch.losses.stochastic import check_generator, uniform
 
 __all__ = ["ListMLELoss", "SoftmaxLoss"]
 

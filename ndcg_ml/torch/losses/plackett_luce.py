@@ -10,10 +10,10 @@ from torch import Tensor
 
 from ndcg_ml._core.checks import whole_number
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch._gains_and_discounts import discount_table
-from ndcg_ml.torch._layout import best_first
-from ndcg_ml.torch.losses._draws import check_generator, gumbel
+from ndcg_ml.torch.inputs import best_first
+from ndcg_ml.torch.kernel import discount_table
 from ndcg_ml.torch.losses._loss import DirectLoss, Reduction
+from ndcg_ml.torch.losses.stochastic import check_generator, gumbel
 
 __all__ = ["PlackettLuceNDCGLoss"]
 
