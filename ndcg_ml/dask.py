@@ -74,5 +74,4 @@ def evaluate(
 
     by_query = frame[list(task.columns.values())].shuffle(on=qid)
     parts = [dask.delayed(part)(partition) for partition in by_query.to_delayed()]
-    evaluation: PartialEvaluation = dask.delayed(merge_parts)(parts).compute()
-    return evaluation
+    return dask.delayed(merge_parts)(parts).compute()

@@ -182,8 +182,7 @@ def equals_id(ids: NDArray[Any], one: Any) -> NDArray[np.bool_]:
     """Return which ids equal `one`, which is one of them."""
     if ids.dtype == object:  # NumPy would convert `one` to a string without trailing NULs
         return np.fromiter((query == one for query in ids.tolist()), bool, ids.size)
-    same: NDArray[np.bool_] = ids == one
-    return same
+    return ids == one
 
 
 def _is_integer(value: object) -> bool:

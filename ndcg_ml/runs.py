@@ -107,8 +107,7 @@ class RunEvaluation(Evaluation[V]):
     """A digest of each topic's excluded documents; None without `exclude`, and in a slice."""
 
     def _unanswered(self) -> NDArray[np.bool_]:
-        nothing: NDArray[np.bool_] = self.per_query.n_retrieved == 0
-        return nothing
+        return self.per_query.n_retrieved == 0
 
     def _extra_columns(self) -> dict[str, dict[int | None, float]]:
         return {"judged": self._judged_at()}
@@ -707,8 +706,7 @@ class _Rows(NamedTuple):
 
     def arranged(self, of_run: NDArray[Any], of_qrels: NDArray[Any]) -> NDArray[Any]:
         """Arrange values of the run's rows and of the other judged documents by topic."""
-        rows: NDArray[Any] = np.concatenate([of_run, of_qrels])[self.order]
-        return rows
+        return np.concatenate([of_run, of_qrels])[self.order]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -925,5 +923,4 @@ def _judged(aligned: AlignedRun, flavor: Flavor, ks: tuple[int | None, ...]) -> 
     n_judged = Prepared(counting, ks, replace(queries, labels=flags)).totals(aligned.y_score).dcg
     n_retrieved = queries.groups.per_query(np.add, aligned.retrieved.astype(np.float64), 0.0)
     depths = np.stack([n_retrieved if k is None else np.minimum(n_retrieved, k) for k in ks], axis=1)
-    fractions: FloatArray = np.divide(n_judged, depths, out=np.full(n_judged.shape, np.nan), where=depths > 0)
-    return fractions
+    return np.divide(n_judged, depths, out=np.full(n_judged.shape, np.nan), where=depths > 0)

@@ -435,5 +435,4 @@ def _fraction(hits: NDArray[np.bool_], n_retrieved: IntArray, k: int | None) -> 
     depth = hits.shape[1] if k is None else min(k, hits.shape[1])
     n_hits = np.count_nonzero(hits[:, :depth], axis=1)
     n_first = np.minimum(n_retrieved, depth)
-    fractions: FloatArray = np.divide(n_hits, n_first, out=np.full(len(hits), np.nan), where=n_first > 0)
-    return fractions
+    return np.divide(n_hits, n_first, out=np.full(len(hits), np.nan), where=n_first > 0)

@@ -179,8 +179,7 @@ def _sort(
 @_PART
 def _gain(codes: Codes, gains: FloatArray, row: int) -> float:
     """Return the gain of a row, looked up by its code if there are codes."""
-    gain: float = gains[codes[row]] if codes.size > 0 else gains[row]
-    return gain
+    return gains[codes[row]] if codes.size > 0 else gains[row]
 
 
 @_PART

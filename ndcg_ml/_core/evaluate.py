@@ -459,8 +459,7 @@ def _one_list(row: Any, name: str) -> list[float]:
         )
     if values.ndim != 1:
         raise ValueError(f"{name} must be one list of grades; got shape {values.shape}.")
-    grades: list[float] = values.tolist()
-    return grades
+    return values.tolist()
 
 
 def _not_retrieved(row: list[float], pool: list[float], query: int) -> list[float]:

@@ -47,8 +47,7 @@ class Coded:
 
     def full(self) -> NDArray[Any]:
         """Return all values, in the shape of the codes."""
-        values: NDArray[Any] = self.table.take(self.codes)
-        return values
+        return self.table.take(self.codes)
 
     def largest(self, depth: int) -> FloatArray:
         """Return the `depth` largest values of each row of codes, largest first. Padding becomes 0."""

@@ -144,8 +144,7 @@ class Cache(Generic[Value]):
         for slot in self._kept:
             if all(_equal(kept, given) for kept, given in zip(slot.arrays, arrays, strict=True)):
                 self._put_first(slot)
-                result: Value = slot.prepared
-                return result
+                return slot.prepared
         prepared = make()
         self._put_first(_Slot(tuple(None if array is None else array.copy() for array in arrays), prepared))
         return prepared

@@ -413,8 +413,7 @@ def _doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
     unique, codes = np.unique(ids, return_inverse=True)
     if unique.dtype.kind in "iu" or (unique.size and unique.dtype == object and type(unique[0]) is int):
         codes = _text_order(unique)[codes]
-    numbers: IntArray = codes.reshape(-1)
-    return numbers
+    return codes.reshape(-1)
 
 
 def _text_order(ids: NDArray[Any]) -> IntArray:
@@ -471,8 +470,7 @@ def mean_row_weight(weight: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.flo
         raise ValueError(f"weight must have one entry per row, {sizes.sum()}; got {weight.size}.")
     query = np.repeat(np.arange(sizes.size), sizes)
     total = np.bincount(query, weights=weight, minlength=sizes.size)
-    mean: NDArray[np.float64] = total / np.maximum(sizes, 1)
-    return mean
+    return total / np.maximum(sizes, 1)
 
 
 # -- one argument as a checked array ----------------------------------------------------------------

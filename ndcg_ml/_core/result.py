@@ -78,8 +78,7 @@ class PerQuery:
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self.keys():
             raise KeyError(f"{brief(name)} is not a column of per_query; the columns are {', '.join(self.keys())}.")
-        column: NDArray[Any] = getattr(self, name)
-        return column
+        return getattr(self, name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.keys())
@@ -217,10 +216,9 @@ class Evaluation(Generic[V]):
         from ndcg_ml._decide.intervals import intervals
 
         values = self._as_dict(self.value)
-        by_k: Interval | dict[int | None, Interval] = self._shaped(
+        return self._shaped(
             intervals(self._totals, self.flavor, values, confidence, method, n_resamples, seed, self._clusters())
         )
-        return by_k
 
     def _clusters(self) -> NDArray[np.int64] | None:
         """Return the cluster of each query as a number; None if queries are independent."""
@@ -235,8 +233,7 @@ class Evaluation(Generic[V]):
         """The standard error of the value over queries; raises the errors of ``interval``."""
         from ndcg_ml._decide.intervals import standard_errors
 
-        by_k: V = self._shaped(standard_errors(self._totals, self.flavor, self._clusters()))
-        return by_k
+        return self._shaped(standard_errors(self._totals, self.flavor, self._clusters()))
 
     @property
     def std(self) -> V:
@@ -247,14 +244,13 @@ class Evaluation(Generic[V]):
         """
         from ndcg_ml._decide.means import means_of
 
-        by_k: V = self._shaped(
+        return self._shaped(
             {
                 k: deviation
                 for ks, means in means_of(self._totals, self.flavor)
                 for k, deviation in zip(ks, means.std().tolist(), strict=True)
             }
         )
-        return by_k
 
     def save(self, path: str | os.PathLike[str], *, qrels: str | os.PathLike[str] | None = None) -> None:
         """Write the evaluation to a file, as a baseline for later comparisons. ``load`` reads it.
@@ -377,13 +373,12 @@ class Evaluation(Generic[V]):
 
         scored, values = require_documents(self._scored), self._as_dict(self.value)
         totals = self._totals
-        by_k: Range | dict[int | None, Range] = self._shaped(
+        return self._shaped(
             {
                 k: compute_range(scored, self.flavor, k, values[k], max_grade, totals.dcg[:, at], totals.ideal[:, at])
                 for at, k in enumerate(totals.ks)
             }
         )
-        return by_k
 
     def _as_dict(self, what: Any) -> dict[int | None, Any]:
         """Return a value, count or interval as a dict by cut-off, even if there is only one."""
@@ -505,8 +500,7 @@ class Evaluation(Generic[V]):
 
     def _unanswered(self) -> NDArray[np.bool_]:
         """Return which queries have an empty ranking."""
-        nothing: NDArray[np.bool_] = self.per_query.n_docs == 0
-        return nothing
+        return self.per_query.n_docs == 0
 
     def metrics(self) -> dict[str, float]:
         """Return the values under names that experiment trackers accept: ``ndcg_at_10``, or ``ndcg`` without a cut-off.

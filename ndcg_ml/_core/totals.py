@@ -243,8 +243,7 @@ class Sums:
             )
         if flavor.empty != "skip" and flavor.aggregate == "macro" and not (self.denominator > 0).all():
             raise ValueError("query_weight must be above 0 for at least one query of all parts; it is 0 for every one.")
-        mean: list[float] = self.mean(flavor).tolist()
-        return mean
+        return self.mean(flavor).tolist()
 
     def mean(self, flavor: Flavor) -> FloatArray:
         """Return the value at each cut-off; nan under ``empty="skip"`` if there is nothing to average."""

@@ -519,8 +519,7 @@ def _effective(means: Means, clusters: Means, pairs: Pairs) -> list[float]:
         values = np.stack([systems.values[:, b] - systems.values[:, a] for a, b in pairs], axis=1)
         return Means(values, np.broadcast_to(systems.weight[:, :1], values.shape))
 
-    effective: list[float] = effective_queries(subtract(means), subtract(clusters)).tolist()
-    return effective
+    return effective_queries(subtract(means), subtract(clusters)).tolist()
 
 
 # Columns of a difference, from the values of ``Difference._row``.

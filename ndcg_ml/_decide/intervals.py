@@ -99,8 +99,7 @@ def effective_queries(means: Means, clusters: Means) -> FloatArray:
     together = np.array([spread.standard_error for spread in spread_of(clusters)])
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(together > 0, alone / together, 1.0)
-    n: FloatArray = means.n_queries * np.minimum(ratio * ratio, 1.0)
-    return n
+    return means.n_queries * np.minimum(ratio * ratio, 1.0)
 
 
 # -- an interval for values between 0 and 1 of which most are near a bound. Its width is never 0 ----------------------
@@ -260,8 +259,7 @@ def standard_errors(totals: Totals, flavor: Flavor, clusters: IntArray | None) -
 
 def counted(totals: Totals, flavor: Flavor, k: int | None) -> BoolArray:
     """Return which queries count in the mean at a cut-off."""
-    counts: BoolArray = totals.shares(flavor, k)[1] > 0
-    return counts
+    return totals.shares(flavor, k)[1] > 0
 
 
 def over_clusters(interval: Interval, queries: Means, clusters: Means, at: int, value: float) -> Interval:

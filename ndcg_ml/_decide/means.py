@@ -293,13 +293,11 @@ class Means:
 
     def mean(self) -> FloatArray:
         """Return the means."""
-        mean: FloatArray = (self.weight * self.values).sum(axis=0) / self.weight.sum(axis=0)
-        return mean
+        return (self.weight * self.values).sum(axis=0) / self.weight.sum(axis=0)
 
     def share(self) -> FloatArray:
         """Return the weights, scaled to a sum of 1 in each column."""
-        share: FloatArray = self.weight / self.weight.sum(axis=0)
-        return share
+        return self.weight / self.weight.sum(axis=0)
 
     def n_effective(self) -> list[float]:
         """Return the effective sample size of each mean: queries of equal weight with the same variance."""
@@ -328,8 +326,7 @@ class Means:
 
     def without_each(self) -> FloatArray:
         """Return the means without each query (jackknife)."""
-        rest: FloatArray = _sum_of_others(self.weight * self.values) / _sum_of_others(self.weight)
-        return rest
+        return _sum_of_others(self.weight * self.values) / _sum_of_others(self.weight)
 
     def resampled(self, n_resamples: int, rng: np.random.Generator) -> FloatArray:
         """Draw queries with replacement and return the means, shape (n_resamples, n_columns)."""

@@ -200,8 +200,7 @@ def _bundled(rows: FloatArray, n_bundles: int = _BUNDLES) -> FloatArray:
     n_layers = -(-len(rows) // n_bundles)
     padded = np.zeros((n_layers * n_bundles, rows.shape[1]))
     padded[: len(rows)] = rows
-    sums: FloatArray = padded.reshape(n_layers, n_bundles, -1).sum(axis=0)
-    return sums
+    return padded.reshape(n_layers, n_bundles, -1).sum(axis=0)
 
 
 def rejected(level: float, n: int) -> int:
@@ -221,8 +220,7 @@ class _SignedSum:
         self._starts = np.arange(n_bytes) * 256
 
     def __call__(self, signs: Signs) -> FloatArray:
-        total: FloatArray = self._table.take(signs + self._starts).sum(axis=1)
-        return total
+        return self._table.take(signs + self._starts).sum(axis=1)
 
 
 def _all_signs(n: int) -> Iterator[Signs]:

@@ -382,6 +382,5 @@ def _read_frame(name: str, frame: Any, ids: Ids, names: Mapping[str, Any]) -> Ru
 
 def _as_list(ids: Any, source: str) -> list[Any]:
     if hasattr(ids, "to_list"):  # polars would convert to NumPy's strings, which drop a trailing NUL
-        listed: list[Any] = ids.to_list()
-        return listed
+        return ids.to_list()
     return list(plain_array(ids, source).tolist())

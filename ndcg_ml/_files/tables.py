@@ -490,12 +490,10 @@ def _check_column(path: AnyPath, first: int, name: str, column: Any, meaning: st
 def _ids(column: Any) -> NDArray[Any]:
     """Return integers, or Python objects in which equal ids share an object."""
     if not hasattr(column, "dictionary"):
-        plain: NDArray[Any] = column.to_numpy(zero_copy_only=False)
-        return plain
+        return column.to_numpy(zero_copy_only=False)
     names = np.array([*column.dictionary.to_pylist(), None], dtype=object)
     indices: NDArray[Any] = column.indices.fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
-    shared: NDArray[Any] = names[indices]
-    return shared
+    return names[indices]
 
 
 @contextmanager

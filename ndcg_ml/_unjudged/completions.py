@@ -376,8 +376,7 @@ def maximise_ratio(problem: Problem, scale: FloatArray) -> Best:
 
 def sum_by_query(query: IntArray, values: NDArray[Any], n_queries: int) -> FloatArray:
     """Return the sum of the values of each query."""
-    sums: FloatArray = np.bincount(query, weights=values, minlength=n_queries).astype(np.float64)
-    return sums
+    return np.bincount(query, weights=values, minlength=n_queries).astype(np.float64)
 
 
 class Completed(NamedTuple):
@@ -543,5 +542,4 @@ def _count_reaching(code: IntArray, n: int, gains: FloatArray, levels: FloatArra
     """Count the documents of each of n groups whose gain reaches each level, shape (n_levels, n)."""
     place = np.searchsorted(levels, gains, side="right")  # number of levels that the gain reaches
     exactly = np.bincount(place * n + code, minlength=(levels.size + 1) * n).reshape(levels.size + 1, n)
-    reaching: IntArray = exactly[::-1].cumsum(axis=0)[::-1][1:]
-    return reaching
+    return exactly[::-1].cumsum(axis=0)[::-1][1:]

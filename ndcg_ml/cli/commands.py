@@ -31,8 +31,7 @@ class _Group(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module, name, _ = _COMMANDS[cmd_name]
-        command: click.Command = getattr(import_module(module), name)
-        return command
+        return getattr(import_module(module), name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -154,8 +154,7 @@ def _stop_lightgbm(
     weight = () if validation.row_weight is None else (validation.row_weight,)
     ranker.set_params(**stop.params)
     ranker.fit(training.X, training.y, **arguments, **stop.fit((validation.X, validation.y, validation.sizes, *weight)))
-    best: int = ranker.best_iteration_
-    return best
+    return ranker.best_iteration_
 
 
 def _stop_xgboost(
@@ -418,8 +417,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         -------
         float
         """
-        value: float = NDCGScorer(self.flavor, qid_column=self.qid_column)(self, X, y, qid=qid, groups=groups)
-        return value
+        return NDCGScorer(self.flavor, qid_column=self.qid_column)(self, X, y, qid=qid, groups=groups)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -446,8 +444,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 "Leave early_stopping_rounds=None, or give more queries."
             )
         number = min(max(1, round(fraction * n_queries)), n_queries - 1)
-        chosen: NDArray[np.int64] = check_random_state(self.random_state).permutation(n_queries)[:number]
-        return chosen
+        return check_random_state(self.random_state).permutation(n_queries)[:number]
 
 
 def _labels(y: Any, n_rows: int) -> NDArray[Any]:

@@ -484,8 +484,7 @@ def _expected_class(estimator: Any, X: Any) -> NDArray[Any]:  # noqa: N803
     probabilities = estimator.predict_proba(X)
     if isinstance(probabilities, list) or np.ndim(estimator.classes_) != 1:
         raise TypeError(f"a classifier must have one output; {name} has several. Use a regressor.")
-    expected: NDArray[Any] = np.asarray(probabilities) @ _grades(estimator.classes_, name)
-    return expected
+    return np.asarray(probabilities) @ _grades(estimator.classes_, name)
 
 
 def _grades(classes: Any, name: str) -> NDArray[np.float64]:

@@ -678,5 +678,4 @@ def _as_array(tensor: Tensor) -> NDArray[Any]:
     tensor = tensor.detach()
     # NumPy has no bfloat16 and no 8-bit floats; float32 represents their values exactly.
     exotic = tensor.is_floating_point() and tensor.dtype not in _CAST
-    array: NDArray[Any] = (tensor.float() if exotic else tensor).resolve_neg().numpy()
-    return array
+    return (tensor.float() if exotic else tensor).resolve_neg().numpy()

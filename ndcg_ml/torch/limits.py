@@ -74,8 +74,7 @@ def recompute_in_backward(function: Callable[..., Tensor], *arguments: Any) -> T
     """Call the function, and call it again in the backward pass instead of keeping its intermediate results."""
     # torch.func.grad cannot recompute, so it keeps everything.
     if torch.compiler.is_compiling() or not torch._C._are_functorch_transforms_active():
-        given: Tensor = checkpoint(function, *arguments, use_reentrant=False, preserve_rng_state=False)
-        return given
+        return checkpoint(function, *arguments, use_reentrant=False, preserve_rng_state=False)
     return function(*arguments)
 
 

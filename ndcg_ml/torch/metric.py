@@ -701,8 +701,7 @@ compute_with_cache
         """
         if self._update_count and self._closed is None and not any(self._persistent.values()):
             self._warn("state")
-        states: dict[str, Any] = super().state_dict(*args, **kwargs)
-        return states
+        return super().state_dict(*args, **kwargs)
 
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, local_metadata: Any, strict: bool, *found: list[str]
@@ -804,8 +803,7 @@ compute_with_cache
             out = fn(tensor)
             return out if out.dtype == tensor.dtype else tensor.to(device)
 
-        applied: NDCG = super()._apply(moved, exclude_state)
-        return applied
+        return super()._apply(moved, exclude_state)
 
 
 def ndcg_collection(

@@ -70,8 +70,7 @@ def fast_soft_ranks(scores: Tensor, valid: Tensor, temperature: float) -> Tensor
 
     All ranks of a list with a score that is not finite are nan.
     """
-    ranks: Tensor = _SoftRanks.apply(scores, valid, temperature)  # type: ignore[no-untyped-call]
-    return ranks
+    return _SoftRanks.apply(scores, valid, temperature)  # type: ignore[no-untyped-call]
 
 
 def _slope(x: Tensor) -> Tensor:

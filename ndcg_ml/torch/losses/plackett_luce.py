@@ -101,7 +101,7 @@ class PlackettLuceNDCGLoss(DirectLoss):
             )
         noise = gumbel(scores, self.samples, self.generator)
         value, _ = _PLRank.apply(scores, weight, ranked, discount, noise)  # type: ignore[no-untyped-call]
-        return value  # type: ignore[no-any-return]
+        return value
 
 
 class _PLRank(torch.autograd.Function):

@@ -41,8 +41,7 @@ def _draw(shape: tuple[int, ...], like: Tensor, generator: torch.Generator | Non
     """Draw from [0, 1). With documents first, padding at the end does not change the draws of the others on the CPU."""
     if generator is None:
         return torch.rand(shape, dtype=like.dtype, device=like.device)
-    drawn: Tensor = _draw_with_generator(shape, generator, like.dtype, like.device)
-    return drawn
+    return _draw_with_generator(shape, generator, like.dtype, like.device)
 
 
 @never_compile("a torch.Generator cannot be part of a graph; use generator=None")
