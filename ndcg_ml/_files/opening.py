@@ -105,7 +105,7 @@ class _Rewound(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         if not self._head:
-            return self._pipe.readinto(buffer)  # type: ignore[attr-defined, no-any-return]  # a BufferedReader has it
+            return self._pipe.readinto(buffer)  # type: ignore[attr-defined]  # a BufferedReader has it
         read, self._head = self._head[: len(buffer)], self._head[len(buffer) :]
         buffer[: len(read)] = read
         return len(read)

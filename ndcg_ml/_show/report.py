@@ -1,7 +1,7 @@
 """Write evaluations and comparisons as one HTML page.
 
 The page contains its styles and the drawing. It has no scripts, and its content security policy forbids loading
-anything. Text is escaped by Jinja2 in the template, and by ``_text.escaping`` in tables. Pages are reproducible.
+anything. Text is escaped by Jinja2 in the template, and by ``_core.one_line`` in tables. Pages are reproducible.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def test_the_explorer_has_a_wheel_of_this_package(site: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         assert (
             archive.read("ndcg_ml/_core/numpy_kernel.py")
-            == (ROOT / "ndcg_ml" / "_kernel" / "numpy_kernel.py").read_bytes()
+            == (ROOT / "ndcg_ml" / "_core" / "numpy_kernel.py").read_bytes()
         )
         assert b"Root-Is-Purelib: true" in archive.read(f"ndcg_ml-{ndcg_ml.__version__}.dist-info/WHEEL")
 
