@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml import PRESETS, Flavor, ndcg_score
-from ndcg_ml._core import atomic as _atomic
+from ndcg_ml._core import atomic
 from ndcg_ml._core.one_line import visible
 from ndcg_ml._core.result import at_cutoff
 from ndcg_ml._core.table import Column, Record
@@ -457,8 +457,8 @@ def demo(flavor: Flavor | None, picture: str, scores: str | None) -> None:
     if scores is not None:
         columns = {"qid": problem.test.qid, "label": problem.test.labels, **predictions}
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-        _atomic.write(scores, "".join(f"{','.join(map(str, row))}\n" for row in [columns, *rows]))
-    _atomic.write(picture, curves)
+        atomic.write(scores, "".join(f"{','.join(map(str, row))}\n" for row in [columns, *rows]))
+    atomic.write(picture, curves)
     predictions["no model"] = np.zeros(problem.test.labels.size)
     click.echo(_table(chosen, problem.test, predictions).text())
     click.echo(f"Training curves: {visible(picture)}")

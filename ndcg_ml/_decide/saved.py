@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core import atomic as _atomic
+from ndcg_ml._core import atomic
 from ndcg_ml._core.checks import cutoffs
 from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.one_line import brief, brief_text
@@ -117,7 +117,7 @@ _MOST_BYTES = 1 << 26  # unpacked bytes; a small gzip file may unpack to any siz
 
 def write(evaluation: Evaluation[Any], path: AnyPath, qrels: AnyPath | None) -> None:
     """Write an evaluation. The path `qrels` of its judgements is stored if it is inside the file's folder."""
-    _atomic.write(path, _to_text(evaluation, None if qrels is None else _relative_path(path, qrels)))
+    atomic.write(path, _to_text(evaluation, None if qrels is None else _relative_path(path, qrels)))
 
 
 def _relative_path(path: AnyPath, qrels: AnyPath) -> str | None:

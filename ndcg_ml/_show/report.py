@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ndcg_ml._core import atomic as _atomic
+from ndcg_ml._core import atomic
 from ndcg_ml._core.checks import whole_number
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain_ids
@@ -211,5 +211,5 @@ def _page(
     )
     if path is None:
         return text
-    _atomic.write(path, text)
+    atomic.write(path, text)
     return Path(path)

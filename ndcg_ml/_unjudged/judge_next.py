@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core import atomic as _atomic
+from ndcg_ml._core import atomic
 from ndcg_ml._core.checks import whole_number
 from ndcg_ml._core.frames import column_names, make_frame
 from ndcg_ml._core.groups import FloatArray, IntArray
@@ -223,7 +223,7 @@ class ToJudge:
         ]
         text = "".join(f"{line}\n" for line in lines)
         if path is not None:
-            _atomic.write(path, text)
+            atomic.write(path, text)
         return text
 
     def closing_line(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ndcg_ml._core import atomic as _atomic
+from ndcg_ml._core import atomic
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._decide.gate import GateError, OnChange
 from ndcg_ml._decide.gate import gate as compared
@@ -140,7 +140,7 @@ def gate(
         # Files are written inside `refusals`, so that a failure to write has exit code 1.
         code = _CODES[result.outcome]
         if markdown is not None:
-            _atomic.write(markdown, result.markdown())
+            atomic.write(markdown, result.markdown())
         if html is not None and not result.comparisons:
             raise GateError("a report needs at least two queries with a value.")
         if html is not None:

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from ndcg_ml._core import atomic as _atomic
+from ndcg_ml._core import atomic
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._decide.comparison import compare
 from ndcg_ml._files.opening import DataFileError
@@ -95,7 +95,7 @@ def judge_next(
         text = qrels_text(judgements) if write_qrels is not None else ""
     # Files are written last, so that an error leaves none incomplete.
     if write_qrels is not None:
-        _atomic.write(write_qrels, text)
+        atomic.write(write_qrels, text)
     if output == "-":
         click.echo(tasks.to_jsonl().encode(), nl=False)  # UTF-8, whatever the terminal's encoding
         return
