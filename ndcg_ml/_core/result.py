@@ -242,7 +242,7 @@ class Evaluation(Generic[V]):
         Without weights, it is the standard error times the square root of the number of queries that count. Raises the
         errors of ``interval``.
         """
-        from ndcg_ml._decide.means import means_of
+        from ndcg_ml._decide.intervals import means_of
 
         return self._shaped(
             {

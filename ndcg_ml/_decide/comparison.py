@@ -30,7 +30,7 @@ from ndcg_ml._decide.differences import (
     Settings,
     differences,
 )
-from ndcg_ml._decide.intervals import FEW_QUERIES, numbered
+from ndcg_ml._decide.intervals import FEWEST_FOR_BOOTSTRAP, numbered
 from ndcg_ml._decide.matching import (
     Matched,
     Source,
@@ -1136,7 +1136,7 @@ def _few(comparison: Comparison) -> str | None:
     """Return a note if the weights leave few effective queries."""
     worth = min(pair.effective_queries or math.inf for pair in comparison.pairs)
     by_weights = comparison.n_clusters is None and comparison.pairs[0].interval.method != "corrected"
-    if not by_weights or worth >= FEW_QUERIES:
+    if not by_weights or worth >= FEWEST_FOR_BOOTSTRAP:
         return None
     return (
         f"with these weights, {comparison.n_queries} queries count as {worth:.0f} of equal weight, which is few: one "

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.groups import FloatArray
 from ndcg_ml._core.table import Column
-from ndcg_ml._decide.intervals import FEWEST_QUERIES, aggregate_clusters, effective_queries
+from ndcg_ml._decide.intervals import FEWEST_FOR_TEST, aggregate_clusters, effective_queries
 from ndcg_ml._decide.means import (
     SAME,
     CrossedError,
@@ -311,7 +311,7 @@ class Corrected:
 
         If none of them changed, the charge is the largest change under the model's labels.
         """
-        if few.share * few.n > FEWEST_QUERIES - 0.5:
+        if few.share * few.n > FEWEST_FOR_TEST - 0.5:
             return few
         worst = float(np.abs(d).max()) if few.share else self.largest(at)
         return replace(few, loss=worst, gain=worst)

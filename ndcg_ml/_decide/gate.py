@@ -21,7 +21,7 @@ from ndcg_ml._core.result import Evaluation, evaluation_from_totals
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._decide.comparison import Comparison, compare
 from ndcg_ml._decide.differences import DIFFERENCE, INTERVAL, VERDICT, Difference, Settings
-from ndcg_ml._decide.intervals import FEWEST_QUERIES
+from ndcg_ml._decide.intervals import FEWEST_FOR_INTERVAL, FEWEST_FOR_TEST
 from ndcg_ml._decide.means import as_confidence
 from ndcg_ml._decide.saved import label_digests
 from ndcg_ml.flavor import Flavor
@@ -122,7 +122,7 @@ class Gate:
                 Check(k, "", comparison.n_queries, (comparison.values[0], comparison.values[1]), comparison.pairs[0])
             )
             for part in comparison.slices or ():
-                pair = part.pairs[0] if part.pairs and part.n_queries >= FEWEST_QUERIES else None
+                pair = part.pairs[0] if part.pairs and part.n_queries >= FEWEST_FOR_TEST else None
                 parts.append(Check(k, f"{part.column}={part.label}", part.n_queries, None, pair))
         return whole + parts
 
@@ -292,8 +292,11 @@ def gate(
     # Divide the level among the cut-offs and, with `by`, between all queries and the segments.
     ks = base._totals.ks
     values, values_now = (side.per_query.ndcg.reshape(len(same), -1) for side in (base, new))
-    if np.array_equal(values, values_now, equal_nan=True) and (~np.isnan(values).any(axis=1)).sum() < 2:
-        ks = ()  # compare needs two queries
+    if (
+        np.array_equal(values, values_now, equal_nan=True)
+        and (~np.isnan(values).any(axis=1)).sum() < FEWEST_FOR_INTERVAL
+    ):
+        ks = ()
     families = len(ks) * (1 if by is None else 2)
     shared = Settings(confidence=as_confidence(confidence), margin=margin, n_resamples=1, n_families=max(families, 1))
     ids = base.per_query.qid.tolist()

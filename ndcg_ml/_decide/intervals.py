@@ -21,7 +21,6 @@ from ndcg_ml._decide.means import (
     as_confidence,
     generator,
     how_many,
-    means_of,
     n_equal,
     skewness,
     spread_of,
@@ -30,6 +29,19 @@ from ndcg_ml._decide.means import (
 
 if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor
+
+# -- how few queries are too few --------------------------------------------------------------------------------------
+
+FEWEST_FOR_INTERVAL = 2
+"""One query has no standard error."""
+FEWEST_FOR_TEST = 6
+"""With fewer queries or clusters, the exact test cannot reject at 5 %: its smallest p-value is 2^(1-n)."""
+FEWEST_TO_SPLIT = 20
+"""Halves of fewer queries, or the third that a resample leaves out, are too few for an estimate."""
+FEWEST_OFF_BOUND = 20
+"""If fewer values are away from a bound and most are near it, a bootstrap interval is too narrow."""
+FEWEST_FOR_BOOTSTRAP = 30
+"""With fewer queries, a bootstrap interval is too narrow; docs/deciding.md has the coverage."""
 
 # -- clusters of related queries (of one user, topic or session), which are then the sampling units -------------------
 
@@ -49,9 +61,9 @@ def aggregate_clusters(means: Means, codes: IntArray) -> Means:
         Fewer than six clusters, or one with more than half of the weight.
     """
     present, codes = np.unique(codes, return_inverse=True)
-    if present.size < FEWEST_QUERIES:
+    if present.size < FEWEST_FOR_TEST:
         raise ValueError(
-            f"cluster must form at least {FEWEST_QUERIES} clusters, because with fewer no test can reject at 5 %; got "
+            f"cluster must form at least {FEWEST_FOR_TEST} clusters, because with fewer no test can reject at 5 %; got "
             f"{present.size} for {codes.size} queries. Evaluate more of them, or leave cluster out if queries are "
             "independent."
         )
@@ -106,11 +118,8 @@ def effective_queries(means: Means, clusters: Means) -> FloatArray:
 
 # Weights of the pseudo-queries at the further and the nearer bound. docs/deciding.md has the coverage.
 _FAR, _NEAR = 0.75, 0.5
-_FEW_OTHERS = 20
 # Values this close to a bound count as being at the bound.
 _CLOSE = 0.05
-FEW_QUERIES = 30
-"""With fewer queries, a bootstrap interval is too narrow; docs/deciding.md has the coverage."""
 
 
 def is_unsafe_to_resample(values: FloatArray, share: FloatArray) -> bool:
@@ -122,7 +131,7 @@ def is_unsafe_to_resample(values: FloatArray, share: FloatArray) -> bool:
     if values.min() < -SAME or values.max() > 1 + SAME:
         return False
     n = n_equal(share)
-    if n < FEW_QUERIES - SAME or 2 * n < values.size or np.ptp(values) <= SAME:
+    if n < FEWEST_FOR_BOOTSTRAP - SAME or 2 * n < values.size or np.ptp(values) <= SAME:
         return True
     return piles_up(values, 0.0) or piles_up(values, 1.0)
 
@@ -130,7 +139,7 @@ def is_unsafe_to_resample(values: FloatArray, share: FloatArray) -> bool:
 def piles_up(values: FloatArray, point: float) -> bool:
     """Whether more than half of the values are within 0.05 of the point and fewer than 20 are elsewhere."""
     near = int((np.abs(values - point) <= _CLOSE).sum())
-    return 2 * near > values.size and values.size - near < _FEW_OTHERS
+    return 2 * near > values.size and values.size - near < FEWEST_OFF_BOUND
 
 
 def bounded_limits(
@@ -180,14 +189,12 @@ def bounded_limits(
     return max(least, min(centre - reach, mean)), min(most, max(centre + reach, mean))
 
 
-FEWEST_QUERIES = 6
-"""With fewer queries or clusters, the exact test cannot reject at 5 %: its smallest p-value is 2^(1-n)."""
-
-
 # -- intervals of the value of an evaluation, at each of its cut-offs -------------------------------------------------
 
 # With more queries, BCa and t limits differ by less than a hundredth of the width unless values are skewed.
 _MANY = 1000
+# The square of a larger NDCG exceeds float64. Only an ideal that leaves out relevant documents allows such values.
+_LARGEST = 1e150
 
 
 def intervals(
@@ -234,6 +241,48 @@ def intervals(
                 interval = over_clusters(interval, queries, means, at, spread.value)
             found[k] = interval
     return found
+
+
+def means_of(totals: Totals, flavor: Flavor) -> list[tuple[tuple[int | None, ...], Means]]:
+    """Return the means at the cut-offs. Cut-offs at which the same queries count are grouped.
+
+    Raises
+    ------
+    ValueError
+        Fewer than two queries count, the value is nan, or the square of an NDCG exceeds float64.
+    """
+    groups: dict[bytes, list[tuple[int | None, FloatArray, FloatArray]]] = {}
+    for k, value in zip(totals.ks, totals.mean(flavor).tolist(), strict=True):
+        ndcg, share, empty = totals.shares(flavor, k)
+        counts = share > 0
+        if counts.any() and math.isnan(value) and empty.any():
+            raise ValueError(
+                f"the value is nan, because {int(empty.sum())} of {ndcg.size} queries are empty under empty=nan, so it "
+                "has no interval and no standard error. Choose a flavor that says what they score: "
+                "flavor.replace(empty='skip')."
+            )
+        if counts.sum() < FEWEST_FOR_INTERVAL:
+            raise ValueError(
+                "at least two queries must count in the mean, because one has no standard error; got "
+                f"{int(counts.sum())} of {ndcg.size}. Evaluate more queries."
+            )
+        largest = float(np.abs(ndcg[counts]).max())
+        if not largest < _LARGEST:
+            raise ValueError(
+                f"the NDCG of a query is {largest:.4g}, whose square is too large for float64, so the value has no "
+                "interval and no standard error. Choose an ideal that leaves no relevant document out: "
+                "flavor.replace(ideal='global')."
+            )
+        groups.setdefault(counts.tobytes(), []).append((k, ndcg[counts], share[counts]))
+    return [
+        (
+            tuple(k for k, *_ in group),
+            Means.from_weights(
+                np.stack([values for _, values, _ in group], axis=1), np.stack([w for *_, w in group], axis=1)
+            ),
+        )
+        for group in groups.values()
+    ]
 
 
 def _method(values: FloatArray, share: FloatArray) -> Method:

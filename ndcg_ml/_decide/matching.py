@@ -18,6 +18,7 @@ from ndcg_ml._core.groups import BoolArray, FloatArray, as_objects
 from ndcg_ml._core.one_line import brief, visible
 from ndcg_ml._core.queries import ids_as_array
 from ndcg_ml._core.result import Evaluation
+from ndcg_ml._decide.intervals import FEWEST_FOR_INTERVAL
 
 # -- match the systems of a comparison by query, and refuse those that cannot be compared -----------------------------
 
@@ -241,7 +242,7 @@ def matched(sources: Sequence[Source], missing: Literal["raise", "drop"]) -> Mat
         )
     counts = known & counts_here[:, 0]
     refuse_other_judgements(sources, ids[counts], rows[counts])
-    if counts.sum() < 2:
+    if counts.sum() < FEWEST_FOR_INTERVAL:
         raise ValueError(
             f"at least two queries must have a value in every system; got {int(counts.sum())} of {counts.size}. "
             "Evaluate more queries."

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from ndcg_ml._core.checks import as_float, one_of, whole_number
 from ndcg_ml._core.groups import FloatArray
 from ndcg_ml._core.one_line import brief, percent
-from ndcg_ml._core.totals import Totals
-from ndcg_ml.flavor import Flavor
 
 # -- quantiles of the normal, Student's t and the beta distribution, with the standard library alone ------------------
 
@@ -167,9 +165,6 @@ _IN_WORDS = {
 
 SAME = 1e-12
 """NDCG values this close differ by rounding alone."""
-
-# The square of a larger NDCG exceeds float64. Only an ideal that leaves out relevant documents allows such values.
-_LARGEST = 1e150
 
 # Number of queries drawn at once, so that they fit in the processor's cache.
 _BLOCK = 1 << 17
@@ -358,48 +353,6 @@ def skewness(values: FloatArray) -> float:
     centred = values - values.mean()
     deviation = float(np.sqrt((centred**2).mean()))
     return float((centred**3).mean()) / deviation**3 if deviation > SAME else 0.0
-
-
-def means_of(totals: Totals, flavor: Flavor) -> list[tuple[tuple[int | None, ...], Means]]:
-    """Return the means at the cut-offs. Cut-offs at which the same queries count are grouped.
-
-    Raises
-    ------
-    ValueError
-        Fewer than two queries count, the value is nan, or the square of an NDCG exceeds float64.
-    """
-    groups: dict[bytes, list[tuple[int | None, FloatArray, FloatArray]]] = {}
-    for k, value in zip(totals.ks, totals.mean(flavor).tolist(), strict=True):
-        ndcg, share, empty = totals.shares(flavor, k)
-        counts = share > 0
-        if counts.any() and math.isnan(value) and empty.any():
-            raise ValueError(
-                f"the value is nan, because {int(empty.sum())} of {ndcg.size} queries are empty under empty=nan, so it "
-                "has no interval and no standard error. Choose a flavor that says what they score: "
-                "flavor.replace(empty='skip')."
-            )
-        if counts.sum() < 2:
-            raise ValueError(
-                "at least two queries must count in the mean, because one has no standard error; got "
-                f"{int(counts.sum())} of {ndcg.size}. Evaluate more queries."
-            )
-        largest = float(np.abs(ndcg[counts]).max())
-        if not largest < _LARGEST:
-            raise ValueError(
-                f"the NDCG of a query is {largest:.4g}, whose square is too large for float64, so the value has no "
-                "interval and no standard error. Choose an ideal that leaves no relevant document out: "
-                "flavor.replace(ideal='global')."
-            )
-        groups.setdefault(counts.tobytes(), []).append((k, ndcg[counts], share[counts]))
-    return [
-        (
-            tuple(k for k, *_ in group),
-            Means.from_weights(
-                np.stack([values for _, values, _ in group], axis=1), np.stack([w for *_, w in group], axis=1)
-            ),
-        )
-        for group in groups.values()
-    ]
 
 
 def drawn_queries(n_queries: int, n_resamples: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:

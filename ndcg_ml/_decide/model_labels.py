@@ -19,15 +19,13 @@ from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Scored
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._decide.differences import Corrected, Decision, Pairs, Settings
-from ndcg_ml._decide.intervals import bounded_limits, is_unsafe_to_resample, piles_up
+from ndcg_ml._decide.intervals import FEWEST_TO_SPLIT, bounded_limits, is_unsafe_to_resample, piles_up
 from ndcg_ml._decide.matching import Matched, Source, keys_of, matched
 from ndcg_ml._decide.means import SAME, Interval, as_confidence, t_quantile, t_tail
 from ndcg_ml._decide.randomisation import MaxT, normal_t
 from ndcg_ml.flavor import Flavor
 
 __all__ = ["CorrectedEvaluation", "correct_labels"]
-
-_FEWEST = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -205,9 +203,9 @@ def correct_labels(model: Evaluation[float], human: Evaluation[float]) -> Correc
         raise ValueError(
             f"every query of human must be among those of model; got {_first_ids(unknown)}, which are not."
         )
-    if not _FEWEST <= human.n_queries < model.n_queries:
+    if not FEWEST_TO_SPLIT <= human.n_queries < model.n_queries:
         raise ValueError(
-            f"human must have at least {_FEWEST} of the {model.n_queries} queries, and not all of them; got "
+            f"human must have at least {FEWEST_TO_SPLIT} of the {model.n_queries} queries, and not all of them; got "
             f"{human.n_queries}. Label more queries by hand, or evaluate under human labels only."
         )
     labelled = np.array([ids[qid] for qid in keys_of(human.per_query.qid)], dtype=np.int64)

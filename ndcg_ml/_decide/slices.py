@@ -30,8 +30,17 @@ from ndcg_ml._decide.differences import (
     Settings,
     differences,
 )
-from ndcg_ml._decide.intervals import FEWEST_QUERIES, aggregate_clusters, counted, numbered, over_clusters, robust_error
-from ndcg_ml._decide.means import Interval, Means, means_of, spread_of
+from ndcg_ml._decide.intervals import (
+    FEWEST_FOR_INTERVAL,
+    FEWEST_FOR_TEST,
+    aggregate_clusters,
+    counted,
+    means_of,
+    numbered,
+    over_clusters,
+    robust_error,
+)
+from ndcg_ml._decide.means import Interval, Means, spread_of
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:
@@ -541,7 +550,9 @@ def compared_by(
             parts.append((column, labels[at], np.flatnonzero(codes == code)))
 
     def testable(rows: NDArray[np.intp]) -> bool:
-        return rows.size > 1 and (clusters is None or np.unique(clusters[rows]).size >= FEWEST_QUERIES)
+        return rows.size >= FEWEST_FOR_INTERVAL and (
+            clusters is None or np.unique(clusters[rows]).size >= FEWEST_FOR_TEST
+        )
 
     # Slices that are too small for a test do not count in the correction.
     shared = replace(settings, n_families=max(1, sum(testable(rows) for *_, rows in parts)))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ndcg_ml._core.checks import as_float
 from ndcg_ml._core.groups import FloatArray
 from ndcg_ml._core.one_line import brief
-from ndcg_ml._decide.intervals import FEWEST_QUERIES
+from ndcg_ml._decide.intervals import FEWEST_FOR_TEST
 from ndcg_ml._decide.means import SAME, beta_cdf, beta_quantile, n_equal, t_quantile
 
 # -- map a difference's interval to a verdict -------------------------------------------------------------------------
@@ -47,7 +47,7 @@ def verdict(low: float, high: float, n_queries: int, margin: float | None) -> Ve
     >>> verdict(-0.02, -0.004, 50, 0.01), verdict(-0.02, 0.004, 50, 0.01), verdict(-0.004, 0.003, 50, None)
     ('worse', 'undecided', 'undecided')
     """
-    if n_queries < FEWEST_QUERIES:  # too few to show that a difference is small
+    if n_queries < FEWEST_FOR_TEST:  # too few to show that a difference is small
         margin = None
     if margin is not None and -margin < low and high < margin:
         return "equivalent"

@@ -14,6 +14,7 @@ from ndcg_ml._core.checks import whole_number
 from ndcg_ml._core.queries import group_by_ids
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._decide.honest import HonestValue, honest_value
+from ndcg_ml._decide.intervals import FEWEST_TO_SPLIT
 from ndcg_ml._decide.means import Interval, Means, Seed, as_confidence, generator, minus, spread_of
 from ndcg_ml._decide.randomisation import exchange_tests
 from ndcg_ml.sklearn.scorer import KeptQueries, NDCGScorer
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Candidate", "PairedSearch", "paired_search"]
 
-_FEWEST = 20
 _DRAWS = 9999
 
 
@@ -122,9 +122,9 @@ class PairedSearch:
                 "honest needs a search that trains all candidates equally; a halving search drops most of them early. "
                 "Use GridSearchCV or RandomizedSearchCV."
             )
-        if self.n_queries < _FEWEST:
+        if self.n_queries < FEWEST_TO_SPLIT:
             raise ValueError(
-                f"honest needs at least {_FEWEST} queries, because a resample leaves out a third of them; got "
+                f"honest needs at least {FEWEST_TO_SPLIT} queries, because a resample leaves out a third of them; got "
                 f"{self.n_queries}. Search on more queries, or score the best candidate on a separate test set."
             )
         n_resamples = whole_number(n_resamples, "n_resamples")
