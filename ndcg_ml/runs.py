@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core.checks import TIES_BY_ID, ByK, KSpec, OneK, cutoffs, one_of, warn_of_swap
 from ndcg_ml._core.frames import ColumnNames, column_names, is_frame, library_of
-from ndcg_ml._core.groups import FloatArray, IntArray, ranges, starts_of
+from ndcg_ml._core.groups import FloatArray, IntArray, as_objects, ranges, starts_of
 from ndcg_ml._core.json_values import plain_ids
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import DocumentNames, Queries, are_fractions, are_grades, find_repeats, group_by_sizes
 from ndcg_ml._core.result import Evaluation, PerQuery, V, at_cutoff
 from ndcg_ml._core.scores import Prepared
+from ndcg_ml._core.slice_names import column_by_id, slice_names_by_id
 from ndcg_ml._files.byte_ids import Names, earlier
 from ndcg_ml._files.byte_ids import digests as judgement_digests
 from ndcg_ml._files.run_rows import Ids, RunLike, RunRows, Topics, read_rows
@@ -108,6 +109,12 @@ class RunEvaluation(Evaluation[V]):
 
     def _unanswered(self) -> NDArray[np.bool_]:
         return self.per_query.n_retrieved == 0
+
+    def _at(self, rows: NDArray[np.intp]) -> RunEvaluation[V]:
+        part = Evaluation._at(self, rows)
+        ids = set(part.per_query.qid.tolist())
+        one_sided = (topics[[topic in ids for topic in topics.tolist()]] for topics in (self.qrels_only, self.run_only))
+        return as_run_evaluation(part, part.per_query.n_retrieved, part.per_query.judged, self.queries, *one_sided)
 
     def _extra_columns(self) -> dict[str, dict[int | None, float]]:
         return {"judged": self._judged_at()}
@@ -310,7 +317,8 @@ def evaluate_run(
         stacklevel=3,
     )
     _check_labels(aligned, flavor)
-    labels, clusters = _read_labels(by, cluster, aligned.qid)
+    names = None if by is None else slice_names_by_id(by, aligned.qid)
+    clusters = None if cluster is None else as_objects(column_by_id(cluster, "cluster", aligned.qid))
     evaluation: Evaluation[Any] = Prepared(flavor, k, aligned.queries()).evaluate(aligned.y_score)
     check_missing(evaluation, flavor)
     judged = _judged(aligned, flavor, ks)
@@ -319,11 +327,12 @@ def evaluate_run(
         frame_library=library_of(run) or library_of(qrels) or "pandas",
         n_excluded=aligned.n_excluded,
         cluster=clusters,
+        _slice_names=names,
         _judgements=aligned.digests,
         _excluded=aligned.excluded,
     )
     warn_of_empty_answers(result, stacklevel=3)
-    return result if labels is None else run_with_slices(result, labels)
+    return result
 
 
 def as_run_evaluation(
@@ -352,42 +361,6 @@ def as_run_evaluation(
         qrels_only=qrels_only,
         run_only=run_only,
         n_unanswered=int((~some).sum()),
-    )
-
-
-def _read_labels(
-    by: Any, cluster: Any, topics: NDArray[Any]
-) -> tuple[dict[str, list[Any]] | None, NDArray[Any] | None]:
-    """Return the labels of the topics, by column, and their clusters; None for an argument of None."""
-    if by is None and cluster is None:
-        return None, None
-    from ndcg_ml._core.groups import as_objects
-    from ndcg_ml._decide.slices import column_by_id, labels_by_id  # rarely needed
-
-    return (
-        None if by is None else labels_by_id(by, topics),
-        None if cluster is None else as_objects(column_by_id(cluster, "cluster", topics)),
-    )
-
-
-def run_with_slices(result: RunEvaluation[Any], labels: Mapping[str, list[Any]]) -> RunEvaluation[Any]:
-    """Return the result with slices by these labels of its topics. Each slice is a ``RunEvaluation``."""
-    from ndcg_ml._decide.slices import Slices, sliced
-
-    def to_run_evaluation(evaluation: Evaluation[Any]) -> RunEvaluation[Any]:
-        table = evaluation.per_query
-        assert isinstance(table, RunPerQuery)
-        ids = set(table.qid.tolist())
-
-        def select(topics: NDArray[Any]) -> NDArray[Any]:
-            return topics[[topic in ids for topic in topics.tolist()]]
-
-        one_sided = select(result.qrels_only), select(result.run_only)
-        return as_run_evaluation(evaluation, table.n_retrieved, table.judged, result.queries, *one_sided)
-
-    slices = sliced(result, labels)
-    return replace(
-        result, slices=Slices(tuple(replace(one, evaluation=to_run_evaluation(one.evaluation)) for one in slices))
     )
 
 

@@ -17,6 +17,7 @@ from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Weights, real_array
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.scores import prepare
+from ndcg_ml._core.slice_names import query_clusters, slice_names
 from ndcg_ml.flavor import Flavor, as_flavor, refuse_unknown
 
 __all__ = ["dcg_score", "evaluate", "evaluate_ranked", "ndcg_score"]
@@ -334,11 +335,12 @@ def evaluate(
     result = replace(prepared.evaluate(y_score), frame_library=library)
     if by is None and cluster is None:
         return result
-    from ndcg_ml._decide.slices import query_clusters, query_labels, sliced  # few calls need these modules
-
-    if cluster is not None:
-        result = replace(result, cluster=query_clusters(cluster, prepared.queries))
-    return result if by is None else replace(result, slices=sliced(result, query_labels(by, prepared.queries)))
+    queries = prepared.queries
+    return replace(
+        result,
+        cluster=None if cluster is None else query_clusters(cluster, queries),
+        _slice_names=None if by is None else slice_names(by, queries),
+    )
 
 
 def _columns(frame: Any, names: ColumnNames) -> tuple[Any, Any, Any, Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,8 +110,6 @@ class Evaluation(Generic[V]):
         The table of queries, as arrays.
     frame_library : str
         Library of the frames of ``to_frame``: that of the data, "pandas", "polars" or "pyarrow"; otherwise "pandas".
-    slices : Slices or None
-        The results of ``evaluate(..., by=)`` by label; None without `by`.
     cluster : ndarray or None
         The cluster of each query, as passed by ``cluster=``; None if queries are independent.
 
@@ -132,7 +130,6 @@ class Evaluation(Generic[V]):
     n_empty: int | dict[int | None, int]
     per_query: PerQuery
     frame_library: str = "pandas"
-    slices: Slices | None = None
     cluster: NDArray[Any] | None = field(default=None, repr=False)
     _totals: Totals = field(repr=False)
     """DCG and ideal DCG of the queries, from which every mean is computed."""
@@ -140,6 +137,15 @@ class Evaluation(Generic[V]):
     """The documents, not copied, for ``range``; None if they are not available, as after unpickling."""
     _labels: NDArray[np.uint64] | None = field(default=None, repr=False)
     """A digest of each query's labels, if the evaluation was loaded and so has no documents."""
+    _slice_names: Mapping[str, Sequence[Any]] | None = field(default=None, repr=False)
+    """The slice name of each query, in each column of ``by=``; None without it."""
+
+    @property
+    def slices(self) -> Slices | None:
+        """The evaluations of the slices of ``evaluate(..., by=)``, by column and label; None without `by`."""
+        from ndcg_ml._decide.slices import Slices, rows_of_slices
+
+        return None if self._slice_names is None else Slices(rows_of_slices(self._slice_names), self)
 
     # fmt: off
     @overload
@@ -378,6 +384,23 @@ class Evaluation(Generic[V]):
                 k: compute_range(scored, self.flavor, k, values[k], max_grade, totals.dcg[:, at], totals.ideal[:, at])
                 for at, k in enumerate(totals.ks)
             }
+        )
+
+    def _at(self, rows: NDArray[np.intp]) -> Self:
+        """Return the evaluation of the queries at these positions; its value is nan if none of them counts."""
+        totals, table = self._totals.at(rows), self.per_query
+        n_empty = totals.ndcg(self.flavor)[1].sum(axis=0).tolist()
+        return replace(
+            self,
+            value=self._shaped(dict(zip(totals.ks, totals.mean(self.flavor).tolist(), strict=True))),
+            n_queries=rows.size,
+            n_empty=self._shaped(dict(zip(totals.ks, n_empty, strict=True))),
+            per_query=replace(table, **{name: table[name][rows] for name in table}),
+            cluster=None if self.cluster is None else self.cluster[rows],
+            _totals=totals,
+            _scored=None,
+            _labels=None,
+            _slice_names=None,
         )
 
     def _as_dict(self, what: Any) -> dict[int | None, Any]:

@@ -19,6 +19,7 @@ from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.one_line import brief, percent, visible
 from ndcg_ml._core.queries import Weights
 from ndcg_ml._core.result import Evaluation
+from ndcg_ml._core.slice_names import column_by_id, slice_names_by_id
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._decide.differences import (
     DIFFERENCE,
@@ -47,7 +48,7 @@ from ndcg_ml._decide.matching import (
 )
 from ndcg_ml._decide.means import Interval, Means, Seed, as_confidence, generator
 from ndcg_ml._decide.model_labels import CorrectedEvaluation, correct_pairs, refuse_other_samples
-from ndcg_ml._decide.slices import ComparedSlices, column_by_id, compared_by, labels_by_id
+from ndcg_ml._decide.slices import ComparedSlices, compared_by
 from ndcg_ml._decide.verdict import as_margin
 from ndcg_ml._unjudged.completions import RangeError, UnsearchedRangeError
 from ndcg_ml._unjudged.judge_next import ToJudge, next_to_judge
@@ -974,7 +975,7 @@ def _compared(
             f"baseline must be the name of a system, {', '.join(map(repr, names))}; got {brief(baseline)}."
         )
     first = table.sources[0]
-    columns = {} if by is None else labels_by_id(by, first.qid)
+    columns = {} if by is None else slice_names_by_id(by, first.qid)
     pairs, (means, runs) = _pairs(names, baseline), _system_means(table, of_system)
     # A system with fewer judged documents is at a disadvantage; warn before any p-value is computed.
     values = tuple(means.mean().tolist())
@@ -1109,8 +1110,8 @@ def _unseen(comparison: Comparison) -> Iterator[str]:
     """Yield the largest share of queries whose loss may be unseen, for the verdicts that claim that there is none."""
     claims = [("", pair) for pair in comparison.pairs if pair.verdict in _CLAIMS]
     of_slices = [
-        (f" of {part.column}={part.label}", pair)
-        for part in comparison.slices or ()
+        (f" of {column}={name}", pair)
+        for (column, name), part in (comparison.slices or {}).items()
         for pair in part.pairs
         if pair.verdict in _CLAIMS
     ]

@@ -121,9 +121,9 @@ class Gate:
             whole.append(
                 Check(k, "", comparison.n_queries, (comparison.values[0], comparison.values[1]), comparison.pairs[0])
             )
-            for part in comparison.slices or ():
+            for (column, name), part in (comparison.slices or {}).items():
                 pair = part.pairs[0] if part.pairs and part.n_queries >= FEWEST_FOR_TEST else None
-                parts.append(Check(k, f"{part.column}={part.label}", part.n_queries, None, pair))
+                parts.append(Check(k, f"{column}={name}", part.n_queries, None, pair))
         return whole + parts
 
     @property
@@ -417,7 +417,7 @@ def _select(evaluation: Evaluation[Any], ids: Sequence[Any]) -> Evaluation[Any]:
         changed["_judgements"] = evaluation._judgements[rows]
         changed["n_unanswered"] = int((changed["per_query"].n_retrieved == 0).sum())
     changed["cluster"] = None if evaluation.cluster is None else evaluation.cluster[rows]
-    return replace(evaluation, **changed, slices=None, _scored=None, _labels=None)
+    return replace(evaluation, **changed, _slice_names=None, _scored=None, _labels=None)
 
 
 def _describe_check(check: Check) -> str:

@@ -1,21 +1,19 @@
-"""NDCG of slices of queries, which are given by labels."""
+"""Slices of an evaluation or of a comparison: the queries with one name in a column of ``by=``."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.frames import align_by_id, match_index, refuse_index, refuse_lazy
-from ndcg_ml._core.groups import FloatArray, IntArray, as_objects
+from ndcg_ml._core.groups import FloatArray, IntArray
 from ndcg_ml._core.json_values import plain, plain_id
 from ndcg_ml._core.one_line import block, brief, visible
-from ndcg_ml._core.queries import Queries, ids_as_array, is_missing
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._core.totals import Totals
@@ -48,226 +46,41 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# -- read the labels of ``by=`` and ``cluster=``: one per query in each column ----------------------------------------
+Key: TypeAlias = tuple[str, Any]
+"""The column and the name of a slice."""
+Part = TypeVar("Part")
 
 
-def query_labels(by: Any, queries: Queries) -> dict[str, list[Any]]:
-    """Return the label of every query, by column.
-
-    Parameters
-    ----------
-    by : array-like, mapping of array-like by column, or data frame
-        Each column has one label per row of `y_true`, or is a mapping from query ids. The index of a pandas object is
-        that of the rows. A mapping from query ids to labels is one column, "slice".
-    queries : Queries
-
-    Raises
-    ------
-    TypeError, ValueError
-        A column does not fit the rows, lacks a label, or has two in one query.
-    """
-    return {
-        name: _labels_of_rows(values, f"by[{name!r}]", queries)
-        for name, values in _columns(by, queries.groups.ids).items()
-    }
+def rows_of_slices(columns: Mapping[str, Sequence[Any]]) -> dict[Key, IntArray]:
+    """Return the positions of each slice's queries, from the slice name of every query in each column."""
+    found: dict[Key, IntArray] = {}
+    for column, names in columns.items():
+        codes = numbered(names)
+        found |= {(column, name): np.flatnonzero(codes == code) for code, name in enumerate(dict.fromkeys(names))}
+    return found
 
 
-def labels_by_id(by: Any, ids: NDArray[Any]) -> dict[str, list[Any]]:
-    """Return the label of every query, by column, if only the ids of queries are known; see ``column_by_id``."""
-    return {name: column_by_id(values, f"by[{name!r}]", ids) for name, values in _columns(by, ids).items()}
-
-
-def column_by_id(values: Any, name: str, ids: NDArray[Any]) -> list[Any]:
-    """Return the label of every query, from a mapping or Series by id, or from labels in the order of the ids.
-
-    Raises
-    ------
-    TypeError, ValueError
-        A query has no label, or the number of labels is wrong.
-    """
-    if not hasattr(values, "__len__") or isinstance(values, str):
-        raise TypeError(f"{name} must have one label per query, or be a mapping from query ids; got {brief(values)}.")
-    entries = align_by_id(values, name, ids)
-    labels = as_objects(entries) if isinstance(entries, list) else ids_as_array(entries, name, "query")
-    if labels.size != ids.size:
-        raise ValueError(
-            f"{name} must have one label per query, {ids.size}, or be a mapping from query ids; got {labels.size}."
-        )
-    return _without_missing(labels, name, ids)
-
-
-def _columns(by: Any, ids: NDArray[Any] | None) -> dict[str, Any]:
-    refuse_lazy(by, "by")
-    if isinstance(by, Mapping):
-        keys = () if ids is None else list(ids) if ids.dtype.kind in "mM" else ids.tolist()
-        columns = {"slice": by} if any(key in by and _is_label(by[key]) for key in keys) else dict(by)
-    elif hasattr(by, "columns") and len(by.shape) == 2:
-        names = by.column_names if hasattr(by, "column_names") else by.columns  # pyarrow; pandas and polars
-        columns = {name: by[name] for name in names}
-    else:
-        name = getattr(by, "name", None)
-        columns = {name if isinstance(name, str) else "by": by}
-    if not columns:
-        raise ValueError("by must have at least one column; got none. Leave it out to evaluate all queries together.")
-    return {str(name): values for name, values in columns.items()}
-
-
-def _is_label(value: Any) -> bool:
-    return isinstance(value, (str, tuple)) or not hasattr(value, "__len__")
-
-
-def query_clusters(cluster: Any, queries: Queries) -> NDArray[Any]:
-    """Return the cluster of every query, as objects, from one column in the forms of ``by``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As for a column of ``query_labels``.
-    """
-    return as_objects(_labels_of_rows(cluster, "cluster", queries))
-
-
-def _labels_of_rows(values: Any, name: str, queries: Queries) -> list[Any]:
-    refuse_lazy(values, name)
-    ids, n_rows = queries.groups.ids, queries.labels.shape[0]
-    if isinstance(values, Mapping):
-        if ids is None:
-            raise TypeError(
-                f"{name} must not be a mapping from query ids if queries have no ids. Pass qid= instead of group."
-            )
-        return column_by_id(values, name, ids)
-    if not hasattr(values, "__len__") or isinstance(values, str):
-        raise TypeError(f"{name} must have one label per row, or be a mapping from query ids; got {brief(values)}.")
-    if len(values) != n_rows:
-        raise ValueError(
-            f"{name} must have one label per row of y_true, {n_rows}; got {len(values)}. Pass labels of queries as a "
-            "mapping from query ids: a dict, or to_dict() of a Series."
-        )
-    # Labels in another order would silently give wrong slices, so an index that cannot be aligned is refused.
-    if queries.axes is None:
-        refuse_index(values, name, "Pass y_true with this index, or a mapping from query ids")
-    else:
-        match_index({name: values}, queries.axes)
-    labels = ids_as_array(values, name, "row")
-    return _without_missing(labels, name, queries.ids) if queries.labels.ndim == 2 else _constant(labels, name, queries)
-
-
-def _constant(labels: NDArray[Any], name: str, queries: Queries) -> list[Any]:
-    """Return the label of each query, which must be the same in all its rows."""
-    groups = queries.groups
-    if not groups.sizes.all():
-        raise ValueError(f"{name} must have a label for each query, but some queries have no rows. Leave them out.")
-    listed = groups.arrange(labels)
-    first = listed[groups.starts]
-    known = _without_missing(first, name, queries.ids)
-    differs = np.flatnonzero(listed != np.repeat(first, groups.sizes))
-    if differs.size:
-        query = int(groups.codes()[differs[0]])
-        raise ValueError(
-            f"{name} must be the same in all rows of a query, because each query is in one slice; query "
-            f"{brief(queries.ids[query : query + 1].tolist()[0])} has {brief(known[query])} and "
-            f"{brief(listed[differs[:1]].tolist()[0])}. Choose a label of the query."
-        )
-    return known
-
-
-def _without_missing(labels: NDArray[Any], name: str, ids: NDArray[Any]) -> list[Any]:
-    known = list(labels) if labels.dtype.kind in "mM" else labels.tolist()
-    for query, label in enumerate(known):
-        try:
-            hash(label)
-        except TypeError as error:
-            raise TypeError(f"{name} must hold hashable labels; got {brief(label)}.") from error
-        if is_missing(label):
-            raise ValueError(
-                f"{name} must have a label for each query; got {brief(label)} for query "
-                f"{brief(ids[query : query + 1].tolist()[0])}. Give it a label of its own, such as 'none'."
-            )
-    return known
-
-
-# -- nDCG of slices of queries, which are given by labels -------------------------------------------------------------
-
-_CONFIDENCE = 0.95
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class OfLabel:
-    """The column and the label of a slice."""
-
-    column: str
-    label: Any
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Slice(OfLabel):
-    """The queries that have one label.
-
-    With several cut-offs, `share`, `interval` and `difference` are dicts by cut-off, as ``evaluation.value`` is.
-
-    Attributes
-    ----------
-    column : str
-        Name of the column of labels.
-    label : object
-    evaluation : Evaluation
-        Evaluation of these queries only. The value is nan if none of them counts: each is empty and skipped, or has
-        weight 0.
-    share : float
-        Share of the slice in the overall mean. Over the slices of a column, shares sum to 1, and share times value to
-        the overall value. A slice in which no query counts has share 0.
-    interval : Interval or None
-        The 95 % t interval of the value, clustered if the evaluation is. None if fewer than two queries or six clusters
-        count, one cluster has most of the weight, or the value is nan.
-    difference : float or None
-        The value minus that of all other queries; None if either is nan.
-    """
-
-    evaluation: Evaluation[Any]
-    share: Any
-    interval: Any
-    difference: Any
-
-    @property
-    def value(self) -> Any:
-        """The value of the slice."""
-        return self.evaluation.value
-
-    @property
-    def n_queries(self) -> int:
-        """Number of queries."""
-        return self.evaluation.n_queries
-
-    @property
-    def n_empty(self) -> Any:
-        """Number of empty queries."""
-        return self.evaluation.n_empty
-
-
-Entry = TypeVar("Entry", bound=OfLabel)
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BySlice(Sequence[Entry]):
+@dataclass(frozen=True, eq=False, repr=False)
+class BySlice(Mapping[Key, Part]):
     """Results by slice. ``slices["country", "de"]`` has that column and label; ``print`` shows a table."""
 
-    entries: tuple[Entry, ...]
+    _entries: Mapping[Key, Any]
 
     def __len__(self) -> int:
-        return len(self.entries)
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._entries)
 
     def __repr__(self) -> str:
-        columns = ", ".join(dict.fromkeys(sorted(entry.column for entry in self)))
+        columns = ", ".join(sorted({column for column, _ in self._entries}))
         return f"<{type(self).__name__}: {len(self)} by {visible(columns)}>"
 
-    def __getitem__(self, which: Any) -> Any:
-        if not isinstance(which, tuple):
-            return self.entries[which]
-        for entry in self.entries:
-            if (entry.column, entry.label) == which:
-                return entry
-        some = (self.entries[0].column, self.entries[0].label)
-        raise KeyError(f"unknown slice {brief(which)}; pass a column and a label, such as {brief(some)}.")
+    def __getitem__(self, key: Key) -> Part:
+        if key not in self._entries:
+            some = next(iter(self._entries))
+            raise KeyError(f"unknown slice {brief(key)}; pass a column and a label, such as {brief(some)}.")
+        return self._entries[key]
 
     def to_frame(self) -> pd.DataFrame:
         """Return the rows of the table as a pandas DataFrame, with the keys of ``to_dict`` as columns.
@@ -303,39 +116,67 @@ class BySlice(Sequence[Entry]):
         return self._record().text()
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Slices(BySlice[Slice]):
-    """The slices of all columns, ordered by their difference from the other queries; ``print`` shows a table.
+# -- slices of an evaluation ------------------------------------------------------------------------------------------
 
-    They are ordered by the absolute difference over its standard error, at the first cut-off, so that small slices do
-    not come first by chance. Slices without an interval come last. ``slices["country", "de"]`` has that column and
-    label.
+_CONFIDENCE = 0.95
 
-    Attributes
-    ----------
-    entries : tuple of Slice
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Slices(BySlice[Evaluation[Any]]):
+    """The slices of all columns of ``by=``, as a mapping from column and label to an ``Evaluation`` of these queries.
+
+    ``print`` shows a table, and ``to_frame`` returns it. Its ``share`` is that of the slice in the overall mean: over
+    the slices of a column, shares sum to 1, and share times value to the overall value. Its interval is the 95 % t
+    interval, clustered if the evaluation is; there is none if fewer than two queries or six clusters count, one cluster
+    has most of the weight, or the value is nan. Its ``difference`` is the value minus that of all other queries.
+
+    Slices are ordered by the absolute difference over its standard error, at the first cut-off, so that small slices do
+    not come first by chance. Slices without an interval come last. The value is nan if no query of a slice counts: each
+    is empty and skipped, or has weight 0.
     """
 
+    _evaluation: Evaluation[Any]
+
+    def __getitem__(self, key: Key) -> Evaluation[Any]:
+        rows: Any = super().__getitem__(key)
+        return self._evaluation._at(rows)
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(dict.fromkeys((row["column"], row["label"]) for row in self._record().rows))
+
     def _record(self) -> Record:
-        rows = [
-            {
-                "column": entry.column,
-                "label": entry.label,
-                "k": k,
-                "n_queries": entry.n_queries,
-                "n_empty": n_empty,
-                "share": share,
-                "ndcg": value,
-                "low": None if interval is None else interval.low,
-                "high": None if interval is None else interval.high,
-                "difference": difference,
-            }
-            for entry in self
-            for k, n_empty, share, value, interval, difference in _rows(entry)
-        ]
-        several = any(isinstance(entry.share, dict) for entry in self)
+        totals, flavor, clusters = self._evaluation._totals, self._evaluation.flavor, self._evaluation._clusters()
+        shares = {k: totals.shares(flavor, k)[1] for k in totals.ks}
+        by_distance: list[tuple[float, list[dict[str, Any]]]] = []
+        for (column, name), rows in self._entries.items():
+            inside, others = (
+                _means(totals.at(some), flavor, None if clusters is None else clusters[some])
+                for some in (rows, np.delete(np.arange(len(totals.ids)), rows))
+            )
+            empty = totals.at(rows).ndcg(flavor)[1].sum(axis=0).tolist()
+            by_distance.append(
+                (
+                    _distance(inside[0], others[0]),
+                    [
+                        {
+                            "column": column,
+                            "label": name,
+                            "k": k,
+                            "n_queries": rows.size,
+                            "n_empty": n_empty,
+                            "share": float(shares[k][rows].sum()),
+                            "ndcg": mean.value,
+                            "low": None if mean.interval is None else mean.interval.low,
+                            "high": None if mean.interval is None else mean.interval.high,
+                            "difference": None if math.isnan(mean.value - other.value) else mean.value - other.value,
+                        }
+                        for k, n_empty, mean, other in zip(totals.ks, empty, inside, others, strict=True)
+                    ],
+                )
+            )
+        by_distance.sort(key=lambda each: -each[0])
         columns = [
-            Column("slice", "{column}={label}" + "{k:@}" * several, "l"),
+            Column("slice", "{column}={label}" + "{k:@}" * isinstance(self._evaluation.k, tuple), "l"),
             Column("queries", "{n_queries}"),
             Column("empty", "{n_empty}"),
             Column("share", "{share:.{digits}f}"),
@@ -343,7 +184,7 @@ class Slices(BySlice[Slice]):
             Column("95 % interval", "{low:.{digits}f} to {high:.{digits}f}"),
             Column("minus the others", "{difference:+.{digits}f}"),
         ]
-        return Record(columns, rows)
+        return Record(columns, [row for _, rows in by_distance for row in rows])
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
         """Draw the intervals of the first 30 slices, at the first cut-off, with Matplotlib.
@@ -364,73 +205,7 @@ class Slices(BySlice[Slice]):
         """
         from ndcg_ml._show import plot
 
-        return plot.sliced(self, ax)
-
-
-def _rows(entry: Slice) -> list[tuple[Any, ...]]:
-    evaluation = entry.evaluation
-    parts: tuple[Any, ...] = (evaluation.n_empty, entry.share, entry.value, entry.interval, entry.difference)
-    if not isinstance(evaluation.k, tuple):
-        return [(evaluation.k, *parts)]
-    return [(k, *(part[k] for part in parts)) for k in evaluation.k]
-
-
-def sliced(evaluation: Evaluation[Any], columns: Mapping[str, list[Any]]) -> Slices:
-    """Return the slices of an evaluation, from the label of every query in each column."""
-    totals = evaluation._totals
-    shares = {k: totals.shares(evaluation.flavor, k)[1] for k in totals.ks}
-    clusters = None if evaluation.cluster is None else numbered(evaluation.cluster.tolist())
-    by_distance: list[tuple[float, Slice]] = []
-    for column, labels in columns.items():
-        codes: dict[Any, int] = {}
-        code = np.array([codes.setdefault(label, len(codes)) for label in labels])
-        for label, number in codes.items():
-            by_distance.append(_slice(evaluation, shares, column, label, code == number, clusters))
-    by_distance.sort(key=lambda pair: -pair[0])
-    return Slices(tuple(each for _, each in by_distance))
-
-
-def _slice(
-    evaluation: Evaluation[Any],
-    shares: Mapping[int | None, FloatArray],
-    column: str,
-    label: Any,
-    inside: NDArray[np.bool_],
-    clusters: IntArray | None,
-) -> tuple[float, Slice]:
-    """Return a slice and its distance from the other queries in standard errors, -1 if unknown."""
-    # The totals are averaged as in ``evaluate``, so a slice has the same value as an evaluation of its rows.
-    rows, flavor = np.flatnonzero(inside), evaluation.flavor
-    values, others = (
-        _means(evaluation._totals.at(some), flavor, None if clusters is None else clusters[some])
-        for some in (rows, np.flatnonzero(~inside))
-    )
-    differences = {k: entry.value - others[k].value for k, entry in values.items()}
-    totals = evaluation._totals.at(rows)
-
-    def shaped(by_k: dict[int | None, Any]) -> Any:
-        return by_k if isinstance(evaluation.k, tuple) else by_k[evaluation.k]
-
-    table = evaluation.per_query
-    first = totals.ks[0]
-    return _distance(differences[first], values[first].error, others[first].error), Slice(
-        column=column,
-        label=label,
-        evaluation=Evaluation(
-            value=shaped({k: entry.value for k, entry in values.items()}),
-            flavor=flavor,
-            k=evaluation.k,
-            n_queries=rows.size,
-            n_empty=shaped(dict(zip(totals.ks, totals.ndcg(flavor)[1].sum(axis=0).tolist(), strict=True))),
-            per_query=replace(table, **{field.name: table[field.name][rows] for field in fields(table)}),
-            frame_library=evaluation.frame_library,
-            cluster=None if evaluation.cluster is None else evaluation.cluster[rows],
-            _totals=totals,
-        ),
-        share=shaped({k: float(share[rows].sum()) for k, share in shares.items()}),
-        interval=shaped({k: entry.interval for k, entry in values.items()}),
-        difference=shaped({k: None if math.isnan(less) else less for k, less in differences.items()}),
-    )
+        return plot.sliced(self._evaluation, self._record().rows, ax)
 
 
 class _Mean(NamedTuple):
@@ -441,10 +216,10 @@ class _Mean(NamedTuple):
     error: float | None = None
 
 
-def _means(totals: Totals, flavor: Flavor, clusters: IntArray | None) -> dict[int | None, _Mean]:
+def _means(totals: Totals, flavor: Flavor, clusters: IntArray | None) -> list[_Mean]:
     """Return the mean of some queries at each cut-off."""
     values = totals.mean(flavor).tolist()
-    return {k: _mean(totals.at_cutoff(k), flavor, v, clusters) for k, v in zip(totals.ks, values, strict=True)}
+    return [_mean(totals.at_cutoff(k), flavor, value, clusters) for k, value in zip(totals.ks, values, strict=True)]
 
 
 def _mean(totals: Totals, flavor: Flavor, value: float, clusters: IntArray | None) -> _Mean:
@@ -462,26 +237,23 @@ def _mean(totals: Totals, flavor: Flavor, value: float, clusters: IntArray | Non
     return _Mean(value, over_clusters(interval, means, grouped, 0, spread.value), float(robust_error(grouped)[0][0]))
 
 
-def _distance(difference: float, one: float | None, other: float | None) -> float:
-    """Return the distance of two sets of queries in standard errors, -1 if unknown. It only orders slices."""
-    if one is None or other is None:
+def _distance(one: _Mean, other: _Mean) -> float:
+    """Return the distance of two means in standard errors, -1 if it is unknown. It only orders slices."""
+    if one.error is None or other.error is None:
         return -1.0
-    error = math.hypot(one, other)
-    return abs(difference) / error if error > 0 else (math.inf if difference else 0.0)
+    difference, error = abs(one.value - other.value), math.hypot(one.error, other.error)
+    return difference / error if error > 0 else (math.inf if difference else 0.0)
 
 
-# -- comparisons within slices of queries, corrected for the number of slices -----------------------------------------
+# -- slices of a comparison, corrected for their number ---------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ComparedSlice(OfLabel):
-    """The comparison within the queries that have one label.
+class ComparedSlice:
+    """The comparison within the queries of a slice.
 
     Attributes
     ----------
-    column : str
-        Name of the column of labels.
-    label : object
     n_queries : int
     values : tuple of float
         The value of each system over these queries.
@@ -495,25 +267,20 @@ class ComparedSlice(OfLabel):
     pairs: tuple[Difference, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ComparedSlices(BySlice[ComparedSlice]):
-    """The comparisons within the slices of all columns, in the order of their labels.
-
-    Attributes
-    ----------
-    entries : tuple of ComparedSlice
-    """
+    """The comparisons within the slices of all columns, in the order of their names."""
 
     def caption(self) -> str:
         """Describe how the p-values and intervals were corrected."""
-        n = sum(bool(part.pairs) for part in self)
+        n = sum(bool(part.pairs) for part in self.values())
         return f"p and intervals are corrected for {n} slices (Bonferroni), and within each for its pairs"
 
     def _record(self) -> Record:
         """Return one row per slice and pair, or one row without a test for a slice that is too small."""
         rows: list[dict[str, Any]] = []
-        for part in self:
-            head = {"column": part.column, "label": part.label, "n_queries": part.n_queries}
+        for (column, name), part in self.items():
+            head = {"column": column, "label": name, "n_queries": part.n_queries}
             rows += [{**head, **pair._row()} for pair in part.pairs] or [{**head, "verdict": "too few"}]
         columns = [Column("slice", "{column}={label}", "l"), Column("queries", "{n_queries}")]
         columns += [*SYSTEMS, DIFFERENCE, INTERVAL, P_ADJUSTED, VERDICT]
@@ -536,50 +303,35 @@ def compared_by(
     Parameters
     ----------
     columns : mapping of str to sequence
-        The label of every query, by column.
+        The slice name of every query, by column.
     names, means, pairs, settings, rng, clusters
         As for ``differences``.
     runs : sequence of (ndarray, ndarray), optional
         For each system, the values of its runs, shape (n_queries, n_runs), and the weights of queries.
     """
-    parts = []
-    for column, labels in columns.items():
-        codes = numbered(labels)
-        first = {code: at for at, code in reversed(list(enumerate(codes.tolist())))}
-        for code, at in sorted(first.items(), key=lambda item: _order(labels[item[1]])):
-            parts.append((column, labels[at], np.flatnonzero(codes == code)))
+    order = {column: at for at, column in enumerate(columns)}
+    parts = dict(sorted(rows_of_slices(columns).items(), key=lambda part: (order[part[0][0]], *_order(part[0][1]))))
 
-    def testable(rows: NDArray[np.intp]) -> bool:
+    def testable(rows: IntArray) -> bool:
         return rows.size >= FEWEST_FOR_INTERVAL and (
             clusters is None or np.unique(clusters[rows]).size >= FEWEST_FOR_TEST
         )
 
     # Slices that are too small for a test do not count in the correction.
-    shared = replace(settings, n_families=max(1, sum(testable(rows) for *_, rows in parts)))
-    slices = []
-    for column, label, rows in parts:
+    shared = replace(settings, n_families=max(1, sum(map(testable, parts.values()))))
+    slices = {}
+    for key, rows in parts.items():
         inside = Means.from_weights(means.values[rows], means.weight[rows])
-        of_runs = None if runs is None else [np.average(v[rows], axis=0, weights=w[rows]) for v, w in runs]
-        tested = (
-            differences(
-                names, inside, pairs, shared, rng, clusters=None if clusters is None else clusters[rows], runs=of_runs
-            )
-            if testable(rows)
-            else []
-        )
-        slices.append(
-            ComparedSlice(
-                column=column,
-                label=label,
-                n_queries=rows.size,
-                values=tuple(inside.mean().tolist()),
-                pairs=tuple(tested),
-            )
-        )
-    return ComparedSlices(tuple(slices))
+        tested: list[Difference] = []
+        if testable(rows):
+            of_runs = None if runs is None else [np.average(v[rows], axis=0, weights=w[rows]) for v, w in runs]
+            of_clusters = None if clusters is None else clusters[rows]
+            tested = differences(names, inside, pairs, shared, rng, clusters=of_clusters, runs=of_runs)
+        slices[key] = ComparedSlice(n_queries=rows.size, values=tuple(inside.mean().tolist()), pairs=tuple(tested))
+    return ComparedSlices(slices)
 
 
-def _order(label: Any) -> tuple[str, Any]:
-    """Sort numbers by size, and all other labels as text after them."""
-    is_number = isinstance(label, int | float) and not isinstance(label, bool)
-    return ("", label) if is_number else ("text", str(label))
+def _order(name: Any) -> tuple[str, Any]:
+    """Sort numbers by size, and all other names as text after them."""
+    is_number = isinstance(name, int | float) and not isinstance(name, bool)
+    return ("", name) if is_number else ("text", str(name))

@@ -6,14 +6,14 @@ No global setting of Matplotlib is changed, and pyplot creates a figure only if 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.groups import FloatArray
-from ndcg_ml._decide.means import SAME, Interval
+from ndcg_ml._decide.means import SAME
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from ndcg_ml._core.result import Evaluation
     from ndcg_ml._decide.comparison import Comparison
-    from ndcg_ml._decide.slices import Slices
 
 Drawing: TypeAlias = "tuple[Figure, Axes]"
 
@@ -63,7 +62,10 @@ def values(evaluation: Evaluation[Any], ax: object) -> Drawing:
         intervals = evaluation._as_dict(evaluation.interval(method="t"))
     except ValueError:  # no interval, for example with a single query
         intervals = {}
-    rows = [_value_row(f"NDCG{at_cutoff(k)}: {value:.4f}", value, intervals.get(k)) for k, value in by_k.items()]
+    rows = []
+    for k, value in by_k.items():
+        limits = (intervals[k].low, intervals[k].high) if k in intervals else None
+        rows.append(_Row(f"NDCG{at_cutoff(k)}: {value:.4f}", value, limits, limits is not None))
     flavor = evaluation.flavor.replace(k=None) if len(by_k) > 1 else evaluation.flavor
     figure, axes = _axes(ax, "Evaluation.plot", len(rows))
     _forest(axes, rows, _possible(evaluation.per_query.ndcg), ("with 95 % t interval", "no interval"))
@@ -72,37 +74,30 @@ def values(evaluation: Evaluation[Any], ax: object) -> Drawing:
     return figure, axes
 
 
-def sliced(slices: Slices, ax: object) -> Drawing:
-    """Draw the interval of each slice at the first cut-off. The line is the value of all queries.
+def sliced(evaluation: Evaluation[Any], table: Sequence[Mapping[str, Any]], ax: object) -> Drawing:
+    """Draw the interval of each slice at the first cut-off, from the table. The line is the value of all queries.
 
     Raises
     ------
     ImportError, TypeError
         As for ``_axes``.
     """
-    k = slices[0].evaluation._totals.ks[0]
-    rows, whole, n_queries = [], 0.0, 0
-    for entry in slices:
-        value, interval, share = (
-            part[k] if isinstance(part, dict) else part for part in (entry.value, entry.interval, entry.share)
-        )
-        name = f"{_short(f'{entry.column}={entry.label}', 2 * _NAME)}: {entry.n_queries} queries, {value:.4f}"
-        rows.append(_value_row(name, value, interval))
-        if entry.column == slices[0].column:
-            n_queries += entry.n_queries
-            whole += share * value if share > 0 else 0.0
+    k = evaluation._totals.ks[0]
+    whole = evaluation._as_dict(evaluation.value)[k]
+    rows = []
+    for row in table:
+        if row["k"] == k:
+            name = _short(f"{row['column']}={row['label']}", 2 * _NAME)
+            text = f"{name}: {row['n_queries']} queries, {row['ndcg']:.4f}"
+            limits = None if row["low"] is None else (row["low"], row["high"])
+            rows.append(_Row(text, row["ndcg"], limits, limits is not None))
     figure, axes = _axes(ax, "Slices.plot", len(rows))
-    ndcg = np.concatenate([entry.evaluation.per_query.ndcg.ravel() for entry in slices])
     axes.axvline(whole, color=_GREY, linewidth=1.2)
-    _forest(axes, rows, _possible(ndcg), ("with 95 % t interval", "no interval: too few queries"))
+    _forest(axes, rows, _possible(evaluation.per_query.ndcg), ("with 95 % t interval", "no interval: too few queries"))
     axes.set_xlabel(f"NDCG{at_cutoff(k)}; the line is that of all queries, {whole:.4f}")
-    flavor = slices[0].evaluation.flavor.replace(k=k)
-    _titled(axes, flavor.short_text, f"{n_queries} queries{_first_of(len(rows), 'slices')}")
+    count = f"{evaluation.n_queries} queries{_first_of(len(rows), 'slices')}"
+    _titled(axes, evaluation.flavor.replace(k=k).short_text, count)
     return figure, axes
-
-
-def _value_row(name: str, value: float, interval: Interval | None) -> _Row:
-    return _Row(name, value, None if interval is None else (interval.low, interval.high), interval is not None)
 
 
 def _possible(ndcg: FloatArray) -> tuple[float, float]:

@@ -24,11 +24,12 @@ from ndcg_ml._core.json_values import plain_id, plain_ids
 from ndcg_ml._core.one_line import brief, visible
 from ndcg_ml._core.queries import Queries
 from ndcg_ml._core.result import Evaluation
+from ndcg_ml._core.slice_names import slice_names
 from ndcg_ml._files.opening import MissingColumnError, decode_id, numbered, wrong_line
 from ndcg_ml._files.tables import table_columns
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.readers import read_letor, score_columns
-from ndcg_ml.runs import Exclude, RunEvaluation, Which, align, evaluate_run, run_with_slices
+from ndcg_ml.runs import Exclude, Which, align, evaluate_run
 
 if TYPE_CHECKING:
     from ndcg_ml._decide.model_labels import CorrectedEvaluation
@@ -370,11 +371,7 @@ class Inputs:
             raise click.UsageError(
                 "--by must name each column or file once; files in different folders must differ in name."
             )
-        if isinstance(result, RunEvaluation):
-            return run_with_slices(result, labels)
-        from ndcg_ml._decide.slices import sliced
-
-        return replace(result, slices=sliced(result, labels))
+        return replace(result, _slice_names=labels)
 
     def query_labels(self, by: str, ids: NDArray[Any], option: str = "--by") -> list[Any]:
         """Return the label of each query, from a column of ``--table`` or from a file with a line per query."""
@@ -402,12 +399,10 @@ class Inputs:
             columns, lines = table_columns(self.table, {"qid": query, name: name})
         except MissingColumnError:
             return None
-        from ndcg_ml._decide.slices import query_labels
-
         # Columns of text files are lists of strings, those of parquet arrays. Ids are compared in their plain form.
         qid = columns["qid"] if lines is None else np.array(columns["qid"], dtype=object)
         rows = Queries.read(np.zeros(len(qid)), qid=plain_ids(qid), whole=False)
-        labels = query_labels({name: columns[name]}, rows)[name]
+        labels = slice_names({name: columns[name]}, rows)[name]
         return dict(zip(map(str, rows.ids.tolist()), map(plain_id, labels), strict=True))
 
 

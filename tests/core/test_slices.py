@@ -22,6 +22,11 @@ DEVICE = np.where(RNG.random(90) < 0.5, "phone", "desk")
 WEIGHT = RNG.random(90) + 0.1
 
 
+def rows(slices: Any) -> list[dict[str, Any]]:
+    """The rows of the table of slices, nan being None."""
+    return slices.to_dict()["slices"]
+
+
 @pytest.mark.parametrize("aggregate", ["macro", "micro"])
 @pytest.mark.parametrize("empty", [0.0, 1.0, "skip"])
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
@@ -31,58 +36,62 @@ def test_slices_are_evaluations_that_add_up(aggregate, empty, weight):
     assert len(whole.slices) == 5
     assert repr(whole.slices) == "<Slices: 5 by country, device>"
     for column, labels in (("country", COUNTRY), ("device", DEVICE)):
-        slices = [each for each in whole.slices if each.column == column]
-        assert sum(each.n_queries for each in slices) == whole.n_queries
-        assert sum(each.n_empty for each in slices) == whole.n_empty
-        assert sum(each.share for each in slices) == pytest.approx(1)
-        assert sum(each.share * each.value for each in slices) == pytest.approx(whole.value, rel=1e-12)
-        for each in slices:
-            inside = labels == each.label
+        table = [row for row in rows(whole.slices) if row["column"] == column]
+        assert sum(row["n_queries"] for row in table) == whole.n_queries
+        assert sum(row["n_empty"] for row in table) == whole.n_empty
+        assert sum(row["share"] for row in table) == pytest.approx(1)
+        assert sum(row["share"] * row["ndcg"] for row in table) == pytest.approx(whole.value, rel=1e-12)
+        for row in table:
+            inside = labels == row["label"]
+            each = whole.slices[column, row["label"]]
+            assert (each.value, each.n_queries, each.n_empty) == (row["ndcg"], row["n_queries"], row["n_empty"])
             of_weight = None if weight is None else weight[inside]
             alone = evaluate(Y[inside], SCORES[inside], flavor=flavor, query_weight=of_weight)
             others = evaluate(
                 Y[~inside], SCORES[~inside], flavor=flavor, query_weight=None if weight is None else weight[~inside]
             )
             assert each.value == pytest.approx(alone.value, rel=1e-12)
-            assert each.difference == pytest.approx(alone.value - others.value, abs=1e-12)
-            assert each.evaluation.n_empty == alone.n_empty
-            assert each.evaluation.per_query.qid.tolist() == np.flatnonzero(inside).tolist()
+            assert row["difference"] == pytest.approx(alone.value - others.value, abs=1e-12)
+            assert each.n_empty == alone.n_empty
+            assert each.per_query.qid.tolist() == np.flatnonzero(inside).tolist()
             expected = alone.interval(method="t")
-            assert (each.interval.low, each.interval.high) == pytest.approx((expected.low, expected.high), rel=1e-9)
-            assert each.evaluation.interval(seed=0).n_queries == expected.n_queries
+            assert (row["low"], row["high"]) == pytest.approx((expected.low, expected.high), rel=1e-9)
+            assert each.interval(seed=0).n_queries == expected.n_queries
 
 
 def test_the_slices_that_differ_most_come_first():
     by = np.where(np.arange(90) == 1, "one", COUNTRY)
     slices = evaluate(Y, SCORES, k=5, by=by).slices
-    assert slices[0].label == "uk"
-    assert slices[0].difference < -0.3
-    assert slices[-1].label == "one"  # a single query: it may differ by chance
-    assert (slices[-1].n_queries, slices[-1].interval) == (1, None)
+    table = rows(slices)
+    assert [("by", row["label"]) for row in table] == list(slices)
+    assert table[0]["label"] == "uk"
+    assert table[0]["difference"] < -0.3
+    assert table[-1]["label"] == "one"  # a single query: it may differ by chance
+    assert (table[-1]["n_queries"], table[-1]["low"], table[-1]["high"]) == (1, None, None)
     distances = []
-    for each in slices[:-1]:
-        others = [other for other in range(90) if by[other] != each.label]
+    for row in table[:-1]:
+        others = [other for other in range(90) if by[other] != row["label"]]
         error = evaluate(Y[others], SCORES[others], k=5).standard_error
-        distances.append(abs(each.difference) / math.hypot(each.evaluation.standard_error, error))
+        distances.append(abs(row["difference"]) / math.hypot(slices["by", row["label"]].standard_error, error))
     assert distances == sorted(distances, reverse=True)
 
 
 def test_labels_of_rows_and_of_query_ids_are_one():
-    rows = {"y_true": Y.reshape(-1), "y_score": SCORES.reshape(-1), "k": 5}
+    flat = {"y_true": Y.reshape(-1), "y_score": SCORES.reshape(-1), "k": 5}
     ids = [f"q{i}" for i in range(90)]
     qid, of_rows = np.repeat(ids, 8), np.repeat(COUNTRY, 8)
     expected = str(evaluate(Y, SCORES, k=5, by=COUNTRY).slices)
     assert expected.count("by=") == 3
-    assert str(evaluate(**rows, qid=qid, by=of_rows).slices) == expected
-    assert str(evaluate(**rows, group=[8] * 90, by=of_rows.tolist()).slices) == expected
+    assert str(evaluate(**flat, qid=qid, by=of_rows).slices) == expected
+    assert str(evaluate(**flat, group=[8] * 90, by=of_rows.tolist()).slices) == expected
     by_id = dict(zip(ids, COUNTRY.tolist(), strict=True))
-    assert str(evaluate(**rows, qid=qid, by={"by": by_id}).slices) == expected
-    named = str(evaluate(**rows, qid=qid, by={"slice": by_id}).slices)
-    assert str(evaluate(**rows, qid=qid, by=by_id).slices) == named
+    assert str(evaluate(**flat, qid=qid, by={"by": by_id}).slices) == expected
+    named = str(evaluate(**flat, qid=qid, by={"slice": by_id}).slices)
+    assert str(evaluate(**flat, qid=qid, by=by_id).slices) == named
     pairs = {name: (label, 1) for name, label in by_id.items()}
-    assert evaluate(**rows, qid=qid, by={"by": pairs}).slices["by", ("uk", 1)].n_queries == 30
+    assert evaluate(**flat, qid=qid, by={"by": pairs}).slices["by", ("uk", 1)].n_queries == 30
     order = RNG.permutation(720)
-    shuffled = evaluate(rows["y_true"][order], rows["y_score"][order], qid=qid[order], k=5, by=of_rows[order])
+    shuffled = evaluate(flat["y_true"][order], flat["y_score"][order], qid=qid[order], k=5, by=of_rows[order])
     assert str(shuffled.slices) == expected
 
 
@@ -93,8 +102,8 @@ def test_several_cutoffs():
     assert uk.value == pytest.approx(
         {1: one["country", "uk"].value, None: evaluate(Y, SCORES).per_query.ndcg[2::3].mean()}
     )
-    assert set(uk.share) == set(uk.interval) == set(uk.difference) == {1, None}
-    assert [each.label for each in slices] == [each.label for each in one]
+    assert [row["k"] for row in rows(slices) if row["label"] == "uk"] == [1, None]
+    assert list(slices) == list(one)
     assert str(slices).count("country=uk@1 ") == 1
     assert len(str(slices).splitlines()) == 7
 
@@ -108,7 +117,7 @@ def test_labels_of_any_kind():
         [1 if i % 2 else "1" for i in range(90)],
     ):
         slices = evaluate(Y, SCORES, by=labels).slices
-        assert sorted(each.n_queries for each in slices) == [45, 45]
+        assert sorted(each.n_queries for each in slices.values()) == [45, 45]
     crossed = evaluate(Y, SCORES, by=list(zip(COUNTRY.tolist(), DEVICE.tolist(), strict=True))).slices
     assert crossed["by", ("uk", "desk")].n_queries == ((COUNTRY == "uk") & (DEVICE == "desk")).sum()
     with pytest.raises(KeyError, match="; pass a column and a label, such as"):
@@ -149,19 +158,21 @@ def test_a_slice_equals_evaluate_of_its_rows(data: st.DataObject) -> None:
     every = range(len(problem.queries))
     assume(alone(problem, flavor, list(every)) is not None)
     labels = data.draw(st.lists(st.sampled_from("ab"), min_size=len(every), max_size=len(every)))
-    for one in evaluate(flavor=flavor, **problem.flat(flavor), by=np.repeat(labels, problem.group)).slices:
+    slices = evaluate(flavor=flavor, **problem.flat(flavor), by=np.repeat(labels, problem.group)).slices
+    for row in rows(slices):
         expected, others = (
-            alone(problem, flavor, [row for row in every if (labels[row] == one.label) == inside])
+            alone(problem, flavor, [query for query in every if (labels[query] == row["label"]) == inside])
             for inside in (True, False)
         )
+        one = slices["by", row["label"]]
         assert same(one.value, math.nan if expected is None else expected.value)
         assert expected is None or one.n_empty == expected.n_empty
-        limits = None if one.interval is None else (one.interval.low, one.interval.high)
+        limits = None if row["low"] is None else (row["low"], row["high"])
         assert same(limits, t_interval(expected))
-        assert same(t_interval(one.evaluation), limits)
-        assert one.interval is None or one.interval.value == one.value  # no interval is around nan
+        assert same(t_interval(one), limits)
+        assert limits is None or not math.isnan(one.value)  # no interval is around nan
         less = math.nan if expected is None or others is None else expected.value - others.value
-        assert same(one.difference, None if math.isnan(less) else less)
+        assert same(row["difference"], None if math.isnan(less) else less)
 
 
 @examples(200)
@@ -180,7 +191,7 @@ def test_an_ndcg_too_large_to_be_squared_has_no_interval():
     flavor = Flavor(gain=(0.0, 1e-150, 1e150), ideal="recall", recall_depth=1)
     result = evaluate([[1, 2], [1, 0]], [[2, 1], [2, 1]], flavor=flavor, by=["a", "a"])
     assert result.value > 1e299
-    assert result.slices[0].interval is None
+    assert rows(result.slices)[0]["low"] is None
     with pytest.raises(ValueError, match=r"the NDCG of a query is .*e\+299, whose square is too large for float64"):
         result.interval()
 
@@ -188,14 +199,17 @@ def test_an_ndcg_too_large_to_be_squared_has_no_interval():
 def test_a_slice_in_which_nothing_counts_has_no_value():
     y_true, scores = [[1, 0], [0, 0], [0, 0]], [[2.0, 1]] * 3
     by = ["a", "b", "b"]
-    micro = evaluate(y_true, scores, flavor=Flavor(aggregate="micro", empty="skip"), by=by).slices["by", "b"]
-    assert math.isnan(micro.value)
-    assert (micro.share, micro.interval) == (0.0, None)
+
+    def of_b(flavor: Flavor, **weights: Any) -> tuple[Any, ...]:
+        slices = evaluate(y_true, scores, flavor=flavor, by=by, **weights).slices
+        assert math.isnan(slices["by", "b"].value)
+        [row] = (row for row in slices.to_dict()["slices"] if row["label"] == "b")
+        return tuple(row[name] for name in ("ndcg", "share", "low", "high", "difference"))
+
+    assert of_b(Flavor(aggregate="micro", empty="skip")) == (None, 0.0, None, None, None)
     for aggregate in ("macro", "micro"):
         flavor = Flavor(aggregate=aggregate, empty=1.0)
-        unweighted = evaluate(y_true, scores, flavor=flavor, by=by, query_weight=[1.0, 0, 0]).slices["by", "b"]
-        assert math.isnan(unweighted.value)
-        assert (unweighted.share, unweighted.interval, unweighted.difference) == (0.0, None, None)
+        assert of_b(flavor, query_weight=[1.0, 0, 0]) == (None, 0.0, None, None, None)
 
 
 ROWS = {"y_true": Y.reshape(-1), "y_score": SCORES.reshape(-1), "qid": np.repeat(np.arange(90) + 100, 8)}

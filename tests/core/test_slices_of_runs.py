@@ -24,7 +24,7 @@ def test_a_slice_is_the_run_on_these_topics(k, queries, flavor):
     plain = evaluate_run(QRELS, RUN, k=k, queries=queries, flavor=flavor)
     assert (result.value, result.judged, str(result)) == (plain.value, plain.judged, str(plain))
     for label in ("de", "fr"):
-        found = result.slices["language", label].evaluation
+        found = result.slices["language", label]
         alone = evaluate_run(part(QRELS, label), part(RUN, label), k=k, queries=queries, flavor=flavor)
         assert isinstance(found, RunEvaluation)
         assert (found.value, found.judged, found.n_empty) == (alone.value, alone.judged, alone.n_empty)

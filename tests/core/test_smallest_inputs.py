@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import pickle
 
@@ -58,7 +59,8 @@ def test_a_slice_in_which_every_query_is_empty(aggregate, empty, weights, n_empt
         expected = math.nan
     assert counts or math.isnan(expected)
     assert found.value == pytest.approx(expected, nan_ok=True)
-    assert found.interval is None or not math.isnan(found.interval.low)
+    with contextlib.suppress(ValueError):  # there may be no interval, but none is around nan
+        assert not math.isnan(found.interval(method="t").low)
 
 
 # -- both sides of limits

@@ -18,7 +18,7 @@ def test_slices_and_clusters_are_matched_by_the_index():
     found = by_values(a, b, qid=ids, measure="m", by={"odd": label}, cluster=user, seed=0)
     plain = by_values(a, b, qid=ids, measure="m", by={"odd": np.arange(40) % 2}, cluster=np.arange(40) // 4, seed=0)
     assert found.pairs == plain.pairs
-    assert [each.pairs for each in found.slices] == [each.pairs for each in plain.slices]
+    assert [each.pairs for each in found.slices.values()] == [each.pairs for each in plain.slices.values()]
     frame = found.slices.to_frame()
     assert list(frame.verdict) == ["undecided", "undecided"]
     assert list(frame.n_queries) == [20, 20]
@@ -26,4 +26,4 @@ def test_slices_and_clusters_are_matched_by_the_index():
     assert named.difference == pytest.approx(b.mean() - a.mean())
     assert named.to_frame().verdict[0] == named.verdict
     by_frame = by_values(a, b, qid=ids, measure="m", by=label.to_frame("odd"), cluster=user, seed=0)
-    assert [each.pairs for each in by_frame.slices] == [each.pairs for each in found.slices]
+    assert [each.pairs for each in by_frame.slices.values()] == [each.pairs for each in found.slices.values()]

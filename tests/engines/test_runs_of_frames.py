@@ -43,8 +43,8 @@ def test_the_table_of_topics_has_what_was_retrieved():
 def test_labels_of_topics_are_matched_by_their_index():
     table = pd.DataFrame({"land": ["x", "y"], "size": [1, 2]}, index=["b", "a"])
     slices = evaluate_run(QRELS, SCORED, by=table).slices
-    assert slices["land", "x"].evaluation.per_query.qid.tolist() == ["b"]
-    assert slices["size", 2].evaluation.per_query.qid.tolist() == ["a"]
+    assert slices["land", "x"].per_query.qid.tolist() == ["b"]
+    assert slices["size", 2].per_query.qid.tolist() == ["a"]
     assert len(evaluate_run(QRELS, SCORED, by=table["land"]).slices) == 2
     with pytest.raises(ValueError, match="'a'"):
         evaluate_run(QRELS, SCORED, by=table["land"].rename({"a": "c"}))
@@ -54,8 +54,8 @@ def test_integer_topics_are_matched_by_their_index_too():
     """There are no rows that the labels could be of, so that integers in an index are ids."""
     qrels, run = {3: {1: 1}, 1: {1: 1}, 2: {1: 0, 2: 1}}, {1: [1], 2: [1], 3: [2]}
     slices = evaluate_run(qrels, run, by=pd.Series(list("xxy"), index=[1, 2, 3], name="land")).slices
-    assert slices["land", "x"].evaluation.per_query.qid.tolist() == [1, 2]
-    assert slices["land", "y"].evaluation.per_query.qid.tolist() == [3]
+    assert slices["land", "x"].per_query.qid.tolist() == [1, 2]
+    assert slices["land", "y"].per_query.qid.tolist() == [3]
 
 
 @pytest.mark.parametrize("column", ["qid", "docno"])

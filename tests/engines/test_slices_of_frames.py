@@ -20,7 +20,7 @@ EXPECTED = [("land", "x", 2), ("land", "y", 2), ("size", 1, 2), ("size", 2, 2)]
 
 def found(by, frame=FRAME):
     slices = evaluate(frame["y"], frame["s"], qid=frame["q"], by=by).slices
-    return sorted((each.column, each.label, each.n_queries) for each in slices)
+    return sorted((*key, each.n_queries) for key, each in slices.items())
 
 
 def test_columns_of_rows():

@@ -103,10 +103,11 @@ def test_slices(ax):
     result.slices.plot(ax)
     assert ax.lines[0].get_xdata()[0] == pytest.approx(result.value[2])
     assert {at: value for at, (value, _) in points(ax).items()} == {
-        at: each.value[2] for at, each in enumerate(result.slices)
+        at: each.value[2] for at, each in enumerate(result.slices.values())
     }
     assert rows(ax) == [
-        f"{each.column}={each.label}: {each.n_queries} queries, {each.value[2]:.4f}" for each in result.slices
+        f"{column}={label}: {each.n_queries} queries, {each.value[2]:.4f}"
+        for (column, label), each in result.slices.items()
     ]
     assert words(ax) == ["with 95 % t interval", "no interval: too few queries"]
     assert title(ax) == ["sklearn@2", "4 queries"]
