@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml import compare_values, evaluate
-from ndcg_ml._decide.gate import PASSES
+from ndcg_ml._decide.verdict import PASSES
 from ndcg_ml.readers import read_columns
 
 ROOT = Path(__file__).parents[1]

@@ -49,7 +49,7 @@ from ndcg_ml._decide.matching import (
 from ndcg_ml._decide.means import Interval, Means, Seed, as_confidence, generator
 from ndcg_ml._decide.model_labels import CorrectedEvaluation, correct_pairs, refuse_other_samples
 from ndcg_ml._decide.slices import ComparedSlices, compared_by
-from ndcg_ml._decide.verdict import as_margin
+from ndcg_ml._decide.verdict import DECIDED, NO_LOSS, as_margin
 from ndcg_ml._unjudged.completions import RangeError, UnsearchedRangeError
 from ndcg_ml._unjudged.judge_next import ToJudge, next_to_judge
 from ndcg_ml._unjudged.range import Pair, Range, match_systems, require_documents
@@ -108,7 +108,7 @@ def pairs_record(comparison: Comparison, digits: int) -> Record:
         Column("changed (better/worse)", f"{{n_changed}} of {comparison.n_queries} ({{wins}}/{{losses}})"),
         *(Column("d_z", "{effect_size:+.2f}"), Column("detectable", "{smallest_detectable:.{digits}a}"), VERDICT),
     ]
-    marked = [at for at, row in enumerate(rows) if row["verdict"] not in ("undecided", "unchanged")]
+    marked = [at for at, row in enumerate(rows) if row["verdict"] in DECIDED]
     return Record(columns, rows, marked, " ".join(closing_lines(comparison)), whole_number(digits, "digits", 0))
 
 
@@ -248,9 +248,6 @@ def missing_labels(table: Matched) -> MissingLabels | None:
 # -- which of several systems is better on the same queries, and whether chance explains the difference ---------------
 
 T = TypeVar("T")
-
-# Verdicts that claim that a loss is small or absent.
-_CLAIMS = ("not worse", "equivalent", "unchanged")
 
 
 # -- the result -----------------------------------------------------------------------------------------------------
@@ -989,14 +986,11 @@ def _compared(
     corrections, notes = None, list[str]()
     if corrected:
         corrections, values, *notes = correct_pairs(table, corrected, pairs, settings, rng)
-    decided = differences(names, means, pairs, settings, rng, clusters=codes, runs=of_runs, corrected=corrections)
-    # Under unjudged="refuse", a pair is undecided if missing labels could change the sign of its difference.
     missing = None if corrected else missing_labels(table)
-    if unjudged == "refuse" and missing is not None:
-        decided = [
-            replace(pair, verdict="undecided") if missing.may_turn(i, j, pair.difference) else pair
-            for (i, j), pair in zip(pairs, decided, strict=True)
-        ]
+    may_turn = missing.may_turn if unjudged == "refuse" and missing is not None else None
+    decided = differences(
+        names, means, pairs, settings, rng, clusters=codes, runs=of_runs, corrected=corrections, may_turn=may_turn
+    )
     labels = {column: _at(of_query, table) for column, of_query in columns.items()}
     slices = compared_by(labels, names, means, pairs, settings, rng, clusters=codes, runs=runs) if labels else None
     return Comparison(
@@ -1108,12 +1102,12 @@ def _few_changed(pairs: Sequence[Difference]) -> Iterator[str]:
 
 def _unseen(comparison: Comparison) -> Iterator[str]:
     """Yield the largest share of queries whose loss may be unseen, for the verdicts that claim that there is none."""
-    claims = [("", pair) for pair in comparison.pairs if pair.verdict in _CLAIMS]
+    claims = [("", pair) for pair in comparison.pairs if pair.verdict in NO_LOSS]
     of_slices = [
         (f" of {column}={name}", pair)
         for (column, name), part in (comparison.slices or {}).items()
         for pair in part.pairs
-        if pair.verdict in _CLAIMS
+        if pair.verdict in NO_LOSS
     ]
     for which in (claims, of_slices):
         if which:

@@ -4,36 +4,36 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.groups import FloatArray
+from ndcg_ml._core.groups import BoolArray, FloatArray
 from ndcg_ml._core.table import Column
 from ndcg_ml._decide.intervals import FEWEST_FOR_TEST, aggregate_clusters, effective_queries
 from ndcg_ml._decide.means import (
     SAME,
-    CrossedError,
     Interval,
     Means,
     Spread,
+    beta_cdf,
+    beta_quantile,
     crossed_error,
     minus,
+    n_equal,
     skewness,
     spread_of,
     t_quantile,
     t_tail,
 )
 from ndcg_ml._decide.randomisation import exchange_tests, max_t, queries_needed, smallest_detectable
-from ndcg_ml._decide.verdict import SMALLEST, FewChanged, Verdict, verdict
+from ndcg_ml._decide.verdict import Verdict, verdict
 
 Pairs: TypeAlias = Sequence[tuple[int, int]]
 
-# A smaller share of weight is rounding.
-_NOTHING = 1e-9
 # Notes mention a larger skewness unless there are many queries: the error of a tail is about skewness / sqrt(n).
 _SKEWED = 2.0
 # Limit of the draws of one test, which need several hundred megabytes.
@@ -266,55 +266,139 @@ class Settings:
         return max(self.n_resamples, math.ceil(2 / self.level))
 
 
+# -- limits that allow for changes of other queries, if not all queries changed ----------------------------------------
+
+# A change below this share of the largest one does not count, so that changes of no size decide nothing.
+_SMALLEST = 1e-3
+# Divisor of the level: the largest change and the limit of the mean change are estimates, too.
+_TAILS = 4
+# Confidence of the interval of the mean change.
+_MEAN_CONFIDENCE = 0.95
+# A smaller share of weight is rounding.
+_NOTHING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class FewChanged:
+    """The number of queries that changed, and what other queries may lose or gain.
+
+    Notes
+    -----
+    Let m of n queries have changed. The share of all queries that change may be as large as the upper limit p_U of a
+    binomial share (C. Clopper and E. Pearson, Biometrika 26, 1934). Unseen changes are charged with the largest loss
+    and gain among the changed queries, or with the limits of the t interval of their mean change if these are smaller:
+
+        low <= difference - (p_U - m / n) loss,    high >= difference + (p_U - m / n) gain
+
+    The interval of the mean narrows with m, so the charge falls from the largest change to the mean one.
+
+    Attributes
+    ----------
+    share : float
+        Share of the weight that belongs to changed queries.
+    n : float
+        Effective sample size.
+    loss, gain : float
+        0 or above.
+    """
+
+    share: float
+    n: float
+    loss: float
+    gain: float
+
+    @classmethod
+    def from_differences(
+        cls, d: FloatArray, changed: BoolArray, share: FloatArray, largest: float | None = None
+    ) -> FewChanged | None:
+        """Summarise the difference of each query (or cluster), whether it changed, and its share of the mean.
+
+        None if all of them changed. If human labels of a sample correct a model's labels, `largest` is the largest
+        change of a query under the model's labels. If fewer than six of the sample changed, which do not show a
+        direction, the loss and the gain are both the largest change, or `largest` if none changed.
+        """
+        if share[~changed].sum() < _NOTHING:
+            return None
+        of_changed, n = float(share[changed].sum()), n_equal(share)
+        if largest is not None and of_changed * n <= FEWEST_FOR_TEST - 0.5:
+            worst = float(np.abs(d).max()) if of_changed else largest
+            return cls(of_changed, n, worst, worst)
+        loss, gain = max(0.0, float(-d.min())), max(0.0, float(d.max()))
+        if np.count_nonzero(changed) > 1:
+            change, part = d[changed], share[changed] / of_changed
+            mean, m = float(part @ change), n_equal(part)
+            error = math.sqrt(float(np.square(part * (change - mean)).sum()) * m / max(m - 1, 1e-9))
+            reach = t_quantile(_MEAN_CONFIDENCE, max(1.0, m - 1)) * error
+            loss, gain = min(loss, max(0.0, reach - mean)), min(gain, max(0.0, reach + mean))
+        return cls(of_changed, n, loss, gain)
+
+    def share_at_most(self, level: float) -> float:
+        """Return the upper limit of the share of queries that change."""
+        if not self.share:
+            return float(1 - (level / 2) ** (1 / self.n))
+        m = self.share * self.n
+        return beta_quantile(1 - level / _TAILS, m + 1, self.n - m)
+
+    def limits(self, difference: float, level: float) -> tuple[float, float]:
+        """Return an upper bound of the low limit, and a lower bound of the high limit."""
+        unseen = self.share_at_most(level) - self.share
+        return difference - unseen * self.loss, difference + unseen * self.gain
+
+    def p_value(self, difference: float) -> float:
+        """Return the level at which these limits begin to exclude 0."""
+        against = self.loss if difference > 0 else self.gain
+        if not against:
+            return 0.0
+        m = self.share * self.n
+        share = min(1.0, self.share + abs(difference) / against)
+        return min(1.0, _TAILS * beta_cdf(1 - share, self.n - m, m + 1))
+
+    def widen(self, decision: Decision, family_level: float) -> Decision:
+        """Widen the limits to allow for changes of other queries, and adjust the p-values accordingly."""
+        low, high = self.limits(decision.difference, decision.level)
+        p = self.p_value(decision.difference)
+        return replace(
+            decision,
+            low=min(decision.low, low),
+            high=max(decision.high, high),
+            p_value=max(decision.p_value, p),
+            p_adjusted=max(decision.p_adjusted, min(1.0, p * family_level / decision.level)),
+        )
+
+
+# -- decide on each pair ----------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Result of the test of one pair, with its interval."""
+    """The difference of one pair, its test, and the interval that agrees with the test.
 
+    Attributes
+    ----------
+    difference, standard_error : float
+    p_value, p_adjusted, level : float
+        `level` is that of the test of this pair alone.
+    low, high : float
+    exact : bool
+    dof : float or None
+        Degrees of freedom of the standard error; None for a test that exchanges systems.
+    effective_queries : float or None
+        Effective sample size, if human labels correct those of a model.
+    largest : float or None
+        Largest difference of a query under the model's labels, if human labels correct them.
+    """
+
+    difference: float
+    standard_error: float
     p_value: float
     p_adjusted: float
     level: float
     low: float
     high: float
     exact: bool = False
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Corrected:
-    """Differences under a model's labels that human labels of a sample correct, with one entry per pair.
-
-    Attributes
-    ----------
-    values, errors : sequence of float
-        The differences and their standard errors.
-    dof : float
-        Degrees of freedom of the errors.
-    decisions : sequence of Decision
-    effective : sequence of float
-        The number of human-labelled queries that, used alone, would give the same standard error.
-    model : ndarray of float64, shape (n_queries, n_pairs)
-        The differences of all queries under the model's labels.
-    """
-
-    values: Sequence[float]
-    errors: Sequence[float]
-    dof: float
-    decisions: Sequence[Decision]
-    effective: Sequence[float]
-    model: FloatArray
-
-    def largest(self, at: int) -> float:
-        """Return the largest difference of a query under the model's labels."""
-        return float(np.abs(self.model[:, at]).max())
-
-    def charge(self, at: int, few: FewChanged, d: FloatArray) -> FewChanged:
-        """Charge both limits alike if fewer than six of the sample changed, which do not show a direction.
-
-        If none of them changed, the charge is the largest change under the model's labels.
-        """
-        if few.share * few.n > FEWEST_FOR_TEST - 0.5:
-            return few
-        worst = float(np.abs(d).max()) if few.share else self.largest(at)
-        return replace(few, loss=worst, gain=worst)
+    dof: float | None = None
+    effective_queries: float | None = None
+    largest: float | None = None
 
 
 def differences(
@@ -326,7 +410,8 @@ def differences(
     *,
     clusters: NDArray[np.int64] | None = None,
     runs: Sequence[FloatArray] | None = None,
-    corrected: Corrected | None = None,
+    corrected: Sequence[Decision] | None = None,
+    may_turn: Callable[[int, int, float], bool] | None = None,
 ) -> list[Difference]:
     """Return the differences of pairs of systems.
 
@@ -343,57 +428,50 @@ def differences(
         The cluster of each query.
     runs : sequence of ndarray, optional
         The value of every run, for each system.
-    corrected : Corrected, optional
+    corrected : sequence of Decision, optional
         The decisions on the pairs, if `means` holds human labels that correct those of a model.
+    may_turn : callable, optional
+        Whether labels of unjudged documents could change the sign of the difference between two columns. Such a pair is
+        undecided.
     """
     # Clusters are exchanged instead of queries. Each becomes one row with the weight of its queries.
     grouped = means if clusters is None else aggregate_clusters(means, clusters)
     units = grouped.linear()
-    n_units = units.n_queries
+    share = units.share()[:, 0]
     # The spreads of the systems, computed once, give the difference and standard error of each pair.
     spreads = spread_of(grouped)
     gaps = [minus(spreads[b], spreads[a]) for a, b in pairs]
-    errors = [0.0 if gap.is_constant else gap.standard_error for gap in gaps]
-    changed = [_changed(means, pair, clusters) for pair in pairs]
-    # Exchanges of equal values change nothing, so the test varies as over the changed queries alone.
-    dofs = [float(np.count_nonzero(each) - 1) for each in changed]
-    method: Literal["test", "max-t", "crossed", "corrected"]
 
     # Each branch gives p-values and limits that agree with them. With several runs, queries and runs both vary. Several
     # pairs share one critical value. A single pair has its own test.
+    decisions: Sequence[Decision]
+    method: Literal["test", "max-t", "crossed", "corrected"]
     if corrected is not None:
-        gaps = [replace(gap, value=value) for gap, value in zip(gaps, corrected.values, strict=True)]
-        errors, dofs = list(corrected.errors), [corrected.dof] * len(pairs)
-        decisions, method = list(corrected.decisions), "corrected"
+        decisions, method = corrected, "corrected"
     elif runs is not None:
-        crossed = [crossed_error(error, n_units, runs[a], runs[b]) for error, (a, b) in zip(errors, pairs, strict=True)]
-        errors, dofs = [error.standard_error for error in crossed], [error.dof for error in crossed]
-        decisions, method = _over_runs(gaps, crossed, settings.level), "crossed"
+        decisions, method = _over_runs(pairs, gaps, runs, units.n_queries, settings.level), "crossed"
     elif len(pairs) > 1:
-        decisions, method = _decide_family(units, pairs, gaps, errors, settings, rng), "max-t"
+        decisions, method = _decide_family(units, pairs, gaps, settings, rng), "max-t"
     else:
         decisions, method = [_decide_pair(units, pairs[0], gaps[0], settings, rng)], "test"
-    effective = [None if gap.n_effective == n_units else gap.n_effective for gap in gaps]
     if corrected is not None:
-        effective = list(corrected.effective)
+        effective = [decision.effective_queries for decision in corrected]
     elif clusters is not None:
-        effective = list(_effective(means, units, pairs))
+        effective = [*_effective(means, units, pairs)]
+    else:
+        effective = [None if gap.n_effective == units.n_queries else gap.n_effective for gap in gaps]
 
     result = []
-    for at, ((a, b), decision, gap) in enumerate(zip(pairs, decisions, gaps, strict=True)):
+    for (a, b), gap, narrow, n_effective in zip(pairs, gaps, decisions, effective, strict=True):
+        d, of_units = (table.values[:, b] - table.values[:, a] for table in (means, units))
         # Wins and losses count queries, even if clusters are the sampling units.
-        d = means.values[:, b] - means.values[:, a]
         wins, losses = int((d > SAME).sum()), int((d < -SAME).sum())
-        few = None if runs is not None else _few_changed(units, (a, b), changed[at])
-        narrow = decision
-        same = gap.is_constant and not wins + losses and (runs is None or not errors[at])
-        if corrected is not None:
-            same = same and corrected.largest(at) <= SAME
-            few = None if few is None else corrected.charge(at, few, d)
-        if few is not None:
-            decision = _widened(decision, gap.value, few, settings.level)
+        changed = _changed_units(d, clusters)
+        few = None if runs is not None else FewChanged.from_differences(of_units, changed, share, narrow.largest)
+        decision = narrow if few is None else few.widen(narrow, settings.level)
+        nothing_varies = gap.is_constant and (runs is None or not decision.standard_error)
         interval = Interval(
-            value=gap.value,
+            value=decision.difference,
             low=decision.low,
             high=decision.high,
             confidence=settings.confidence,
@@ -405,12 +483,19 @@ def differences(
             Difference(
                 a=names[a],
                 b=names[b],
-                difference=gap.value,
+                difference=decision.difference,
                 interval=interval,
-                standard_error=errors[at],
+                standard_error=decision.standard_error,
                 p_value=decision.p_value,
                 p_adjusted=min(1.0, settings.n_families * decision.p_adjusted),
-                verdict="unchanged" if same else verdict(decision.low, decision.high, n_units, settings.margin),
+                verdict=verdict(
+                    decision.low,
+                    decision.high,
+                    units.n_queries,
+                    settings.margin,
+                    changed=wins + losses > 0 or not nothing_varies or (decision.largest or 0.0) > SAME,
+                    settled=may_turn is None or not may_turn(a, b, decision.difference),
+                ),
                 exact=decision.exact,
                 wins=wins,
                 ties=means.n_queries - wins - losses,
@@ -418,54 +503,25 @@ def differences(
                 changed_at_most=None if few is None else few.share_at_most(decision.level),
                 widened=(decision.low, decision.high) != (narrow.low, narrow.high),
                 unseen=1 - _MISSED ** (1 / gap.n_effective),
-                skewness=skewness(units.values[:, b] - units.values[:, a]),
+                skewness=skewness(of_units),
                 level=decision.level,
-                dof=dofs[at],
-                effective_queries=effective[at],
+                # Exchanges of equal values change nothing, so the test varies as over the changed units alone.
+                dof=float(np.count_nonzero(changed) - 1) if decision.dof is None else decision.dof,
+                effective_queries=n_effective,
             )
         )
     return result
 
 
-def _changed(means: Means, pair: tuple[int, int], clusters: NDArray[np.int64] | None) -> NDArray[np.bool_]:
+def _changed_units(d: FloatArray, clusters: NDArray[np.int64] | None) -> BoolArray:
     """Return which queries or clusters changed, other than by a thousandth of the largest change."""
-    a, b = pair
-    size = np.abs(means.values[:, b] - means.values[:, a])
-    changed: NDArray[np.bool_] = size > max(SAME, SMALLEST * float(size.max()))
-    if clusters is not None:
-        changed = np.bincount(np.unique(clusters, return_inverse=True)[1], changed) > 0
-    return changed
-
-
-def _few_changed(units: Means, pair: tuple[int, int], changed: NDArray[np.bool_]) -> FewChanged | None:
-    """Return the bounds for unchanged queries or clusters; None if all of them changed."""
-    a, b = pair
-    share = units.share()[:, 0]
-    if share[~changed].sum() < _NOTHING:
-        return None
-    return FewChanged.from_differences(units.values[:, b] - units.values[:, a], changed, share)
-
-
-def _widened(decision: Decision, difference: float, few: FewChanged, level: float) -> Decision:
-    """Widen the limits to allow for changes of other queries, and adjust the p-values accordingly."""
-    low, high = few.limits(difference, decision.level)
-    p = few.p_value(difference)
-    return replace(
-        decision,
-        low=min(decision.low, low),
-        high=max(decision.high, high),
-        p_value=max(decision.p_value, p),
-        p_adjusted=max(decision.p_adjusted, min(1.0, p * level / decision.level)),
-    )
+    size = np.abs(d)
+    changed: BoolArray = size > max(SAME, _SMALLEST * float(size.max()))
+    return changed if clusters is None else np.bincount(np.unique(clusters, return_inverse=True)[1], changed) > 0
 
 
 def _decide_family(
-    units: Means,
-    pairs: Pairs,
-    gaps: Sequence[Spread],
-    errors: Sequence[float],
-    settings: Settings,
-    rng: np.random.Generator,
+    units: Means, pairs: Pairs, gaps: Sequence[Spread], settings: Settings, rng: np.random.Generator
 ) -> list[Decision]:
     """Decide all pairs by one critical value of the largest |t|."""
     tests = exchange_tests(units, pairs, settings.n_draws, rng)
@@ -474,7 +530,8 @@ def _decide_family(
     level = t_tail(critical, units.n_queries - 1) if math.isfinite(critical) else settings.level / len(pairs)
     level = min(level, settings.level)  # few draws can give a smaller critical value than that of one pair
     decisions = []
-    for test, gap, error in zip(tests, gaps, errors, strict=True):
+    for test, gap in zip(tests, gaps, strict=True):
+        error = _standard_error(gap)
         if error > 0:
             t, reach = abs(gap.value) / error, critical * error
         else:  # every query differs by the same
@@ -483,7 +540,7 @@ def _decide_family(
         low, high = _rounded(gap, gap.value - reach, gap.value + reach)
         if p_adjusted > settings.level * (1 + SAME):  # p and limits must agree, also for constant differences
             low, high = min(low, 0.0), max(high, 0.0)
-        decisions.append(Decision(test.p_value, p_adjusted, level, low, high, test.exact))
+        decisions.append(Decision(gap.value, error, test.p_value, p_adjusted, level, low, high, test.exact))
     return decisions
 
 
@@ -493,7 +550,14 @@ def _decide_pair(
     """Decide the only pair by its own test, which is inverted for the interval."""
     # The copy leaves the state of the generator as it is for the slices.
     [test] = exchange_tests(units, [pair], settings.n_draws, copy.deepcopy(rng), [settings.level])
-    return Decision(test.p_value, test.p_value, settings.level, *_rounded(gap, test.low, test.high), test.exact)
+    limits = _rounded(gap, test.low, test.high)
+    return Decision(
+        gap.value, _standard_error(gap), test.p_value, test.p_value, settings.level, *limits, exact=test.exact
+    )
+
+
+def _standard_error(gap: Spread) -> float:
+    return 0.0 if gap.is_constant else gap.standard_error
 
 
 def _rounded(gap: Spread, low: float, high: float) -> tuple[float, float]:
@@ -501,13 +565,17 @@ def _rounded(gap: Spread, low: float, high: float) -> tuple[float, float]:
     return (gap.value, gap.value) if gap.is_constant and math.isfinite(high - low) else (low, high)
 
 
-def _over_runs(gaps: Sequence[Spread], errors: Sequence[CrossedError], level: float) -> list[Decision]:
+def _over_runs(
+    pairs: Pairs, gaps: Sequence[Spread], runs: Sequence[FloatArray], n_units: int, level: float
+) -> list[Decision]:
     """Decide each pair by a t test over queries and runs, with Bonferroni's correction for several pairs."""
     level, decisions = level / len(gaps), []
-    for gap, error in zip(gaps, errors, strict=True):
-        p = error.p_value(gap.value)
-        reach = t_quantile(1 - level, error.dof) * error.standard_error
-        decisions.append(Decision(p, min(1.0, len(gaps) * p), level, gap.value - reach, gap.value + reach))
+    for (a, b), gap in zip(pairs, gaps, strict=True):
+        crossed = crossed_error(_standard_error(gap), n_units, runs[a], runs[b])
+        p, error = crossed.p_value(gap.value), crossed.standard_error
+        reach = t_quantile(1 - level, crossed.dof) * error
+        limits = gap.value - reach, gap.value + reach
+        decisions.append(Decision(gap.value, error, p, min(1.0, len(gaps) * p), level, *limits, dof=crossed.dof))
     return decisions
 
 
@@ -524,11 +592,7 @@ def _effective(means: Means, clusters: Means, pairs: Pairs) -> list[float]:
 
 # Columns of a difference, from the values of ``Difference._row``.
 SYSTEMS = (Column("a", "{a}", "l"), Column("b", "{b}", "l"))
-
 DIFFERENCE = Column("b - a", "{difference:+.{digits}f}")
-
 INTERVAL = Column("interval", "{low:+.{digits}f} to {high:+.{digits}f}")
-
 P_ADJUSTED = Column("p adjusted", "{p_adjusted:.{digits}p}")
-
 VERDICT = Column("verdict on b", "{verdict}", "l")

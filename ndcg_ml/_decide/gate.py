@@ -24,12 +24,9 @@ from ndcg_ml._decide.differences import DIFFERENCE, INTERVAL, VERDICT, Differenc
 from ndcg_ml._decide.intervals import FEWEST_FOR_INTERVAL, FEWEST_FOR_TEST
 from ndcg_ml._decide.means import as_confidence
 from ndcg_ml._decide.saved import label_digests
+from ndcg_ml._decide.verdict import PASSES, Outcome, gate_outcome
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.runs import RunEvaluation
-
-Outcome: TypeAlias = Literal["pass", "unchanged", "worse", "undecided"]
-PASSES = ("better", "not worse", "equivalent", "unchanged")
-"""Verdicts with which a check passes."""
 
 OnChange: TypeAlias = Literal["refuse", "drop"]
 BASE, NEW = "baseline", "new"
@@ -83,7 +80,7 @@ class Check:
     @property
     def passes(self) -> bool:
         """Whether the new evaluation is not worse than the margin, or has too few queries to test."""
-        return self.pair is None or self.verdict in PASSES
+        return self.verdict in PASSES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,11 +126,8 @@ class Gate:
     @property
     def outcome(self) -> Outcome:
         """Worse if any check is, unchanged if no value differs, pass if all checks pass, otherwise undecided."""
-        if any(check.verdict == "worse" for check in self.checks):
-            return "worse"
-        if all(check.verdict == "unchanged" for check in self.checks if not check.segment):
-            return "unchanged"
-        return "pass" if all(check.passes for check in self.checks) else "undecided"
+        whole, parts = ([c.verdict for c in self.checks if bool(c.segment) is of_part] for of_part in (False, True))
+        return gate_outcome(whole, parts)
 
     @property
     def queries_needed(self) -> int | None:

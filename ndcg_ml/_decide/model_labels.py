@@ -18,7 +18,7 @@ from ndcg_ml._core.groups import FloatArray, IntArray
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Scored
 from ndcg_ml._core.result import Evaluation
-from ndcg_ml._decide.differences import Corrected, Decision, Pairs, Settings
+from ndcg_ml._decide.differences import Decision, Pairs, Settings
 from ndcg_ml._decide.intervals import FEWEST_TO_SPLIT, bounded_limits, is_unsafe_to_resample, piles_up
 from ndcg_ml._decide.matching import Matched, Source, keys_of, matched
 from ndcg_ml._decide.means import SAME, Interval, as_confidence, t_quantile, t_tail
@@ -298,7 +298,7 @@ def correct_pairs(
     pairs: Pairs,
     settings: Settings,
     rng: np.random.Generator,
-) -> tuple[Corrected, tuple[float, ...], str]:
+) -> tuple[list[Decision], tuple[float, ...], str]:
     """Correct the values of systems together, and decide their pairs.
 
     One weight corrects the mean of the systems, and one their deviations from it. The differences of the corrected
@@ -314,8 +314,8 @@ def correct_pairs(
 
     Returns
     -------
-    Corrected, tuple of float, str
-        The pairs, the corrected values, and a note.
+    list of Decision, tuple of float, str
+        The decisions on the pairs, the corrected values, and a note.
     """
     model = matched(
         [
@@ -338,21 +338,28 @@ def correct_pairs(
         chance = MaxT(np.sort(normal_t(parts, dof, settings.n_draws, rng)))
         critical = max(critical, chance.critical(settings.level))
     decisions = []
-    for difference, error in zip(differences, errors, strict=True):
+    for at, (difference, error) in enumerate(zip(differences, errors, strict=True)):
         t = abs(difference) / error if error > SAME else math.inf if abs(difference) > SAME else 0.0
         p, reach = t_tail(t, dof), critical * error
-        p_adjusted = p if chance is None else max(p, chance.p_value(t))
-        decisions.append(Decision(p, p_adjusted, t_tail(critical, dof), difference - reach, difference + reach))
-    effective = [_worth(d[:, at], error) for at, error in enumerate(errors)]
+        decisions.append(
+            Decision(
+                difference,
+                error,
+                p_value=p,
+                p_adjusted=p if chance is None else max(p, chance.p_value(t)),
+                level=t_tail(critical, dof),
+                low=difference - reach,
+                high=difference + reach,
+                dof=dof,
+                effective_queries=_worth(d[:, at], error),
+                largest=float(np.abs(f[:, at]).max()),
+            )
+        )
     note = (
         f"{len(f)} queries have labels of a model; {_note(len(d))}; the values are corrected together, so that their "
         "differences are those below"
     )
-    return (
-        Corrected(differences, errors, dof, decisions, effective, f),
-        tuple((mean.value + deviation.value).tolist()),
-        note,
-    )
+    return decisions, tuple((mean.value + deviation.value).tolist()), note
 
 
 def refuse_other_samples(names: Sequence[str], systems: Sequence[CorrectedEvaluation]) -> None:

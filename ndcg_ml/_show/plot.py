@@ -14,6 +14,7 @@ import numpy as np
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.groups import FloatArray
 from ndcg_ml._decide.means import SAME
+from ndcg_ml._decide.verdict import DECIDED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -169,7 +170,7 @@ def _pairs(comparison: Comparison, ax: object) -> Drawing:
             f"p = {pair.p_adjusted:.4f}: {pair.verdict}",
             pair.difference,
             (pair.interval.low, pair.interval.high),
-            pair.verdict not in ("undecided", "unchanged"),
+            pair.verdict in DECIDED,
         )
         for pair in pairs
     ]

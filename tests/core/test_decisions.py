@@ -57,6 +57,12 @@ def test_the_verdict_follows_the_interval(low, high, margin, expected):
         assert verdict(-high, -low, 6, margin) == mirrored[expected]
 
 
+@pytest.mark.parametrize(("low", "high"), [(0.01, 0.05), (-0.05, -0.01), (-0.005, 0.005), (-0.05, 0.05)])
+def test_an_open_sign_and_equal_values_come_before_the_interval(low, high):
+    assert verdict(low, high, 50, 0.01, changed=False) == "unchanged"
+    assert {verdict(low, high, 50, 0.01, changed=changed, settled=False) for changed in (False, True)} == {"undecided"}
+
+
 def test_fewer_than_six_queries_are_never_equivalent():
     assert verdict(-0.001, 0.001, 5, 0.02) == "undecided"
     assert verdict(-0.001, 0.001, 6, 0.02) == "equivalent"
