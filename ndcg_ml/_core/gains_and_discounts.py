@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.groups import FloatArray, Groups, IntArray
-from ndcg_ml._core.queries import Queries, Repeats
+from ndcg_ml._core.queries import Queries, Repeats, refuse_rounded
 from ndcg_ml.flavor import Flavor
 
 # -- gains of wide lists with integer grades: one byte per row, and a table with the gain of each byte ----------------
@@ -182,6 +182,8 @@ def grade(flavor: Flavor, labels: NDArray[Any], groups: Groups, retrieved: NDArr
             return Graded(groups, groups, ranked, coded, Coded(coded.codes, coded.table > 0))
         grades = labels.reshape(-1).astype(np.float64, copy=False)
     documents, judged, graded = _rules(flavor, grades, groups)
+    if labels.dtype.kind in "iu":  # labels of masked rows may be rounded
+        refuse_rounded("y_true", judged.arrange(labels.reshape(-1)), judged.arrange(grades))
     ranked = judged if flavor.unjudged == "condense" else documents
     gains = _row_gains(flavor, grades, graded)
     if np.may_share_memory(gains, labels):  # kept gains must not change with the caller's array

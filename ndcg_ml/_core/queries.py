@@ -185,7 +185,7 @@ class Queries:
             Most labels are fractions and all scores are small integers, as if the two were swapped.
         """
         match_index({"y_score": y_score}, self.axes)
-        scores, given = _read_scores(y_score, "y_score")
+        scores, given = _read_reals(y_score, plain_array(y_score, "y_score"), "y_score")
         if scores.shape != self.labels.shape:
             hint = axis_too_many("y_score", scores.shape, "y_true", self.labels.shape, "{}.squeeze(-1)")
             raise ValueError(f"y_score must have the shape of y_true, {self.labels.shape}; got {scores.shape}.{hint}")
@@ -477,8 +477,8 @@ def mean_row_weight(weight: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.flo
 
 
 def real_array(value: Any, name: str) -> NDArray[Any]:
-    """Return the value as a C-contiguous array of float32 or float64 in native byte order."""
-    return _real(plain_array(value, name), name)
+    """Return the value as a C-contiguous array of float32 or float64. Raise if float64 would round an integer."""
+    return _exact(value, plain_array(value, name), name)
 
 
 def _label_array(value: Any) -> NDArray[Any]:
@@ -488,7 +488,25 @@ def _label_array(value: Any) -> NDArray[Any]:
         array = array.view(np.uint8)
     if array.dtype.kind in "iu" and array.dtype.isnative:
         return np.asarray(array, order="C")
-    return _real(array, "y_true")
+    return _exact(value, array, "y_true")
+
+
+def _exact(value: Any, array: NDArray[Any], name: str) -> NDArray[Any]:
+    numbers, given = _read_reals(value, array, name)
+    if given is not None:
+        refuse_rounded(name, given, numbers)
+    return numbers
+
+
+def refuse_rounded(name: str, given: NDArray[Any], numbers: NDArray[Any]) -> None:
+    """Raise if float64 has rounded an integer."""
+    large = (np.abs(numbers) >= EXACT_INTEGERS) & np.isfinite(numbers)
+    for integer, number in zip(given[large].tolist(), numbers[large].tolist(), strict=True):
+        if integer != number:
+            raise ValueError(
+                f"{name} must hold integers that float64 does not round, such as those up to 2^53; got {integer}. Use "
+                "smaller numbers, or convert them with float()."
+            )
 
 
 def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
@@ -527,23 +545,24 @@ def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
 
 def score_array(value: Any, name: str) -> NDArray[Any]:
     """Return scores as real numbers. Raise if float64 would make different scores equal."""
-    scores, given = _read_scores(value, name)
+    scores, given = _read_reals(value, plain_array(value, name), name)
     if given is not None:
         _refuse_equal(name, given.reshape(-1), scores.reshape(-1), np.zeros(scores.size, dtype=np.intp))
     return scores
 
 
-def _read_scores(value: Any, name: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Return scores as real numbers; and as they were given, if float64 may have made different ones equal."""
-    given = plain_array(value, name)
-    scores = _real(given, name)
-    if given.dtype.kind == "f" and not hasattr(value, "__array__") and (abs(scores) >= EXACT_INTEGERS).any():
-        given = np.array(value, dtype=object)  # NumPy has rounded integers in a sequence with floats
-    if (given.dtype.kind == "f" and given.dtype.itemsize <= 8) or given.dtype.kind == "b" or not scores.size:
-        return scores, None
+def _read_reals(value: Any, given: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Return real numbers; and as they were given, if float64 may have rounded an integer. `given` is the array."""
+    numbers = _real(given, name)
+    if given.dtype.kind == "f" and type(value) is not np.ndarray and (abs(numbers) >= EXACT_INTEGERS).any():
+        # NumPy rounds integers in a sequence with floats, and polars and pyarrow those in a column with nulls.
+        listed = getattr(value, "to_list", getattr(value, "to_pylist", None))
+        given = np.array(value if listed is None else listed(), dtype=object)
+    if (given.dtype.kind == "f" and given.dtype.itemsize <= 8) or given.dtype.kind == "b" or not numbers.size:
+        return numbers, None
     if given.dtype.kind in "iu" and int(given.min()) >= -EXACT_INTEGERS and int(given.max()) <= EXACT_INTEGERS:
-        return scores, None
-    return scores, given
+        return numbers, None
+    return numbers, given
 
 
 def _refuse_equal(name: str, given: NDArray[Any], scores: NDArray[Any], query: IntArray) -> None:

@@ -467,24 +467,24 @@ def _check_column(path: AnyPath, first: int, name: str, column: Any, meaning: st
             without = " without a line end" * bool(value)
             raise DataFileError(f"{path}, row {row}: {name} must be an id{without}; got {brief(value)}.")
         return ids
-    values = column.to_numpy(zero_copy_only=False)
+    known = column.drop_null().to_numpy(zero_copy_only=False)  # with nulls, integers would become floats
+    rounded = np.zeros(len(column), dtype=bool)
     try:
-        numbers = real_array(values, name).astype(np.float64)
+        if known.dtype.kind in "iuO":  # integers and decimals
+            is_known = column.is_valid().to_numpy(zero_copy_only=False)
+            rounded[is_known] = (known > EXACT_INTEGERS) | (known < -EXACT_INTEGERS)
+        _refuse_rows(path, first, column, rounded, f"{name}: {ROUNDED}")
+        numbers = real_array(column.to_numpy(zero_copy_only=False), name).astype(np.float64)
     except TypeError as error:
         raise DataFileError(f"{path}: column {name} must hold numbers; got {column.type}.") from error
-    known = column.drop_null().to_numpy(zero_copy_only=False)  # with nulls, integers would become floats
-    rounded = np.zeros(numbers.size, dtype=bool)
-    if known.dtype.kind in "iuO":  # integers and decimals
-        is_known = column.is_valid().to_numpy(zero_copy_only=False)
-        rounded[is_known] = (known > EXACT_INTEGERS) | (known < -EXACT_INTEGERS)
-    for bad, why in (
-        (are_wrong(meaning, numbers), f"{name} must be {allowed_values(meaning)}"),
-        (rounded, f"{name}: {ROUNDED}"),
-    ):
-        if bad.any():
-            at = int(np.flatnonzero(bad)[0])
-            raise DataFileError(f"{path}, row {first + at}: {why}; got {column[at]}.")
+    _refuse_rows(path, first, column, are_wrong(meaning, numbers), f"{name} must be {allowed_values(meaning)}")
     return numbers
+
+
+def _refuse_rows(path: AnyPath, first: int, column: Any, bad: NDArray[np.bool_], why: str) -> None:
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        raise DataFileError(f"{path}, row {first + at}: {why}; got {column[at]}.")
 
 
 def _ids(column: Any) -> NDArray[Any]:

@@ -15,7 +15,17 @@ import pytest
 from lanes import quick
 from oracle import Document, oracle
 
-from ndcg_ml import Flavor, dcg_score, evaluate, evaluate_ranked, ndcg_score, prepare
+from ndcg_ml import (
+    Flavor,
+    dcg_score,
+    evaluate,
+    evaluate_batches,
+    evaluate_ranked,
+    evaluate_run,
+    evaluate_topk,
+    ndcg_score,
+    prepare,
+)
 
 pytestmark = pytest.mark.usefixtures("kernel")
 
@@ -220,33 +230,21 @@ def test_extreme_values_follow_the_definition(case, dtype, ties):
 BEYOND = [2**53 + 1, 2**53, 2**53 + 2, 0]
 
 
-@pytest.mark.parametrize(
-    "scores",
-    [
-        np.array(BEYOND, dtype=np.int64),
-        np.array(BEYOND, dtype=np.uint64),
-        np.array([*BEYOND[:3], None], dtype=object),
-        [*BEYOND[:3], 0.5],
-        (*BEYOND[:3], 0.5),
-        deque([*BEYOND[:3], 0.5]),
-        [each * 2**70 for each in BEYOND],
-        [Fraction(each) for each in BEYOND],
-        [-each for each in BEYOND[::-1]],
-        np.array(BEYOND, dtype=np.longdouble),
-    ],
-    ids=[
-        "int64",
-        "uint64",
-        "object",
-        "a list with a float",
-        "a tuple with a float",
-        "a deque with a float",
-        "beyond 64 bits",
-        "fractions",
-        "negative",
-        "long double",
-    ],
-)
+ROUNDED = {
+    "int64": np.array(BEYOND, dtype=np.int64),
+    "uint64": np.array(BEYOND, dtype=np.uint64),
+    "object": np.array([*BEYOND[:3], None], dtype=object),
+    "a list with a float": [*BEYOND[:3], 0.5],
+    "a tuple with a float": (*BEYOND[:3], 0.5),
+    "a deque with a float": deque([*BEYOND[:3], 0.5]),
+    "beyond 64 bits": [each * 2**70 for each in BEYOND],
+    "fractions": [Fraction(each) for each in BEYOND],
+    "negative": [-each for each in BEYOND[::-1]],
+    "long double": np.array(BEYOND, dtype=np.longdouble),
+}
+
+
+@pytest.mark.parametrize("scores", ROUNDED.values(), ids=ROUNDED)
 @pytest.mark.parametrize("flavor", ["sklearn", "trec_eval"])
 def test_scores_that_float64_would_tie_are_refused(scores, flavor):
     if isinstance(scores, np.ndarray) and scores.dtype.kind == "f" and scores[0] == scores[1]:
@@ -266,11 +264,32 @@ def test_scores_that_stay_different_in_float64_are_accepted():
     assert ndcg_score([1, 0, 0, 1], [2**53, 1, 0, 2**53 + 1], group=[2, 2]) == 1.0
 
 
-def test_labels_may_be_the_largest_integers_of_64_bits():
-    top = np.array([2**64 - 1, 2**63, 1], dtype=np.uint64)
+@pytest.mark.parametrize("labels", ROUNDED.values(), ids=ROUNDED)
+def test_labels_that_float64_would_round_are_refused(labels):
+    if isinstance(labels, np.ndarray) and labels.dtype.kind == "f" and labels[0] == labels[1]:
+        pytest.skip("long double is float64 here")
+    flavor, scores, why = (
+        "trec_eval[ties=average,negative=allow]",
+        [1, 2, 3, 4],
+        r"must hold integers that float64 does",
+    )
+    with pytest.raises(ValueError, match=rf"^y_true {why} not round, .*; got -?\d{{16,}}"):
+        ndcg_score(labels, scores, group=[4], flavor=flavor)
+    with pytest.raises(ValueError, match=rf"^y_true {why}"):
+        evaluate_batches([(labels, scores, [1] * 4)], flavor=flavor)
+    with pytest.raises(ValueError, match=rf"^qrels\['q'\] {why}"):
+        evaluate_run({"q": dict(zip("abcd", list(labels), strict=True))}, {"q": ["a"]}, flavor=flavor)
+    with pytest.raises(ValueError, match=rf"^the grades of held_out {why}"):
+        evaluate_topk([[0, 1]], ([0] * 4, range(4), labels), flavor=flavor)
+
+
+def test_integer_labels_that_float64_holds_are_accepted():
+    top = np.array([2**63, 2**62, 1], dtype=np.uint64)
     got = evaluate(top[None], [[1, 2, 3]], flavor=Flavor()).per_query
     assert got.ndcg[0] == evaluate([top.astype("f8")], [[1, 2, 3]], flavor=Flavor()).per_query.ndcg[0]
-    assert got.ndcg[0] == pytest.approx((2**64 / 2 + 2**63 / math.log2(3)) / (2**64 + 2**63 / math.log2(3)), rel=1e-12)
+    assert got.ndcg[0] == pytest.approx((2**63 / 2 + 2**62 / math.log2(3)) / (2**63 + 2**62 / math.log2(3)), rel=1e-12)
+    masked = np.array([[3, 0, 1, 2**62 + 1]])
+    assert ndcg_score(masked, [[1, 2, 3, 4]], mask=[[True] * 3 + [False]]) == ndcg_score([[3, 0, 1]], [[1, 2, 3]])
 
 
 def test_long_doubles_beyond_float64():
