@@ -142,7 +142,7 @@ class Identification:
         presets = sum(bool(match.presets) for match in self.matches)
         others = len(self.matches) - presets
         counts = [f"{presets} match{'es' * (presets != 1)} with a preset"] if presets else ["no preset"]
-        counts += [f"{others} other{'s' * (others != 1)} with switches changed"] if others else []
+        counts += [f"{others} other{'s' * (others != 1)} with one switch changed"] if others else []
         counts += ["if it was truncated rather than rounded"] * self.truncated
         return f"{shown}: {', '.join(counts)}"
 
@@ -153,15 +153,18 @@ class Identification:
         if self.matches and first >= _WEAK:
             worth = ": a match is no evidence here" if first >= _WORTHLESS else ": a match is weak evidence here"
             worth += "; pass more decimals, k, or more data"
-        chances = f"{self.by_chance:.2g} flavors, {self.presets_by_chance:.2g} of them presets"
+        chances = f"{self.by_chance:.2g} flavors on average, {self.presets_by_chance:.2g} of them presets"
+        cutoffs = f"cut-off{'s' * (len(self.cutoffs) > 1)} {', '.join(map(switch_text, self.cutoffs))}"
         lines = [
-            f"a random number close to this one matches on average {chances}{worth}",
-            f"{self.n_tried} flavors tried, with the cut-offs {', '.join(map(switch_text, self.cutoffs))}",
+            f"by chance, a number near this one would match {chances}{worth}",
+            f"{self.n_tried} flavors tried at {cutoffs}",
         ]
         by_reason: dict[str, list[str]] = {}
         for name, reason in self.not_tried.items():
             by_reason.setdefault(reason, []).append(name)
-        lines += [f"not tried: {', '.join(names)}: {reason}" for reason, names in by_reason.items()]
+        for reason, names in by_reason.items():
+            why = reason.replace("it has", "they have", 1) if len(names) > 1 else reason
+            lines.append(f"not tried: {', '.join(names)}: {why}")
         written = _count_decimals(self.value)
         if not self.matches and self.decimals is not None and written < self.decimals:
             lines.append(f"if the number was rounded to fewer decimals, pass decimals={written}")
@@ -179,9 +182,9 @@ def _list_equal_flavors(match: Match) -> list[str]:
     start = match.name.partition("@")[0]
     also = list({preset.partition("@")[0]: preset for preset in reversed(match.presets)}.values())[::-1]
     also = [preset for preset in also if preset.partition("@")[0] != start]
-    if match.n_others:
-        also.append(f"{match.n_others} preset{'s' * (match.n_others > 1)} with a switch changed")
-    return [f"these data cannot distinguish it from {', '.join(also)}"] if also else []
+    others = f"{match.n_others} preset{'s' * (match.n_others > 1)} with one switch changed" if match.n_others else ""
+    listed = " and ".join(filter(None, (", ".join(also), others)))
+    return [f"these data cannot distinguish it from {listed}"] if listed else []
 
 
 def identify(

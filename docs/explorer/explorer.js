@@ -203,7 +203,7 @@ function showIdentified(found) {
     return element("li", {}, ...parts);
   });
   const rest = [`${found.tried.toLocaleString("en")} definitions tried.`];
-  if (found.more) rest.unshift(`${found.more} more match with switches changed.`);
+  if (found.more) rest.unshift(`${found.more} more match with one switch changed.`);
   const parts = [element("p", {}, element("strong", {}, found.headline)), element("ol", {}, ...matches), element("p", {}, rest.join(" "))];
   if (found.not_tried.length) {
     parts.push(element("details", {}, element("summary", {}, "Not tried"),

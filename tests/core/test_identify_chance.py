@@ -77,7 +77,7 @@ def test_a_match_that_chance_would_give_is_called_no_evidence():
     sure = identify(f"{value:.9f}", **DATA, k=3)
     assert sure.by_chance < 0.05
     assert "evidence" not in str(sure)
-    assert "a random number close to this one matches on average" in str(sure)
+    assert "by chance, a number near this one would match" in str(sure)
     assert sure.to_dict()["by_chance"] == sure.by_chance
     weak = identify(f"{value:.4f}", **DATA, k=3)
     assert ("weak evidence" in str(weak)) == (0.05 <= weak.presets_by_chance < 0.5)

@@ -168,7 +168,7 @@ def test_what_is_printed_is_a_handful():
     assert listed == [match.name for match in with_preset[:5]]
     assert f"and {len(result.matches) - 5} more, in .matches" in str(result)
     others = len(result.matches) - len(with_preset)
-    assert f": {len(with_preset)} matches with a preset, {others} others with switches changed\n" in str(result)
+    assert f": {len(with_preset)} matches with a preset, {others} others with one switch changed\n" in str(result)
 
 
 def test_of_a_finer_value_the_nearest_preset_is_first():
