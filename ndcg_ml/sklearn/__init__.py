@@ -1,6 +1,12 @@
-"""scikit-learn: model selection by query."""
+"""scikit-learn: model selection by query.
+
+``paired_search`` belongs to the comparisons of systems, and is imported when it is first used.
+"""
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 try:
     import sklearn as _sklearn  # noqa: F401
@@ -8,12 +14,13 @@ except ImportError as _error:
     raise ImportError("ndcg_ml.sklearn needs scikit-learn. Install it with: pip install 'ndcg_ml[sklearn]'") from _error
 
 from ndcg_ml.sklearn.folds import CutQueryWarning, QueryKFold
-from ndcg_ml.sklearn.paired_search import Candidate, PairedSearch, paired_search
 from ndcg_ml.sklearn.ranker import QueryRanker
 from ndcg_ml.sklearn.scorer import NDCGScorer, ndcg_scorer
 
+if TYPE_CHECKING:
+    from ndcg_ml._decide.paired_search import PairedSearch, paired_search
+
 __all__ = [
-    "Candidate",
     "CutQueryWarning",
     "NDCGScorer",
     "PairedSearch",
@@ -22,3 +29,14 @@ __all__ = [
     "ndcg_scorer",
     "paired_search",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("PairedSearch", "paired_search"):
+        value = globals()[name] = getattr(import_module("ndcg_ml._decide.paired_search"), name)
+        return value
+    raise AttributeError(f"module 'ndcg_ml.sklearn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

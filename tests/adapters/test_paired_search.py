@@ -11,7 +11,6 @@ import pickle
 
 import numpy as np
 import sklearn
-from scipy.stats import t as student_t
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
@@ -27,7 +26,9 @@ from sklearn.model_selection import (
 )
 from sklearn.tree import DecisionTreeRegressor
 
-from ndcg_ml import Flavor, evaluate
+from ndcg_ml import Comparison, Flavor, compare, evaluate
+from ndcg_ml._decide.means import t_quantile
+from ndcg_ml._decide.paired_search import honest_value
 from ndcg_ml.sklearn import ndcg_scorer, paired_search
 
 DEPTHS = [1, 2, 3, 4, 6]
@@ -70,20 +71,23 @@ def expected_ndcg(problem, params, flavor=FLAVOR, cv=None):
     return np.array([np.mean(found[query]) for query in sorted(found)])
 
 
-def assert_expected(result, problem, **options):
-    values = [expected_ndcg(problem, each.params, **options) for each in result.candidates]
-    assert result.n_queries == len(values[0])
-    assert [each.value for each in result.candidates] == sorted(
-        (each.value for each in result.candidates), reverse=True
-    )
-    for each, value in zip(result.candidates, values, strict=True):
-        gaps = value - values[0]
-        difference, error = gaps.mean(), gaps.std(ddof=1) / math.sqrt(gaps.size)
-        assert each.value == pytest.approx(value.mean(), abs=1e-12)
-        assert each.difference == pytest.approx(difference, abs=1e-12)
-        assert each.standard_error == pytest.approx(error, abs=1e-12)
-        reach = error * student_t.ppf(0.975, gaps.size - 1)
-        assert each.interval.low == pytest.approx(difference - reach, abs=1e-9)  # SciPy 1.11 has 9 digits of t
+def params_of(result, search):
+    """Return the parameters of each candidate, the best first."""
+    return [search.cv_results_["params"][row] for row in result.rows]
+
+
+def assert_expected(search, problem, metric=None, **options):
+    result = paired_search(search, metric=metric)
+    values = [expected_ndcg(problem, params, **options) for params in params_of(result, search)]
+    best = values[0]
+    assert result.n_queries == len(best)
+    assert result.values == pytest.approx([value.mean() for value in values], abs=1e-12)
+    assert list(result.values) == sorted(result.values, reverse=True)
+    assert [(pair.a, pair.b) for pair in result.pairs] == [(result.names[0], name) for name in result.names[1:]]
+    for pair, value in zip(result.pairs, values[1:], strict=True):
+        assert pair.difference == pytest.approx((value - best).mean(), abs=1e-12)
+        assert pair.standard_error == pytest.approx((value - best).std(ddof=1) / math.sqrt(best.size), abs=1e-12)
+    return result
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
@@ -91,18 +95,30 @@ def test_a_grid_is_compared_as_by_hand(problem, n_jobs):
     scorer = ndcg_scorer(FLAVOR, keep_queries=True)
     search = fitted(problem, scorer, n_jobs=n_jobs, return_train_score=True)
     assert len(scorer.kept) == 4 * len(DEPTHS)
-    result = paired_search(search, seed=0)
-    assert_expected(result, problem)
-    assert {each.row for each in result.candidates} == set(range(len(DEPTHS)))
-    assert all(search.cv_results_["params"][each.row] == each.params for each in result.candidates)
-    best = result.candidates[0]
-    assert best.difference == 0 == best.standard_error
-    assert result.candidates[-1].p_value < 0.05 < 1 == best.p_value
-    others = [each.p_value for each in result.candidates[1:]]
-    assert result.candidates[-1].p_adjusted == pytest.approx(
-        min(others) * len(others) if others[-1] == min(others) else 1
-    )
+    result = assert_expected(search, problem)
+    assert isinstance(result, Comparison)
+    assert sorted(result.rows) == list(range(len(DEPTHS)))
+    params = params_of(result, search)
+    assert list(result.names) == [f"{row}: {each}" for row, each in zip(result.rows, params, strict=True)]
+    assert (result.baseline, result.measure, result.flavor) == (result.names[0], "NDCG@5", FLAVOR)
+    assert [pair.verdict for pair in result.pairs][-1] == "worse"
+    assert all(pair.p_adjusted >= pair.p_value for pair in result.pairs)
     assert result.failed == ()
+
+
+def test_the_differences_are_those_of_compare(problem):
+    """With two candidates, one split and one cut-off, the comparison is that of two evaluations."""
+    X, y, qid = problem
+    cv = list(GroupKFold(2).split(X, y, qid))[:1]
+    search = fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True), grid={"max_depth": [1, 4]}, cv=cv)
+    result = paired_search(search, confidence=0.9, seed=3)
+    [(train, test)] = cv
+    scores = [tree(**params).fit(X[train], y[train]).predict(X[test]) for params in params_of(result, search)]
+    best, other = (evaluate(y[test], each, qid=qid[test], flavor=FLAVOR) for each in scores)
+    names = list(result.names)
+    expected = compare(best, other, names=names, baseline=names[0], confidence=0.9, seed=3)
+    assert result.pairs == expected.pairs
+    assert str(result).splitlines()[:6] == str(expected).splitlines()[:6]
 
 
 @pytest.mark.parametrize("backend", ["threading", "multiprocessing"])
@@ -110,22 +126,22 @@ def test_other_backends_of_joblib(problem, backend):
     joblib = pytest.importorskip("joblib")
     with joblib.parallel_backend(backend, n_jobs=2):
         search = fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True))
-    assert_expected(paired_search(search), problem)
+    assert_expected(search, problem)
 
 
 def test_a_random_search_several_cutoffs_and_their_refit(problem):
     scorer = ndcg_scorer(FLAVOR, k=(1, 5), keep_queries=True)
     grid = {"max_depth": DEPTHS, "min_samples_leaf": [1, 5, 20]}
     search = fitted(problem, scorer, RandomizedSearchCV, grid, n_iter=6, random_state=0, n_jobs=2, refit="ndcg_at_5")
-    assert_expected(paired_search(search), problem)
-    assert_expected(paired_search(search, metric="ndcg_at_1"), problem, flavor=FLAVOR.replace(k=1))
+    assert_expected(search, problem)
+    assert_expected(search, problem, metric="ndcg_at_1", flavor=FLAVOR.replace(k=1))
 
 
 def test_a_dict_of_scorers_keeps_the_queries_of_each(problem):
     scoring = {"five": ndcg_scorer(FLAVOR, keep_queries=True), "one": ndcg_scorer("sklearn@1", keep_queries=True)}
     search = fitted(problem, scoring, n_jobs=2, refit="five")
-    assert_expected(paired_search(search), problem)
-    assert_expected(paired_search(search, metric="one"), problem, flavor="sklearn@1")
+    assert_expected(search, problem)
+    assert_expected(search, problem, metric="one", flavor="sklearn@1")
     with pytest.raises(ValueError, match="metric must be one of the search's scores, 'five', 'one'; got 'two'"):
         paired_search(search, metric="two")
 
@@ -142,26 +158,26 @@ def test_the_last_iteration_of_a_halving_search_is_compared(problem):
         factor=2,
         n_jobs=2,
     )
-    result = paired_search(search)
+    result = assert_expected(search, problem)
     last = search.cv_results_["iter"] == max(search.cv_results_["iter"])
-    assert {each.row for each in result.candidates} == set(np.flatnonzero(last).tolist())
-    assert len(result.candidates) > 1
-    assert_expected(result, problem)
+    assert sorted(result.rows) == np.flatnonzero(last).tolist()
+    assert len(result.rows) > 1
 
 
 def test_a_query_that_is_tested_in_several_splits_counts_once(problem):
     cv = GroupShuffleSplit(6, test_size=0.4, random_state=0)
-    result = paired_search(fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True), cv=cv, n_jobs=2))
-    assert_expected(result, problem, cv=cv)
-    assert result.n_queries < 51
+    search = fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True), cv=cv, n_jobs=2)
+    assert assert_expected(search, problem, cv=cv).n_queries < 51
 
 
 def test_queries_that_the_flavor_skips_are_excluded(problem):
     scorer = ndcg_scorer(FLAVOR.replace(empty="skip"), keep_queries=True)
-    result = paired_search(fitted(problem, scorer))
-    expected = expected_ndcg(problem, result.candidates[0].params, FLAVOR.replace(empty="skip"))
+    search = fitted(problem, scorer)
+    result = paired_search(search)
+    expected = expected_ndcg(problem, params_of(result, search)[0], FLAVOR.replace(empty="skip"))
     assert result.n_queries == np.isfinite(expected).sum() < 50
-    assert result.candidates[0].value == pytest.approx(np.nanmean(expected), abs=1e-12)
+    assert result.not_compared.size == 50 - result.n_queries
+    assert result.values[0] == pytest.approx(np.nanmean(expected), abs=1e-12)
 
 
 def test_rows_of_two_dimensional_labels_are_queries():
@@ -173,8 +189,8 @@ def test_rows_of_two_dimensional_labels_are_queries():
     result = paired_search(search)
     scores = np.empty_like(Y)
     for train, test in KFold(4).split(X):
-        scores[test] = Ridge(alpha=result.candidates[0].params["alpha"]).fit(X[train], Y[train]).predict(X[test])
-    assert result.candidates[0].value == pytest.approx(evaluate(Y, scores, flavor="sklearn@3").value, abs=1e-12)
+        scores[test] = Ridge(**params_of(result, search)[0]).fit(X[train], Y[train]).predict(X[test])
+    assert result.values[0] == pytest.approx(evaluate(Y, scores, flavor="sklearn@3").value, abs=1e-12)
     assert result.n_queries == 40
 
 
@@ -209,9 +225,11 @@ def test_a_failed_candidate_in_the_second_search_of_a_scorer(problem, error_scor
         search.fit(X, y, groups=qid)
     result = paired_search(search, seed=0)
     assert result.failed == (1,)
-    assert "; 1 failed and are left out" in str(result)
-    assert sorted(each.row for each in result.candidates) == [0, 2]
-    assert [each.params for each in result.candidates if each.row == 2] == [{"max_depth": 4}]
+    assert "1 of 3 candidates failed and are left out: rows [1]." in str(result)
+    assert sorted(result.names) == ["0: {'max_depth': 1}", "2: {'max_depth': 4}"]
+    chosen = result.honest(seed=0).chosen
+    assert len(chosen) == 3
+    assert chosen[1] == 0
 
 
 def test_keep_queries_does_not_change_the_scores(problem):
@@ -256,7 +274,7 @@ def test_queries_that_are_empty_for_some_candidates_are_refused(problem):
         paired_search(fitted(problem, scorer))
 
 
-def test_fewer_than_two_queries_are_refused(problem):
+def test_fewer_than_two_queries_or_candidates_are_refused(problem):
     X, y, qid = problem
     rows = np.isin(qid, ["q1", "q2", "q3"])
     y = np.where(qid == "q1", y + 1, 0)
@@ -264,33 +282,58 @@ def test_fewer_than_two_queries_are_refused(problem):
     cv = [(np.arange(5), np.arange(rows.sum()))]
     search = GridSearchCV(tree(), {"max_depth": [1, 2]}, scoring=scorer, cv=cv)
     search.fit(X[rows], y[rows], groups=qid[rows])
-    with pytest.raises(ValueError, match="at least two queries that are not empty; got 1"):
+    with pytest.raises(ValueError, match="at least two queries must have a value in every system; got 1 of 3"):
+        paired_search(search)
+    search = fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True), grid={"max_depth": [1]})
+    with pytest.raises(ValueError, match="at least two candidates that were scored; got 1, and 0 whose fit failed"):
         paired_search(search)
 
 
-def test_the_result_prints_and_becomes_a_frame(problem):
+def test_the_result_says_that_the_best_was_chosen_by_the_same_queries(problem):
     result = paired_search(fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True)), seed=0)
-    lines = str(result).splitlines()
-    assert lines[0] == "5 candidates on 50 queries"
-    assert len(lines) == 7
-    assert f"{result.candidates[1].difference:+.4f}" in lines[3]
-    pytest.importorskip("pandas")
-    frame = result.to_frame()
-    columns = "row params value difference standard_error low high p_value p_adjusted"
-    assert list(frame.columns) == columns.split()
-    assert frame["difference"].tolist() == [each.difference for each in result.candidates]
-    assert frame["low"].iloc[1] < frame["difference"].iloc[1] < frame["high"].iloc[1]
-    assert not math.isnan(frame["p_value"].sum())
+    assert "Note: the best candidate was chosen by the same queries" in str(result)
+    assert pickle.loads(pickle.dumps(result)).honest(seed=0) == result.honest(seed=0)
+    assert result.to_dict()["baseline"] == result.names[0]
 
 
 # -- the value of a search ------------------------------------------------------------------------------------------
+
+
+def test_an_honest_value_by_hand():
+    ndcg = np.random.default_rng(1).random((7, 3))
+    left_out: list[list[float]] = [[] for _ in range(7)]
+    chosen = np.zeros(3)
+    for drawn in np.random.default_rng(0).integers(0, 7, (40, 7)):
+        winner = ndcg[drawn].mean(axis=0).argmax()
+        chosen[winner] += 1
+        for query in {*range(7)} - {*drawn.tolist()}:
+            left_out[query].append(ndcg[query, winner])
+    value = np.mean([np.mean(each) for each in left_out])
+    variance = np.mean([np.mean(np.square(each)) for each in left_out]) - value**2
+    reach = t_quantile(0.9, 6) * math.sqrt(variance / 6)
+    found = honest_value(ndcg, 0.9, 40, np.random.default_rng(0))
+    assert found.value == pytest.approx(value)
+    assert (found.interval.low, found.interval.high) == pytest.approx((value - reach, value + reach))
+    assert found.chosen == pytest.approx(chosen / 40)
+    assert found.best_value == pytest.approx(ndcg.mean(axis=0).max())
+
+
+def test_a_choice_among_equal_candidates_is_worth_their_mean():
+    ndcg = np.random.default_rng(0).normal(0.5, 0.1, (60, 30))
+    honest = honest_value(ndcg, 0.95, 400, np.random.default_rng(0))
+    assert honest.best_value == pytest.approx(ndcg.mean(axis=0).max())
+    assert honest.optimism > 0.01
+    assert honest.value == pytest.approx(0.5, abs=0.02)
+    assert honest.interval.low < 0.5 < honest.interval.high
+    assert sum(honest.chosen) == pytest.approx(1)
+    assert honest.chosen[int(ndcg.mean(axis=0).argmax())] == max(honest.chosen)
 
 
 def test_the_honest_value_of_a_grid(problem):
     scorer = ndcg_scorer(FLAVOR, keep_queries=True)
     result = paired_search(fitted(problem, scorer), seed=0)
     honest = result.honest(seed=0)
-    assert honest.best_value == pytest.approx(result.candidates[0].value)
+    assert honest.best_value == pytest.approx(result.values[0])
     assert honest.optimism == pytest.approx(honest.best_value - honest.value)
     assert honest.value < honest.best_value
     assert honest.interval.low < honest.value < honest.interval.high
@@ -307,6 +350,6 @@ def test_searches_without_an_honest_value(problem):
     halving = {"resource": "n_estimators", "max_resources": 4, "min_resources": 1, "factor": 2, "random_state": 0}
     forest = RandomForestRegressor(random_state=0)
     scorer = ndcg_scorer(FLAVOR, keep_queries=True)
-    search = HalvingGridSearchCV(forest, {"max_depth": [1, 3]}, scoring=scorer, cv=GroupKFold(3), **halving)
+    search = HalvingGridSearchCV(forest, {"max_depth": [*range(1, 9)]}, scoring=scorer, cv=GroupKFold(3), **halving)
     with pytest.raises(ValueError, match="a halving search drops most of them early"):
         paired_search(search.fit(X, y, groups=qid)).honest()

@@ -12,7 +12,6 @@ from comparing import by_scores, by_values
 
 from ndcg_ml import Evaluation, Flavor, compare, compare_values, evaluate, evaluate_run
 from ndcg_ml._decide.gate import gate
-from ndcg_ml._decide.honest import honest_value
 from ndcg_ml._decide.intervals import aggregate_clusters, bounded_limits, robust_error
 from ndcg_ml._decide.matching import favoured
 from ndcg_ml._decide.means import Means, crossed_error, t_quantile
@@ -916,36 +915,3 @@ def test_t_serves_where_it_agrees_with_bca():
     t, bca = (of_values(skewed).interval(method=method, seed=0) for method in (None, "bca"))
     assert t.method == "t"
     assert [t.low, t.high] == pytest.approx([bca.low, bca.high], abs=0.02 * (bca.high - bca.low))
-
-
-# -- the value of a choice ------------------------------------------------------------------------------------------
-
-
-def test_an_honest_value_by_hand():
-    ndcg = np.random.default_rng(1).random((7, 3))
-    left_out: list[list[float]] = [[] for _ in range(7)]
-    chosen = np.zeros(3)
-    for drawn in np.random.default_rng(0).integers(0, 7, (40, 7)):
-        winner = ndcg[drawn].mean(axis=0).argmax()
-        chosen[winner] += 1
-        for query in {*range(7)} - {*drawn.tolist()}:
-            left_out[query].append(ndcg[query, winner])
-    value = np.mean([np.mean(each) for each in left_out])
-    variance = np.mean([np.mean(np.square(each)) for each in left_out]) - value**2
-    reach = t_quantile(0.9, 6) * math.sqrt(variance / 6)
-    found = honest_value(ndcg, 0.9, 40, np.random.default_rng(0))
-    assert found.value == pytest.approx(value)
-    assert (found.interval.low, found.interval.high) == pytest.approx((value - reach, value + reach))
-    assert found.chosen == pytest.approx(chosen / 40)
-    assert found.best_value == pytest.approx(ndcg.mean(axis=0).max())
-
-
-def test_a_choice_among_equal_candidates_is_worth_their_mean():
-    ndcg = np.random.default_rng(0).normal(0.5, 0.1, (60, 30))
-    honest = honest_value(ndcg, 0.95, 400, np.random.default_rng(0))
-    assert honest.best_value == pytest.approx(ndcg.mean(axis=0).max())
-    assert honest.optimism > 0.01
-    assert honest.value == pytest.approx(0.5, abs=0.02)
-    assert honest.interval.low < 0.5 < honest.interval.high
-    assert sum(honest.chosen) == pytest.approx(1)
-    assert honest.chosen[int(ndcg.mean(axis=0).argmax())] == max(honest.chosen)
