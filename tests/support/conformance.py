@@ -1,0 +1,266 @@
+"""The cases of docs/conformance.json, computed by the oracle. ``python tests/support/conformance.py --write`` writes them.
+
+A case is a list of queries with the value of each and their mean. It says what it distinguishes: the rules whose usual
+alternatives give another value.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from oracle import Document, NothingToAverageError, TiedRepeatError, oracle, oracle_overall
+
+from ndcg_ml import PRESETS, Flavor
+
+FILE = Path(__file__).parents[2] / "docs" / "conformance.json"
+TOLERANCE = 1e-9
+CASES, QUERIES = 34, 3
+CUTS = (1, 2, 3, 5, 10, None)
+
+# name: the preset, and the definition in words
+DEFINITIONS: dict[str, tuple[Flavor, str]] = {
+    "textbook": (
+        Flavor(unjudged="zero"),
+        "Gain: the grade. Ideal: all judged documents, retrieved or not. Tied documents share the mean of their "
+        "discounts. A query without a positive grade scores 0.",
+    ),
+    "sklearn": (
+        PRESETS["sklearn"],
+        "Gain: the grade. Ideal: the documents of the list. Tied documents share the mean of their discounts. A query "
+        "without a positive grade scores 0.",
+    ),
+    "trec_eval": (
+        PRESETS["trec_eval"],
+        "Gain: the grade. Ideal: all judged documents. Tied documents are ranked by id, in descending order. A query "
+        "without a positive grade scores 0.",
+    ),
+    "lightgbm": (
+        PRESETS["lightgbm"],
+        "Gain: 2^grade - 1. Ideal: the documents of the list. Tied documents keep their order. A query without a "
+        "positive grade scores 1.",
+    ),
+    "catboost": (
+        PRESETS["catboost"],
+        "Gain: the grade. Ideal: the documents of the list. Tied documents are ranked by grade, lowest first. A query "
+        "without a positive grade scores 1.",
+    ),
+    "burges2005": (
+        PRESETS["burges2005"],
+        "Gain: 2^grade - 1. Ideal: the documents of the list. Tied documents share the mean of their discounts. A query "
+        "without a positive grade is left out of the mean.",
+    ),
+    "recbole": (
+        PRESETS["recbole"].replace(k=None),
+        "Gain: 1 for a positive grade. Ideal: all judged documents. Tied documents keep their order. A query without a "
+        "positive grade scores 0.",
+    ),
+    "implicit": (
+        PRESETS["implicit"].replace(k=None),
+        "Gain: 1 for a positive grade. Ideal: all judged documents. Tied documents keep their order. A query without a "
+        "positive grade is left out of the mean.",
+    ),
+    "jarvelin2002": (
+        PRESETS["jarvelin2002"],
+        "Gain: the grade. Discount: 1 at rank 1, then 1 / log2(rank). Ideal: all judged documents. Tied documents share "
+        "the mean of their discounts. A query without a positive grade is left out of the mean.",
+    ),
+    "librecommender": (
+        PRESETS["librecommender"].replace(k=None),
+        "Gain: 1 for a positive grade. Ideal: the first k retrieved documents, best first. Tied documents keep their "
+        "order. A query without a positive grade scores 0.",
+    ),
+    "elasticsearch": (
+        PRESETS["elasticsearch"].replace(k=None),
+        "Gain: 2^grade - 1. Ideal: all judged documents, as many as were retrieved. Tied documents keep their order. A "
+        "query without a positive grade scores 0.",
+    ),
+    "opensearch": (
+        PRESETS["opensearch"].replace(k=None),
+        "Gain: 2^grade - 1. Ideal: all judged documents, each once. A document that is listed twice counts twice. Tied "
+        "documents keep their order. A query without a positive grade scores 0.",
+    ),
+}
+# What a case distinguishes: other switches, of which one must change a value.
+RULES: dict[str, list[dict[str, Any]]] = {
+    "gain": [{"gain": gain} for gain in ("linear", "exponential", "binary")],
+    "discount": [{"discount": discount} for discount in ("log2", "jarvelin", "reciprocal")],
+    "ideal over judged or retrieved documents": [{"ideal": ideal} for ideal in ("global", "recall")],
+    "ties": [{"ties": ties} for ties in ("average", "first", "last", "worst")],
+    "empty query": [{"empty": empty} for empty in (0.0, 1.0, "skip")],
+    "unjudged document": [{"unjudged": "condense"}, {"unjudged": "zero"}],
+    "list shorter than k": [{"ideal_depth": "retrieved"}, {"ideal_depth": "k"}],
+    "cut-off of the ideal": [{"ideal_depth": "all"}, {"ideal_depth": "k"}],
+    "repeated document": [{"duplicates": "first"}, {"duplicates": "count"}],
+}
+SWITCHES = tuple(field.name for field in fields(Flavor) if field.name not in ("k", "aggregate"))
+Query = list[Document]
+
+
+def value(flavor: Flavor, queries: list[Query], k: int | None) -> tuple[list[float | None], float] | None:
+    """Return the value of each query, None if it is left out, and the mean; None if the flavor defines none."""
+    try:
+        answers = [oracle(flavor, query, k) for query in queries]
+        mean = oracle_overall(flavor, answers)
+    except (AssertionError, IndexError, NothingToAverageError, TiedRepeatError):
+        return None
+    return [None if isinstance(answer.ndcg, str) else answer.ndcg for answer in answers], mean
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two results of ``value`` agree."""
+    if one is None or other is None:
+        return one is other
+    return all(
+        a is b is None or (a is not None and b is not None and math.isclose(a, b, rel_tol=0, abs_tol=TOLERANCE))
+        for a, b in zip([*one[0], one[1]], [*other[0], other[1]], strict=True)
+    )
+
+
+def drawn(rng: random.Random, number: int, flavor: Flavor) -> Query:
+    """Draw a query: tied or not, empty or not, with what the definition allows."""
+    lists, runs = flavor.unjudged == "raise", flavor.unjudged != "raise"
+    size = rng.randint(1, 6)
+    top = 0 if rng.random() < 0.15 else rng.choice((1, 2, 4))
+    scores = [rng.randint(1, 3 if number % 2 else 99) for _ in range(size)]
+    names = rng.sample(range(10), size)
+    query = []
+    for score, name in zip(scores, names, strict=True):
+        grade = math.nan if runs and rng.random() < 0.2 else float(rng.randint(0, top))
+        retrieved = lists or math.isnan(grade) or rng.random() < 0.8
+        query.append(Document(grade, float(score) if retrieved else 0.0, retrieved, f"d{name}"))
+    listed = [document for document in query if document.retrieved]
+    if flavor.duplicates != "raise" and listed and rng.random() < 0.5:
+        again = rng.choice(listed)
+        query.append(Document(again.grade, again.score - 0.5, True, again.doc_id))
+    return query
+
+
+def cases(name: str) -> Iterator[dict[str, Any]]:
+    """Return the cases of a definition."""
+    flavor, _ = DEFINITIONS[name]
+    rng = random.Random(name)
+    number = 0
+    while number < CASES:
+        k = CUTS[number % len(CUTS)]
+        queries = [drawn(rng, number, flavor) for _ in range(rng.randint(1, QUERIES))]
+        found = value(flavor, queries, k)
+        if found is None or not any(document.retrieved for query in queries for document in query):
+            continue
+        number += 1
+        yield {
+            "definition": name,
+            "k": k,
+            "queries": [
+                {
+                    "documents": [document.doc_id for document in query],
+                    "grades": [None if math.isnan(document.grade) else document.grade for document in query],
+                    "scores": [document.score if document.retrieved else None for document in query],
+                    "ndcg": ndcg,
+                }
+                for query, ndcg in zip(queries, found[0], strict=True)
+            ],
+            "mean": found[1],
+            "distinguishes": [rule for rule in RULES if differs(flavor, rule, queries, k, found)],
+        }
+
+
+def differs(flavor: Flavor, rule: str, queries: list[Query], k: int | None, found: Any) -> bool:
+    """Whether an alternative of a rule gives another value."""
+    for change in RULES[rule]:
+        try:
+            other = flavor.replace(**change)
+        except ValueError:
+            continue
+        one = value(other, queries, k)
+        if one is not None and not same(one, found):
+            return True
+    return False
+
+
+def queries_of(case: dict[str, Any]) -> list[Query]:
+    """Return the documents of a case."""
+    return [
+        [
+            Document(math.nan if grade is None else grade, 0.0 if score is None else score, score is not None, name)
+            for name, grade, score in zip(query["documents"], query["grades"], query["scores"], strict=True)
+        ]
+        for query in case["queries"]
+    ]
+
+
+def result_of(case: dict[str, Any]) -> tuple[list[float | None], float]:
+    """Return the values of a case."""
+    return [query["ndcg"] for query in case["queries"]], case["mean"]
+
+
+def of_presets(every: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return, for each preset, the definition whose cases it passes, or the nearest one and the switches that differ."""
+    found: dict[str, dict[str, Any]] = {}
+    for preset, flavor in PRESETS.items():
+        others = {name: differing(flavor, name, every) for name in DEFINITIONS}
+        nearest = min(others, key=lambda name: (len(others[name]), name != preset))
+        found[preset] = (
+            {"nearest": nearest, "differs in": others[nearest]} if others[nearest] else {"definition": nearest}
+        )
+    return found
+
+
+def differing(flavor: Flavor, name: str, every: list[dict[str, Any]]) -> list[str]:
+    """Return the switches of a flavor that change a case of a definition, one at a time."""
+    definition = DEFINITIONS[name][0]
+    mine = [case for case in every if case["definition"] == name]
+    if all(passes(flavor, case) for case in mine):
+        return []
+    switches = [switch for switch in SWITCHES if getattr(flavor, switch) != getattr(definition, switch)]
+    one_by_one = {switch: changed(definition, switch, flavor) for switch in switches}
+    return [switch for switch, other in one_by_one.items() if other is None or not all(passes(other, c) for c in mine)]
+
+
+def changed(definition: Flavor, switch: str, flavor: Flavor) -> Flavor | None:
+    """Return the definition with one switch of the flavor; None if it cannot have that switch alone."""
+    try:
+        return definition.replace(**{switch: getattr(flavor, switch)})
+    except ValueError:
+        return None
+
+
+def passes(flavor: Flavor, case: dict[str, Any]) -> bool:
+    return same(value(flavor, queries_of(case), case["k"]), result_of(case))
+
+
+def contents() -> dict[str, Any]:
+    """Return the contents of the file."""
+    every = [case for name in DEFINITIONS for case in cases(name)]
+    return {
+        "format": 1,
+        "tolerance": TOLERANCE,
+        "definitions": {name: {"words": words, "flavor": str(flavor)} for name, (flavor, words) in DEFINITIONS.items()},
+        "presets": of_presets(every),
+        "cases": every,
+    }
+
+
+def as_text(found: dict[str, Any]) -> str:
+    """Return JSON with one line per definition, preset and case."""
+    parts = []
+    for key, part in found.items():
+        if isinstance(part, list):
+            rows = [json.dumps(row) for row in part]
+            parts.append(f'"{key}": [\n' + ",\n".join(rows) + "\n]")
+        elif isinstance(part, dict):
+            rows = [f"{json.dumps(name)}: {json.dumps(row)}" for name, row in part.items()]
+            parts.append(f'"{key}": {{\n' + ",\n".join(rows) + "\n}")
+        else:
+            parts.append(f'"{key}": {json.dumps(part)}')
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+if __name__ == "__main__" and sys.argv[1:] == ["--write"]:
+    FILE.write_text(as_text(contents()), encoding="utf-8")
