@@ -1,4 +1,4 @@
-"""The cases of docs/conformance.json, computed by the oracle. ``python tests/support/conformance.py --write`` writes them.
+"""The cases of docs/conformance.json, computed by the oracle; ``--write`` writes the file.
 
 A case is a list of queries with the value of each and their mean. It says what it distinguishes: the rules whose usual
 alternatives give another value.
@@ -24,68 +24,34 @@ TOLERANCE = 1e-9
 CASES, QUERIES = 34, 3
 CUTS = (1, 2, 3, 5, 10, None)
 
-# name: the preset, and the definition in words
-DEFINITIONS: dict[str, tuple[Flavor, str]] = {
-    "textbook": (
-        Flavor(unjudged="zero"),
-        "Gain: the grade. Ideal: all judged documents, retrieved or not. Tied documents share the mean of their "
-        "discounts. A query without a positive grade scores 0.",
-    ),
-    "sklearn": (
-        PRESETS["sklearn"],
-        "Gain: the grade. Ideal: the documents of the list. Tied documents share the mean of their discounts. A query "
-        "without a positive grade scores 0.",
-    ),
-    "trec_eval": (
-        PRESETS["trec_eval"],
-        "Gain: the grade. Ideal: all judged documents. Tied documents are ranked by id, in descending order. A query "
-        "without a positive grade scores 0.",
-    ),
-    "lightgbm": (
-        PRESETS["lightgbm"],
-        "Gain: 2^grade - 1. Ideal: the documents of the list. Tied documents keep their order. A query without a "
-        "positive grade scores 1.",
-    ),
-    "catboost": (
-        PRESETS["catboost"],
-        "Gain: the grade. Ideal: the documents of the list. Tied documents are ranked by grade, lowest first. A query "
-        "without a positive grade scores 1.",
-    ),
-    "burges2005": (
-        PRESETS["burges2005"],
-        "Gain: 2^grade - 1. Ideal: the documents of the list. Tied documents share the mean of their discounts. A query "
-        "without a positive grade is left out of the mean.",
-    ),
-    "recbole": (
-        PRESETS["recbole"].replace(k=None),
-        "Gain: 1 for a positive grade. Ideal: all judged documents. Tied documents keep their order. A query without a "
-        "positive grade scores 0.",
-    ),
-    "implicit": (
-        PRESETS["implicit"].replace(k=None),
-        "Gain: 1 for a positive grade. Ideal: all judged documents. Tied documents keep their order. A query without a "
-        "positive grade is left out of the mean.",
-    ),
-    "jarvelin2002": (
-        PRESETS["jarvelin2002"],
-        "Gain: the grade. Discount: 1 at rank 1, then 1 / log2(rank). Ideal: all judged documents. Tied documents share "
-        "the mean of their discounts. A query without a positive grade is left out of the mean.",
-    ),
-    "librecommender": (
-        PRESETS["librecommender"].replace(k=None),
-        "Gain: 1 for a positive grade. Ideal: the first k retrieved documents, best first. Tied documents keep their "
-        "order. A query without a positive grade scores 0.",
-    ),
-    "elasticsearch": (
-        PRESETS["elasticsearch"].replace(k=None),
-        "Gain: 2^grade - 1. Ideal: all judged documents, as many as were retrieved. Tied documents keep their order. A "
-        "query without a positive grade scores 0.",
-    ),
-    "opensearch": (
-        PRESETS["opensearch"].replace(k=None),
-        "Gain: 2^grade - 1. Ideal: all judged documents, each once. A document that is listed twice counts twice. Tied "
-        "documents keep their order. A query without a positive grade scores 0.",
-    ),
+_OF_PRESETS = ("sklearn", "trec_eval", "lightgbm", "catboost", "burges2005", "recbole", "implicit", "jarvelin2002")
+_OF_PRESETS += ("librecommender", "elasticsearch", "opensearch")
+DEFINITIONS = {"textbook": Flavor(unjudged="zero"), **{name: PRESETS[name].replace(k=None) for name in _OF_PRESETS}}
+_WORDS: dict[str, dict[Any, str]] = {
+    "gain": {
+        "linear": "Gain: the grade.",
+        "exponential": "Gain: 2^grade - 1.",
+        "binary": "Gain: 1 for a positive grade.",
+    },
+    "discount": {"log2": "", "jarvelin": "Discount: 1 at rank 1, then 1 / log2(rank)."},
+    "ideal": {
+        "global": "Ideal: all judged documents, each once.",
+        "recall": "Ideal: the documents of the list.",
+        "local": "Ideal: the first k retrieved documents, best first.",
+    },
+    "ideal_depth": {"k": "", "retrieved": "It has as many ranks as there are retrieved documents, at most k."},
+    "ties": {
+        "average": "Tied documents share the mean of their discounts.",
+        "first": "Tied documents keep their order.",
+        "worst": "Tied documents are ranked by grade, lowest first.",
+        "docid": "Tied documents are ranked by id, in descending order.",
+    },
+    "duplicates": {"raise": "", "count": "A document that is listed twice counts twice."},
+    "empty": {
+        0.0: "A query without a positive grade scores 0.",
+        1.0: "A query without a positive grade scores 1.",
+        "skip": "A query without a positive grade is left out of the mean.",
+    },
 }
 # What a case distinguishes: other switches, of which one must change a value.
 RULES: dict[str, list[dict[str, Any]]] = {
@@ -144,7 +110,7 @@ def drawn(rng: random.Random, number: int, flavor: Flavor) -> Query:
 
 def cases(name: str) -> Iterator[dict[str, Any]]:
     """Return the cases of a definition."""
-    flavor, _ = DEFINITIONS[name]
+    flavor = DEFINITIONS[name]
     rng = random.Random(name)
     number = 0
     while number < CASES:
@@ -201,7 +167,7 @@ def result_of(case: dict[str, Any]) -> tuple[list[float | None], float]:
 
 
 def of_presets(every: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return, for each preset, the definition whose cases it passes, or the nearest one and the switches that differ."""
+    """Return, for each preset, the definition whose cases it passes, or the nearest one and what differs."""
     found: dict[str, dict[str, Any]] = {}
     for preset, flavor in PRESETS.items():
         others = {name: differing(flavor, name, every) for name in DEFINITIONS}
@@ -214,7 +180,7 @@ def of_presets(every: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 def differing(flavor: Flavor, name: str, every: list[dict[str, Any]]) -> list[str]:
     """Return the switches of a flavor that change a case of a definition, one at a time."""
-    definition = DEFINITIONS[name][0]
+    definition = DEFINITIONS[name]
     mine = [case for case in every if case["definition"] == name]
     if all(passes(flavor, case) for case in mine):
         return []
@@ -235,13 +201,17 @@ def passes(flavor: Flavor, case: dict[str, Any]) -> bool:
     return same(value(flavor, queries_of(case), case["k"]), result_of(case))
 
 
+def in_words(flavor: Flavor) -> str:
+    return " ".join(filter(None, (words[getattr(flavor, switch)] for switch, words in _WORDS.items())))
+
+
 def contents() -> dict[str, Any]:
     """Return the contents of the file."""
     every = [case for name in DEFINITIONS for case in cases(name)]
     return {
         "format": 1,
         "tolerance": TOLERANCE,
-        "definitions": {name: {"words": words, "flavor": str(flavor)} for name, (flavor, words) in DEFINITIONS.items()},
+        "definitions": {name: {"words": in_words(flavor), "flavor": str(flavor)} for name, flavor in DEFINITIONS.items()},
         "presets": of_presets(every),
         "cases": every,
     }
