@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 from ndcg_ml._core.checks import ByK, KSpec, OneK
 from ndcg_ml._core.frames import ColumnNames, Frame, column_names, is_frame, library_of, refuse_lazy, select_columns
 from ndcg_ml._core.one_line import brief
-from ndcg_ml._core.queries import Weights, real_array
+from ndcg_ml._core.queries import Queries, Weights, real_array
 from ndcg_ml._core.result import Evaluation
-from ndcg_ml._core.scores import prepare
+from ndcg_ml._core.scores import Prepared
 from ndcg_ml._core.slice_names import query_clusters, slice_names
 from ndcg_ml.flavor import Flavor, as_flavor, refuse_unknown
 
@@ -141,18 +141,10 @@ def ndcg_score(
     {1: 1.0, 3: 1.0}
     """
     refuse_unknown(ndcg_score, unknown)
-    prepared = prepare(
-        y_true,
-        flavor=flavor,
-        k=k,
-        qid=qid,
-        group=group,
-        mask=mask,
-        retrieved=retrieved,
-        doc_id=doc_id,
-        query_weight=query_weight,
+    queries = Queries.read(
+        y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
     )
-    return prepared(y_score)
+    return Prepared(flavor, k, queries)(y_score)
 
 
 # fmt: off
@@ -213,18 +205,10 @@ def dcg_score(
     3.63093
     """
     refuse_unknown(dcg_score, unknown)
-    prepared = prepare(
-        y_true,
-        flavor=flavor,
-        k=k,
-        qid=qid,
-        group=group,
-        mask=mask,
-        retrieved=retrieved,
-        doc_id=doc_id,
-        query_weight=query_weight,
+    queries = Queries.read(
+        y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
     )
-    return prepared.dcg(y_score)
+    return Prepared(flavor, k, queries).dcg(y_score)
 
 
 # fmt: off
@@ -316,57 +300,37 @@ def evaluate(
         for name, given in (("y_score", y_score), ("qid", qid), ("group", group), ("mask", mask), ("doc_id", doc_id)):
             if given is not None:
                 raise ValueError(f"{name} must be left out with columns=, which names its column in the frame.")
-        labels, y_score, qid, doc_id = _columns(y_true, columns)
+        if not is_frame(y_true):
+            raise TypeError(f"y_true must be a data frame with columns=; got {type(y_true).__name__}.")
+        found = select_columns("y_true", y_true, ("qid", "label", "score"), column_names(columns), ("docno",))
+        labels, y_score, qid, doc_id = found["label"], found["score"], found["qid"], found.get("docno")
     elif y_score is None:
         raise TypeError("y_score must be given, one score for each label; or columns=, if y_true is a data frame.")
     else:
         labels = y_true
-    prepared = prepare(
-        labels,
-        flavor=flavor,
-        k=k,
-        qid=qid,
-        group=group,
-        mask=mask,
-        retrieved=retrieved,
-        doc_id=doc_id,
-        query_weight=query_weight,
+    queries = Queries.read(
+        labels, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
     )
-    result = replace(prepared.evaluate(y_score), frame_library=library)
-    if by is None and cluster is None:
-        return result
-    queries = prepared.queries
     return replace(
-        result,
+        Prepared(flavor, k, queries).evaluate(y_score),
+        frame_library=library,
         cluster=None if cluster is None else query_clusters(cluster, queries),
         _slice_names=None if by is None else slice_names(by, queries),
     )
 
 
-def _columns(frame: Any, names: ColumnNames) -> tuple[Any, Any, Any, Any]:
-    """Return labels, scores, query ids and document ids (None if there are none) of a frame."""
-    if not is_frame(frame):
-        raise TypeError(f"y_true must be a data frame with columns=; got {type(frame).__name__}.")
-    columns = select_columns("y_true", frame, ("qid", "label", "score"), column_names(names), ("docno",))
-    return columns["label"], columns["score"], columns["qid"], columns.get("docno")
-
-
+# fmt: off
 @overload
 def evaluate_ranked(
-    grades: Iterable[Iterable[float]],
-    *,
-    judged: Iterable[Iterable[float]] | None = ...,
-    flavor: Flavor | str = ...,
+    grades: Iterable[Iterable[float]], *, judged: Iterable[Iterable[float]] | None = ..., flavor: Flavor | str = ...,
     k: OneK = ...,
 ) -> Evaluation[float]: ...
 @overload
 def evaluate_ranked(
-    grades: Iterable[Iterable[float]],
-    *,
-    judged: Iterable[Iterable[float]] | None = ...,
-    flavor: Flavor | str = ...,
+    grades: Iterable[Iterable[float]], *, judged: Iterable[Iterable[float]] | None = ..., flavor: Flavor | str = ...,
     k: Sequence[int | None],
 ) -> Evaluation[ByK]: ...
+# fmt: on
 def evaluate_ranked(
     grades: Iterable[Iterable[float]],
     *,

@@ -9,7 +9,7 @@ All work is on padded blocks. Padded slots hold score -inf and gain 0; no docume
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -140,7 +140,19 @@ def expected_gains(scores: Scores, gains: Gains, depth: int, average: bool) -> F
     """
     if depth * _SELECT_BELOW < scores.shape[1]:
         scores, gains = _select_top(scores, gains, depth)
-    return _sort(scores, gains, depth, average)
+    # Scores are negated, because NumPy sorts in ascending order only; -0.0 equals 0.0.
+    order, ordered = _stable_order(-scores)
+    # Ranks beyond the depth count only for tie groups that cross it.
+    if depth < ordered.shape[1]:
+        stop, last = depth, ordered[:, depth - 1]
+        rows = np.flatnonzero((ordered[:, depth] == last) & (last < np.inf)) if average else ()
+        if len(rows):
+            stop += int(np.count_nonzero(ordered[rows, depth:] == last[rows, None], axis=1).max())
+        order, ordered = order[:, :stop], ordered[:, :stop]
+    at_rank = take_gains(gains, order)
+    if average:
+        _average_ties(ordered, at_rank)
+    return at_rank[:, :depth]
 
 
 def _select_top(scores: Scores, gains: Gains, depth: int) -> tuple[Scores, Gains]:
@@ -172,22 +184,6 @@ def _select_top(scores: Scores, gains: Gains, depth: int) -> tuple[Scores, Gains
     near.reshape(-1)[at] = scores.reshape(-1).take(slots)
     near_gains.reshape(-1)[at] = take_gains(gains, slots)
     return near, near_gains
-
-
-def _sort(scores: Scores, gains: Gains, depth: int, average: bool) -> FloatArray:
-    # Scores are negated, because NumPy sorts in ascending order only; -0.0 equals 0.0.
-    order, ordered = _stable_order(-scores)
-    # Ranks beyond the depth count only for tie groups that cross it.
-    if depth < ordered.shape[1]:
-        stop, last = depth, ordered[:, depth - 1]
-        rows = np.flatnonzero((ordered[:, depth] == last) & (last < np.inf)) if average else ()
-        if len(rows):
-            stop += int(np.count_nonzero(ordered[rows, depth:] == last[rows, None], axis=1).max())
-        order, ordered = order[:, :stop], ordered[:, :stop]
-    at_rank = take_gains(gains, order)
-    if average:
-        _average_ties(ordered, at_rank)
-    return at_rank[:, :depth]
 
 
 def _stable_order(keys: Scores) -> tuple[NDArray[np.intp], Scores]:
@@ -266,29 +262,10 @@ def tied_documents(blocks: Sequence[Filled], scores: Scores, n_queries: int) -> 
 # -- the five ideals ---------------------------------------------------------------------------------------------------
 
 
-def ideal(
-    flavor: Flavor,
-    ks: Cutoffs,
-    graded: Graded,
-    table: FloatArray,
-    blocks: Callable[[], Sequence[Filled]] | None = None,
-) -> FloatArray | None:
+def ideal(flavor: Flavor, ks: Cutoffs, graded: Graded, table: FloatArray) -> FloatArray | None:
     """Return the ideal DCG of each query at each cut-off; None if it depends on the ranking: see ``ideal_of_ranking``.
 
-    Parameters
-    ----------
-    flavor : Flavor
-    ks : sequence of int or None, length n_cutoffs
-    graded : Graded
-    table : ndarray of float
-        Discounts for the ranks of the longest query and, for ``max``, of the largest cut-off.
-    blocks : callable, optional
-        Returns blocks of the ranked documents. They are used if the ideal is made of these documents and no gain is
-        negative, so that padding with gain 0 does not matter.
-
-    Returns
-    -------
-    ndarray of float, shape (n_queries, n_cutoffs), or None
+    `table` holds the discounts for the ranks of the longest query and, for ``max``, of the largest cut-off.
     """
     # Two ideals need no sorting: the top grade at every rank, and what depends on the ranking.
     depths = ideal_cutoffs(flavor, ks)
@@ -297,28 +274,18 @@ def ideal(
     if has_ideal_of_ranking(flavor):
         return None
     source = graded.ranked if flavor.ideal == "recall" else graded.judged
-    gains = graded.row_gains
-    # Reuse the blocks of the ranking if they hold the same documents. Their padding has gain 0, which is wrong if gains
-    # are negative; coded gains mark padding.
-    no_negative = isinstance(gains, Coded) or gains.min(initial=0.0) >= 0
-    shared = flavor.ideal != "given" and source is graded.ranked and no_negative
-    pool: Iterable[Filled | Block] = blocks() if shared and blocks is not None else source.blocks()
-    n_ranked = graded.ranked.sizes
     out = np.zeros((source.n_queries, len(ks)))
-
     # Put the largest gains of each block, as many as the cut-offs reach, at the first ranks.
-    for entry in pool:
-        block, own = entry if isinstance(entry, tuple) else (entry, _gather_gains(entry, gains, -np.inf))
+    for block in source.blocks():
         deepest = depth(depths, block.shape[1])
-        if isinstance(own, Coded):
-            best = own.full()[:, :deepest] if flavor.ideal == "given" else own.largest(deepest)
-        elif flavor.ideal == "given":
-            best = np.where(own == -np.inf, 0.0, own)[:, :deepest]
+        if flavor.ideal == "given":
+            best = full(_gather_gains(block, graded.row_gains, 0.0))[:, :deepest]
         else:
-            best = _best_first(own, deepest)
+            own = _gather_gains(block, graded.row_gains, -np.inf)
+            best = own.largest(deepest) if isinstance(own, Coded) else _best_first(own, deepest)
         # A query cannot fill more ranks than it has retrieved documents.
         if flavor.ideal_depth == "retrieved":
-            best[np.arange(deepest) >= n_ranked[block.queries, None]] = 0.0
+            best = np.where(np.arange(deepest) < graded.ranked.sizes[block.queries, None], best, 0.0)
         out[block.queries] = dcg(best, table, depths)
     return out
 

@@ -91,7 +91,6 @@ def prepare(
     >>> round(ndcg([0.9, 0.1, 0.3, 0.2, 0.8]), 6), ndcg([3, 0, 1, 1, 0])
     (0.815465, 1.0)
     """
-    flavor = as_flavor(flavor)
     queries = Queries.read(
         y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
     )
@@ -208,7 +207,7 @@ class Prepared(Generic[V]):
         sorts = flavor.ideal in ("global", "recall")
         counts = isinstance(graded.row_gains, Coded)  # the ideal is computed from the number of documents of each grade
         if rank is None or not sorts or counts or flavor.ideal_depth == "retrieved":
-            return numpy_kernel.ideal(flavor, self.ks, graded, self._discounts, lambda: self._blocks)
+            return numpy_kernel.ideal(flavor, self.ks, graded, self._discounts)
         source = graded.ranked if flavor.ideal == "recall" else graded.judged
         ks = numpy_kernel.ideal_cutoffs(flavor, self.ks)
         best = CompiledQueries(source, graded.gains, self._discounts, ks, False).dcg(rank, graded.gains, threads)
