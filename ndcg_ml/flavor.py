@@ -676,9 +676,7 @@ def as_arguments(flavor: Flavor, ks: tuple[int | None, ...], several: bool = Fal
     return name if ks[0] == start.k else f"{name}, k={ks[0]}"
 
 
-@lru_cache(maxsize=256)
-def _parse(text: str) -> Flavor:
-    return Flavor.parse(text)
+_parse = lru_cache(maxsize=256)(Flavor.parse)
 
 
 def as_flavor(flavor: object) -> Flavor:

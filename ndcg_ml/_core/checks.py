@@ -177,7 +177,8 @@ def cutoffs(k: KSpec, flavor: Flavor) -> tuple[tuple[int | None, ...], bool]:
         A cut-off is not an integer >= 1 or None, is repeated, or is above 10^8 under ``ideal="max"``; or there is none.
     """
     several = is_vector(k)
-    ks = (flavor.k,) if isinstance(k, EllipsisType) else tuple(map(_cutoff, k if is_vector(k) else [k]))
+    given = k if is_vector(k) else [flavor.k if isinstance(k, EllipsisType) else k]
+    ks = tuple(optional_whole_number(each, "k", "for no cut-off") for each in given)
     if not ks:
         raise ValueError("k must hold at least one cut-off; got an empty sequence.")
     if len(set(ks)) != len(ks):
@@ -187,10 +188,6 @@ def cutoffs(k: KSpec, flavor: Flavor) -> tuple[tuple[int | None, ...], bool]:
             f"k must be at most {_DEEPEST} under ideal='max', which sums over all ranks up to k; got {ks}."
         )
     return ks, several
-
-
-def _cutoff(k: object) -> int | None:
-    return optional_whole_number(k, "k", "for no cut-off")
 
 
 def is_vector(value: object) -> TypeGuard[Sequence[Any]]:

@@ -146,7 +146,8 @@ def refuse_index(value: Any, name: str, fix: str) -> None:
         The index differs from 0, 1, ...
     """
     index = _index(value)
-    if index is None or _is_default(index):
+    # The labels 0, 1, ... are the default of pandas.
+    if index is None or (type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)):
         return
     raise ValueError(
         f"{name} has an index (its first label is {_label(index)}), which may order the queries differently "
@@ -186,7 +187,10 @@ def align_by_id(value: Any, name: str, ids: NDArray[Any]) -> Any:
         raise ValueError(
             f"the index of {name} must name each query once; got {_label(index[index.duplicated()])} more than once."
         )
-    at = _find_positions(index, ids)
+    try:
+        at = np.asarray(index.get_indexer(ids))
+    except (TypeError, ValueError):  # ids and labels differ in type
+        at = np.full(ids.size, -1)
     absent_at = np.flatnonzero(at < 0)
     if absent_at.size:
         raise ValueError(
@@ -205,19 +209,6 @@ def _index(value: Any) -> Any:
 
 def _label(labels: Any, at: int = 0) -> str:
     return brief(next(iter(labels[at : at + 1].tolist()), None))
-
-
-def _is_default(index: Any) -> bool:
-    """Whether the labels are 0, 1, ..., the default of pandas."""
-    return type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
-
-
-def _find_positions(index: Any, ids: NDArray[Any]) -> NDArray[np.intp]:
-    try:
-        at: NDArray[np.intp] = np.asarray(index.get_indexer(ids))
-    except (TypeError, ValueError):  # ids and labels differ in type
-        at = np.full(ids.size, -1)
-    return at
 
 
 # -- read columns of data frames of pandas, polars and pyarrow, and make such frames ----------------------------------

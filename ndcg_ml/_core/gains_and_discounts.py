@@ -99,20 +99,13 @@ def encode_grades(grades: NDArray[Any], order: NDArray[np.int64] | None) -> Code
 
 def _read(grades: NDArray[Any]) -> Codes | None:
     out = np.empty(grades.size, dtype=np.uint8)
-    is_integer = grades.dtype.kind in "iu"
     for at in range(0, grades.size, _PART_OF_CODES):
         part, codes = grades[at : at + _PART_OF_CODES], out[at : at + _PART_OF_CODES]
-        if is_integer:
-            # The OR of integers is in range only if all of them are. Otherwise the smallest and largest decide.
-            if not 0 <= np.bitwise_or.reduce(part) <= HIGHEST and not (part.min() >= 0 and part.max() <= HIGHEST):
-                return None
-            np.copyto(codes, part, casting="unsafe")
-        else:
-            if not (part.min() >= 0 and part.max() <= HIGHEST):  # comparisons with NaN are false
-                return None
-            np.copyto(codes, part, casting="unsafe")
-            if not (codes == part).all():
-                return None
+        if not (part.min() >= 0 and part.max() <= HIGHEST):  # comparisons with NaN are false
+            return None
+        np.copyto(codes, part, casting="unsafe")
+        if grades.dtype.kind == "f" and not (codes == part).all():
+            return None
     return out
 
 
@@ -222,9 +215,7 @@ def _rules(flavor: Flavor, grades: FloatArray, groups: Groups) -> tuple[Groups, 
             )
         graded = judged.keep(~negative)
         if flavor.negative == "drop":
-            same = judged is groups
-            judged = graded
-            groups = graded if same else groups.keep(~negative)
+            groups, judged = groups.keep(~negative), graded
     _check_grades(flavor, grades, graded)
     return groups, judged, graded
 

@@ -16,10 +16,10 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
 
-def as_objects(labels: Sequence[Any]) -> NDArray[Any]:
-    """Return the labels as a one-dimensional array of objects; np.array() would split tuples."""
-    objects = np.empty(len(labels), dtype=object)
-    objects[:] = labels
+def as_objects(values: Sequence[Any]) -> NDArray[Any]:
+    """Return the values as a one-dimensional array of objects; np.array() would split tuples."""
+    objects = np.empty(len(values), dtype=object)
+    objects[:] = values
     return objects
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._core.groups import as_objects
+
 
 def plain(value: Any) -> Any:
     """Convert a value, also inside dicts and lists: nan and infinity to None, others by ``plain_id``."""
@@ -30,9 +32,7 @@ def plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
         return ids
     if ids.dtype.kind == "M":  # tolist() would return nanoseconds as integers
         return np.datetime_as_string(ids).astype(object)
-    plain = np.empty(ids.shape, dtype=object)
-    plain[:] = [plain_id(one_id) for one_id in ids.tolist()]
-    return plain
+    return as_objects([plain_id(one_id) for one_id in ids.tolist()])
 
 
 def plain_id(value: object) -> bool | int | float | str:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,11 +105,6 @@ Value = TypeVar("Value")
 """Result of the preparation."""
 
 
-class _Slot(NamedTuple):
-    arrays: Arrays
-    prepared: Any
-
-
 class Cache(Generic[Value]):
     """A least-recently-used cache of the results of preparing a data set.
 
@@ -128,30 +123,23 @@ class Cache(Generic[Value]):
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
-        self._kept: tuple[_Slot, ...] = ()
+        self._kept: tuple[tuple[Arrays, Value], ...] = ()
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"slots": self.slots}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["slots"])  # type: ignore[misc]
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Cache, (self.slots,)
 
     def get_or_make(self, arrays: Arrays, make: Callable[[], Value]) -> Value:
         """Return the cached result for equal arrays; otherwise call `make` and cache its result."""
-        for slot in self._kept:
-            if all(_equal(kept, given) for kept, given in zip(slot.arrays, arrays, strict=True)):
-                self._put_first(slot)
-                return slot.prepared
-        prepared = make()
-        self._put_first(_Slot(tuple(None if array is None else array.copy() for array in arrays), prepared))
-        return prepared
-
-    def _put_first(self, slot: _Slot) -> None:
+        slot = next((slot for slot in self._kept if all(map(_equal, slot[0], arrays))), None)
+        if slot is None:
+            prepared = make()
+            slot = tuple(None if array is None else array.copy() for array in arrays), prepared
         # The assignment is atomic. If two threads store a result at once, one of them is lost and made again later.
         self._kept = (slot, *(other for other in self._kept if other is not slot))[: self.slots]
+        return slot[1]
 
 
 def _equal(kept: NDArray[Any] | None, given: NDArray[Any] | None) -> bool:
@@ -191,12 +179,11 @@ class CompiledQueries:
 
     def __init__(self, layout: Groups, gains: Gains, discounts: FloatArray, ks: Cutoffs, average: bool) -> None:
         self._starts, self._sizes, self._order = layout.starts, layout.sizes, layout.order
-        self._codes, self._table, by_row = np.empty(0, dtype=np.uint8), np.empty(0), np.empty(0)
         if isinstance(gains, Coded):
-            self._codes, self._table = _query_by_query(gains.codes, layout), gains.table
+            self._codes, self._gains = np.ascontiguousarray(layout.arrange(gains.codes)), gains.table
         else:
-            by_row = _query_by_query(gains, layout)
-        self._gains, self._n_ks = by_row, len(ks)
+            self._codes, self._gains = np.empty(0, dtype=np.uint8), np.ascontiguousarray(layout.arrange(gains))
+        self._n_ks = len(ks)
         cuts: IntArray = np.array([_NO_CUT if k is None else k for k in ks], dtype=np.int64)
         self._rule = (discounts, cuts, average)
 
@@ -227,7 +214,7 @@ class CompiledQueries:
             order, scores = _NO_ORDER, _as_float64(scores[rows])
         else:
             order = self._order[rows]
-        gains = self._table if self._codes.size else self._gains[rows]
+        gains = self._gains if self._codes.size else self._gains[rows]
         return (scores, order, self._codes[rows], gains, starts - first if first else starts, sizes)
 
     def _parts(self, threads: int, converted: bool) -> list[tuple[int, int]]:
@@ -246,10 +233,6 @@ class CompiledQueries:
         marks = np.arange(1, n_parts) * (n_rows / n_parts)
         cuts = [0, *np.searchsorted(ends, marks).tolist(), self._sizes.size]
         return [(begin, end) for begin, end in pairwise(cuts) if begin < end]
-
-
-def _query_by_query(values: NDArray[Any], layout: Groups) -> NDArray[Any]:
-    return np.ascontiguousarray(layout.arrange(values))
 
 
 def _as_float64(scores: Scores) -> FloatArray:

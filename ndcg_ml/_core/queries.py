@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core.checks import EXACT_INTEGERS, axis_too_many, refuse_column, warn_of_lists_of_one, warn_of_swap
 from ndcg_ml._core.frames import Axes, align_by_id, match_index, refuse_index, refuse_lazy
-from ndcg_ml._core.groups import FloatArray, Groups, IntArray, ranges, starts_of
+from ndcg_ml._core.groups import FloatArray, Groups, IntArray, as_objects, ranges, starts_of
 from ndcg_ml._core.one_line import brief, brief_text
 
 # -- recognise labels and scores that were passed in each other's place -----------------------------------------------
@@ -356,9 +356,7 @@ def _hash_codes(ids: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
     if missing is not None:
         row = int(np.flatnonzero(codes == missing)[0])
         raise ValueError(f"qid must have an id for every row; got a missing value at row {row}.")
-    unique = np.empty(len(seen), dtype=object)
-    unique[:] = list(seen)
-    return codes, unique
+    return codes, as_objects(list(seen))
 
 
 def is_missing(value: Any) -> bool:
@@ -636,18 +634,12 @@ def _id_array(value: Any, name: str, ndim: int = 1) -> NDArray[Any]:
     if not isinstance(value, (list, tuple)):
         return plain_array(value, name)
     if ndim == 1 and any(isinstance(item, tuple) for item in value):
-        return _objects(value)
+        return as_objects(value)
     ids = plain_array(value, name)
     if ids.dtype.kind not in "USfmM" or not ids.size:
         return ids
     listed = list(value) if ids.ndim == 1 else [item for row in value for item in row]
-    return _objects(listed).reshape(ids.shape) if _is_lossy(listed, ids.dtype.kind) else ids
-
-
-def _objects(values: Sequence[Any]) -> NDArray[Any]:
-    objects = np.empty(len(values), dtype=object)
-    objects[:] = values
-    return objects
+    return as_objects(listed).reshape(ids.shape) if _is_lossy(listed, ids.dtype.kind) else ids
 
 
 def _is_lossy(ids: Sequence[Any], kind: str) -> bool:

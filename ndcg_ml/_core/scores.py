@@ -275,5 +275,4 @@ class Prepared(Generic[V]):
         return dcg, ideal
 
     def _shape_values(self, values: Sequence[float]) -> V:
-        shaped: Any = dict(zip(self.ks, values, strict=True)) if self._several else values[0]
-        return cast("V", shaped)
+        return cast("V", dict(zip(self.ks, values, strict=True)) if self._several else values[0])

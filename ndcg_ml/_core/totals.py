@@ -174,11 +174,8 @@ class Totals:
 
 def _group_columns(empty: BoolArray) -> list[list[int]]:
     """Group columns by their empty queries."""
-    columns = list(range(empty.shape[1]))
-    if not columns or (empty == empty[:, :1]).all():
-        return [columns]
     by_empty: dict[bytes, list[int]] = {}
-    for column in columns:
+    for column in range(empty.shape[1]):
         by_empty.setdefault(empty[:, column].tobytes(), []).append(column)
     return list(by_empty.values())
 
