@@ -211,7 +211,7 @@ def contents() -> dict[str, Any]:
     return {
         "format": 1,
         "tolerance": TOLERANCE,
-        "definitions": {name: {"words": in_words(flavor), "flavor": str(flavor)} for name, flavor in DEFINITIONS.items()},
+        "definitions": {name: {"words": in_words(one), "flavor": str(one)} for name, one in DEFINITIONS.items()},
         "presets": of_presets(every),
         "cases": every,
     }
