@@ -51,7 +51,7 @@ QUICK, ALL, EACH = 5.0, 60.0, 0.01
 """Recorded seconds of the tests that run first and of all tests of a mutant, and what pytest adds to each test."""
 SLOWER, START = 5, 60
 """A mutant is killed after START processor seconds and SLOWER times the recorded seconds of its tests, or after SLOWER
-times that by the clock."""
+times that by the clock. Each of its processes may use half of the memory."""
 PAST = "past the limit"
 
 Tests = frozenset[int]
@@ -297,8 +297,9 @@ def pytest_runtest_logstart(nodeid: str) -> None:
 
 def pytest_runtest_logreport(report: Any) -> None:
     """Append the outcome of a setup, call or teardown."""
-    with Path(os.environ["NDCG_ML_REPORTS"]).open("a") as file:
-        print(json.dumps([report.nodeid, report.outcome, report.duration]), file=file)
+    if not hasattr(report, "node"):  # a worker of pytest-xdist has written it
+        with Path(os.environ["NDCG_ML_REPORTS"]).open("a") as file:
+            print(json.dumps([report.nodeid, report.outcome, report.duration]), file=file)
 
 
 @contextmanager
@@ -322,6 +323,12 @@ def run_tests(
     reports.write_text("")
     default = {"OMP_NUM_THREADS": "1", "NDCG_ML_DATA": str(ROOT.parent / "shared" / "data")}
     path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+
+    def bounded() -> None:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+        for kind, most in ((resource.RLIMIT_CPU, int(limit)), (resource.RLIMIT_DATA, memory)):
+            resource.setrlimit(kind, (most, most))
+
     options = ["-q", "--tb=no", "-p", "no:cacheprovider", "-p", "reliability.mutants"]
     with (folder.parent / "printed").open("w") as printed:
         child = subprocess.Popen(
@@ -331,7 +338,7 @@ def run_tests(
             stdout=printed,
             stderr=printed,
             start_new_session=True,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit))),
+            preexec_fn=bounded,
         )
         try:
             code = child.wait(SLOWER * limit if limit > 0 else None)
