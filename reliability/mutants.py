@@ -534,7 +534,7 @@ def table(mutants: list[Mutant], rows: dict[str, dict[str, Any]]) -> dict[str, d
         equivalent = sum(key in names and not rows[key]["by"] for key in of_room)
         counted = len(of_room) - equivalent
         low, high = binomtest(killed, counted).proportion_ci(method="wilson") if counted else (0.0, 1.0)
-        share, *interval = (round(100 * part, 1) for part in (killed / max(counted, 1), low, high))
+        share, *interval = (round(100 * float(part), 1) for part in (killed / max(counted, 1), low, high))
         counts = {"mutants": len(of_room), "killed": killed, "judged": equivalent, "survived": counted - killed}
         score[room] = {**counts, "% killed": share, "95 % interval": interval}
     return score
