@@ -204,7 +204,7 @@ def labels_and_ranks(pair: Pair, qrels: Qrels, tops: list[Run], topics: list[str
 def difference(pair: Pair, gain: Any) -> float:
     """Return the difference if documents with a NaN grade have gain 0."""
     known = np.where(np.isnan(gain), 0.0, gain)
-    n_queries = len(pair.queries)
+    n_queries = pair.n_queries
     order = np.lexsort((-known, pair.query))
     starts = np.searchsorted(pair.query, np.arange(n_queries))
     rank = np.arange(order.size) - starts[pair.query[order]]

@@ -31,11 +31,6 @@ from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Queries
 from ndcg_ml.flavor import Flavor
 
-# -- compute the weight of each document in a ranking at a cut-off, which does not depend on labels -------------------
-
-# Relevance scales are shorter. Labels with more values are measurements.
-_LONGEST_SCALE = 1001
-
 
 class RangeError(ValueError):
     """The exact range over all completions of the labels is unknown for these data. The message says why."""
@@ -45,34 +40,10 @@ class UnsearchedRangeError(RangeError):
     """The flavor or the data are not supported, so the sign of the difference is not certain."""
 
 
-# -- supported flavors -------------------------------------------------------------------------------------------------
+# -- the grades that an unjudged document may have, and their gains ---------------------------------------------------
 
-# The supported values of switches. Errors recommend the first one.
-_SUPPORTED: dict[str, tuple[str | None, ...]] = {
-    "ties": ("average", "first", "last", "docid", "docid_ascending"),
-    "ideal": ("global", "recall"),
-    "recall_depth": (None,),
-    "aggregate": ("macro",),
-}
-
-
-def _require_support(flavor: Flavor, queries: Queries) -> None:
-    for switch, supported in _SUPPORTED.items():
-        value = getattr(flavor, switch)
-        if value not in supported:
-            words = " or ".join(map(repr, supported))
-            raise UnsearchedRangeError(
-                f"{switch} must be {words} for a range over missing labels; got {value!r}. Evaluate again with "
-                f"{switch}={supported[0]!r}."
-            )
-    if queries.repeats is not None:
-        raise UnsearchedRangeError(
-            "every document must be listed once per query for a range over missing labels; got repeated ids in "
-            "doc_id. Remove the duplicates."
-        )
-
-
-# -- the scale ---------------------------------------------------------------------------------------------------------
+# Relevance scales are shorter. Labels with more values are measurements.
+_LONGEST_SCALE = 1001
 
 
 def find_scale(flavor: Flavor, labels: FloatArray, max_grade: float | None) -> FloatArray:
@@ -170,7 +141,7 @@ def _check_gains(gains: FloatArray) -> None:
         )
 
 
-# -- documents ---------------------------------------------------------------------------------------------------------
+# -- the documents of a ranking, with weights that do not depend on labels --------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,7 +150,6 @@ class Documents:
 
     Attributes
     ----------
-    n_queries : int
     query : ndarray of int, shape (n_documents,)
         The query of each document, ascending.
     row : ndarray of int
@@ -194,7 +164,6 @@ class Documents:
         Number of ranks in the ideal.
     """
 
-    n_queries: int
     query: IntArray
     row: IntArray
     gain: FloatArray
@@ -203,9 +172,55 @@ class Documents:
     cut: IntArray
 
     @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return self.cut.size
+
+    @property
     def unjudged(self) -> BoolArray:
         """Which documents have no label."""
         return np.isnan(self.gain)
+
+    def ratios(self, flavor: Flavor, constant: FloatArray, fixed: FloatArray) -> Problem:
+        """Return the ratio of each query. A query whose `fixed` ideal is not NaN has the numerator `constant`."""
+        kept = self.pooled & np.isnan(fixed)[self.query]
+        query, gain, weight = self.query[kept], self.gain[kept], self.weight[kept]
+        unjudged, judged = np.isnan(gain), ~np.isnan(gain)
+        return Problem(
+            constant=constant + sum_by_query(query[judged], (gain * weight)[judged], constant.size),
+            query=query[unjudged],
+            weight=weight[unjudged],
+            judged_query=query[judged],
+            judged_gain=gain[judged],
+            to_rank=prefix_sums(flavor, int(np.bincount(query).max(initial=0))),
+            cut=self.cut,
+            fixed=fixed,
+        )
+
+
+# The supported values of switches. Errors recommend the first one.
+_SUPPORTED: dict[str, tuple[str | None, ...]] = {
+    "ties": ("average", "first", "last", "docid", "docid_ascending"),
+    "ideal": ("global", "recall"),
+    "recall_depth": (None,),
+    "aggregate": ("macro",),
+}
+
+
+def _require_support(flavor: Flavor, queries: Queries) -> None:
+    for switch, supported in _SUPPORTED.items():
+        value = getattr(flavor, switch)
+        if value not in supported:
+            words = " or ".join(map(repr, supported))
+            raise UnsearchedRangeError(
+                f"{switch} must be {words} for a range over missing labels; got {value!r}. Evaluate again with "
+                f"{switch}={supported[0]!r}."
+            )
+    if queries.repeats is not None:
+        raise UnsearchedRangeError(
+            "every document must be listed once per query for a range over missing labels; got repeated ids in "
+            "doc_id. Remove the duplicates."
+        )
 
 
 def weigh_documents(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int | None) -> Documents:
@@ -267,7 +282,6 @@ def weigh_documents(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: i
     if flavor.ideal_depth == "retrieved":
         ideal_cut = np.minimum(ideal_cut, n_ranked)
     return Documents(
-        n_queries=n_ranked.size,
         query=graded.judged.codes(),
         row=listed,
         gain=np.where(missing, np.nan, graded.gains)[listed],
@@ -282,7 +296,7 @@ def prefix_sums(flavor: Flavor, depth: int) -> FloatArray:
     return np.append(0.0, np.cumsum(discounts(flavor, max(depth, 1))))
 
 
-# -- maximise NDCG, or a difference of two, over all possible grades of unjudged documents, exactly and in batches ----
+# -- the extremes of a ratio over all completions, in batches of queries ----------------------------------------------
 
 # Numbers in the tables of a batch of queries: few enough to fit in the processor's cache.
 _BATCH_SIZE = 1 << 17
@@ -332,22 +346,7 @@ class Problem:
         return replace(self, constant=-self.constant, weight=-self.weight)
 
 
-class Best(NamedTuple):
-    """The largest ratio of each query, over completions with an ideal above 0.
-
-    Attributes
-    ----------
-    ratio : ndarray of float, shape (n_queries,)
-        -inf if the ideal is 0 under every completion.
-    may_be_empty : ndarray of bool, shape (n_queries,)
-        Whether the ideal is 0 under some completion.
-    """
-
-    ratio: FloatArray
-    may_be_empty: BoolArray
-
-
-def maximise_ratio(problem: Problem, scale: FloatArray) -> Best:
+def maximise_ratio(problem: Problem, scale: FloatArray) -> tuple[FloatArray, BoolArray]:
     """Maximise each query's ratio of numerator and ideal over all gains of its unjudged documents.
 
     Parameters
@@ -355,6 +354,13 @@ def maximise_ratio(problem: Problem, scale: FloatArray) -> Best:
     problem : Problem
     scale : ndarray of float
         The gains, ascending; the first is 0 or more.
+
+    Returns
+    -------
+    ratio : ndarray of float, shape (n_queries,)
+        -inf if the ideal is 0 for all gains.
+    may_be_empty : ndarray of bool, shape (n_queries,)
+        Whether the ideal is 0 for some gains.
     """
     ratio, empty = np.full(problem.n_queries, -np.inf), np.zeros(problem.n_queries, dtype=bool)
     for part in _batches(problem, scale):
@@ -371,7 +377,7 @@ def maximise_ratio(problem: Problem, scale: FloatArray) -> Best:
                 break
             t[rows] = better[rising]
         ratio[part.queries] = t
-    return Best(ratio, empty)
+    return ratio, empty
 
 
 def sum_by_query(query: IntArray, values: NDArray[Any], n_queries: int) -> FloatArray:
@@ -390,9 +396,6 @@ def _ratio(totals: Completed) -> FloatArray:
     ratio: FloatArray = np.full(totals.ideal.shape, -np.inf)
     np.divide(totals.numerator, totals.ideal, out=ratio, where=totals.ideal > 0)
     return ratio
-
-
-# -- tables of a batch of queries --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -492,31 +495,23 @@ def _make_tables(
     unjudged: IntArray,
 ) -> _Tables:
     """Make the tables of these queries. `judged` lists their judged documents, `unjudged` counts the unjudged ones."""
-    # One row per query, padded to the largest number of unjudged documents.
+    # One row per query, padded to the largest number of unjudged documents. Column m sums the first m weights.
     n, width, n_steps = queries.size, int(count.max(initial=0)), scale.size - 1
-    slots = np.arange(width) < count[:, None]
-    rows = ranges(starts, count)
-
-    def sum_first(values: FloatArray) -> FloatArray:
-        """Sum the values of the first 0, 1, ... documents of each query."""
-        padded, sums = np.zeros((n, width)), np.zeros((n, width + 1))
-        padded[slots] = values
-        np.cumsum(padded, axis=1, out=sums[:, 1:])
-        return sums
-
-    numerator, ideal = np.zeros((n_steps, n, width + 1)), np.zeros((n_steps, n, width + 1))
-    base_numerator, base_ideal = problem.constant[queries].astype(np.float64), np.zeros(n)
+    weights = np.zeros((n, width + 1))
+    weights[:, 1:][np.arange(width) < count[:, None]] = problem.weight[ranges(starts, count)]
+    coefficients = np.cumsum(weights, axis=1)
     # A document adds its gain times its weight. A step of the scale adds the difference of two gains. All documents
     # have at least the lowest gain, which is part of the base.
-    coefficients = sum_first(problem.weight[rows])
-    numerator[:] = np.diff(scale)[:, None, None] * coefficients
-    base_numerator += scale[0] * coefficients[:, -1]
+    numerator, ideal = np.diff(scale)[:, None, None] * coefficients, np.zeros((n_steps, n, width + 1))
+    base_numerator, base_ideal = problem.constant[queries] + scale[0] * coefficients[:, -1], np.zeros(n)
     # The levels are all gains that a document has or may have. Count the judged documents that reach each level.
     gains = problem.judged_gain[judged]
     levels = np.union1d(gains, scale)
     levels = levels[levels > 0]
     code = np.repeat(np.arange(n), np.bincount(problem.judged_query, minlength=problem.n_queries)[queries])
-    reached = _count_reaching(code, n, gains, levels)
+    place = np.searchsorted(levels, gains, side="right")  # number of levels that the gain reaches
+    exactly = np.bincount(place * n + code, minlength=(levels.size + 1) * n).reshape(levels.size + 1, n)
+    reached = exactly[::-1].cumsum(axis=0)[::-1][1:]
     # A gain is the sum of the steps between levels up to it, so the ideal is a sum over levels.
     cut = problem.cut[queries]
     counts = np.minimum(np.arange(width + 1), count[:, None])
@@ -536,10 +531,3 @@ def _make_tables(
     known = ~np.isnan(fixed)
     ideal[:, known], base_ideal[known] = 0.0, fixed[known]
     return _Tables(queries, numerator, ideal, Completed(base_numerator, base_ideal), count)
-
-
-def _count_reaching(code: IntArray, n: int, gains: FloatArray, levels: FloatArray) -> IntArray:
-    """Count the documents of each of n groups whose gain reaches each level, shape (n_levels, n)."""
-    place = np.searchsorted(levels, gains, side="right")  # number of levels that the gain reaches
-    exactly = np.bincount(place * n + code, minlength=(levels.size + 1) * n).reshape(levels.size + 1, n)
-    return exactly[::-1].cumsum(axis=0)[::-1][1:]

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from ndcg_ml._core import atomic
 from ndcg_ml._core.checks import whole_number
 from ndcg_ml._core.frames import column_names, make_frame
-from ndcg_ml._core.groups import FloatArray, IntArray
+from ndcg_ml._core.groups import FloatArray, IntArray, as_objects
 from ndcg_ml._core.json_values import plain_id
 from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.table import Column, Record
 from ndcg_ml._files.opening import AnyPath, DataFileError
 from ndcg_ml._files.run_rows import Ids, RunLike, read_rows
 from ndcg_ml._files.tables import objects, parse_json_cell
@@ -234,8 +235,6 @@ class ToJudge:
         return f"{len(self)} of {self.n_open} documents that can change the difference; {limits}"
 
     def __str__(self) -> str:
-        from ndcg_ml._core.table import Column, Record
-
         if not self.tasks:
             return self.closing_line()
         columns = [
@@ -249,11 +248,12 @@ class ToJudge:
 
 
 def _ids(ids: list[Any]) -> NDArray[Any]:
-    array = np.array(ids) if ids and len({type(one_id) for one_id in ids}) == 1 else np.empty(len(ids), dtype=object)
-    if array.dtype == object or array.ndim != 1 or array.tolist() != ids:
-        array = np.empty(len(ids), dtype=object)
-        array[:] = ids
-    return array
+    """Return the ids as an array, of Python objects if they have several types or NumPy would change one."""
+    if len({type(one_id) for one_id in ids}) == 1:
+        array = np.array(ids)
+        if array.ndim == 1 and array.tolist() == ids:
+            return array
+    return as_objects(ids)
 
 
 def next_to_judge(

@@ -20,7 +20,6 @@ from ndcg_ml._unjudged.completions import (
     compute_gains,
     find_scale,
     maximise_ratio,
-    prefix_sums,
     sum_by_query,
     weigh_documents,
 )
@@ -94,16 +93,7 @@ def compute_range(
     # An unjudged document outside the ideal has no effect, because it was not retrieved.
     unjudged = documents.unjudged & documents.pooled
     closed = np.bincount(documents.query[unjudged], minlength=documents.n_queries) == 0
-    kept = documents.pooled & ~closed[documents.query]
-    problem = _make_problem(
-        flavor,
-        documents.query[kept],
-        documents.gain[kept],
-        documents.weight[kept],
-        documents.cut,
-        constant=np.where(closed, dcg, 0.0),
-        fixed=np.where(closed, ideal, np.nan),
-    )
+    problem = documents.ratios(flavor, np.where(closed, dcg, 0.0), np.where(closed, ideal, np.nan))
     high = _maximise(problem, gains, flavor, scored.weight, 1.0)
     low = -_maximise(problem.negate(), gains, flavor, scored.weight, -1.0)
     low, high = (1.0 if 1 < limit < 1 + _ROUNDING else limit + 0.0 for limit in (low, high))
@@ -146,40 +136,12 @@ def _require_unchanged(scored: Scored, documents: Documents, flavor: Flavor, k: 
         )
 
 
-def _make_problem(
-    flavor: Flavor,
-    query: IntArray,
-    gain: FloatArray,
-    weight: FloatArray,
-    cut: IntArray,
-    *,
-    constant: FloatArray,
-    fixed: FloatArray,
-) -> Problem:
-    """Make a problem of documents in the ideal. Judged ones add to `constant`; unjudged ones have gain NaN."""
-    unjudged, judged = np.isnan(gain), ~np.isnan(gain)
-    return Problem(
-        constant=constant + sum_by_query(query[judged], (gain * weight)[judged], constant.size),
-        query=query[unjudged],
-        weight=weight[unjudged],
-        judged_query=query[judged],
-        judged_gain=gain[judged],
-        to_rank=prefix_sums(flavor, int(np.bincount(query).max(initial=0))),
-        cut=cut,
-        fixed=fixed,
-    )
-
-
-# -- from queries to the mean ------------------------------------------------------------------------------------------
-
-
 def _maximise(problem: Problem, gains: FloatArray, flavor: Flavor, weight: FloatArray | None, sign: float) -> float:
     """Maximise the mean ratio. Empty queries count `sign` times the flavor's ``empty``; differences have `sign` 0."""
     weight = np.ones(problem.n_queries) if weight is None else weight
-    best = maximise_ratio(problem, gains)
     counts = weight > 0
-    ratio, weight, may_be_empty = best.ratio[counts], weight[counts], best.may_be_empty[counts]
-    always = ratio == -np.inf
+    ratio, may_be_empty = maximise_ratio(problem, gains)
+    ratio, may_be_empty, weight = ratio[counts], may_be_empty[counts], weight[counts]
     if may_be_empty.any() and not isinstance(flavor.empty, str) and math.isnan(flavor.empty):
         raise UnsearchedRangeError(
             "empty must not be nan for a range over missing labels if a query may have no relevant "
@@ -188,18 +150,15 @@ def _maximise(problem: Problem, gains: FloatArray, flavor: Flavor, weight: Float
     if flavor.empty == "skip":
         # Queries that may be empty are optional. The largest mean includes those with the highest ratios.
         required = ~may_be_empty
-        optional = np.flatnonzero(may_be_empty & ~always)
+        optional = np.flatnonzero(may_be_empty & (ratio > -np.inf))
         optional = optional[np.argsort(-ratio[optional], kind="stable")]
         total = float((ratio * weight)[required].sum()) + np.append(0.0, np.cumsum((ratio * weight)[optional]))
         size = float(weight[required].sum()) + np.append(0.0, np.cumsum(weight[optional]))
-        means = np.divide(total, size, out=np.full(size.shape, -np.inf), where=size > 0)
-        return _require_finite(float(means.max()))
-    if not isinstance(flavor.empty, str):
-        ratio = np.where(may_be_empty, np.maximum(ratio, sign * flavor.empty), ratio)
-    return _require_finite(float(np.average(ratio, weights=weight)) if ratio.size else -math.inf)
-
-
-def _require_finite(value: float) -> float:
+        value = float(np.divide(total, size, out=np.full(size.shape, -np.inf), where=size > 0).max())
+    else:
+        if not isinstance(flavor.empty, str):
+            ratio = np.where(may_be_empty, np.maximum(ratio, sign * flavor.empty), ratio)
+        value = float(np.average(ratio, weights=weight)) if ratio.size else -math.inf
     if not math.isfinite(value):
         raise RangeError(
             "some query must have a relevant document under some grades; got none. Check the labels, or pass "
@@ -211,68 +170,37 @@ def _require_finite(value: float) -> float:
 # -- two systems -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pair:
-    """Two systems on the same queries: each document of either, with its weight in the difference b - a.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Pair(Documents):
+    """The documents of either of two systems on the same queries, with their weights in the difference b - a.
+
+    Those of a query without unjudged documents are left out.
 
     Attributes
     ----------
-    a, b : Scored
-    flavor : Flavor
-    k : int or None
-    queries : ndarray of int, shape (n_queries, 2)
-        Position of each query in a and in b.
-    query : ndarray of int, shape (n_documents,)
-        The query of each document, ascending.
+    query, gain, pooled, cut
+        As in ``Documents``, which are the same in both systems.
     row : ndarray of int, shape (n_documents, 2)
-        Its row in a and in b; -1 if it is missing.
-    gain : ndarray of float
-        NaN if it is unjudged.
+        The document's row in a and in b; -1 if it is missing.
     weight : ndarray of float
         Its expected discount in b minus that in a.
-    pooled : ndarray of bool
-        Whether its gain enters the ideal. The others have weight 0.
-    cut : ndarray of int, shape (n_queries,)
+    a, b : Scored
+    flavor : Flavor
     constant, fixed : ndarray of float, shape (n_queries,)
         The difference and the ideal 1 if the query has no unjudged documents; otherwise 0 and NaN.
     weight_of_query : ndarray of float, shape (n_queries,)
-    labels : ndarray of float
-        All labels of both systems, for the scale.
     """
 
     a: Scored
     b: Scored
     flavor: Flavor
-    k: int | None
-    queries: IntArray
-    query: IntArray
-    row: IntArray
-    gain: FloatArray
-    weight: FloatArray
-    pooled: BoolArray
-    cut: IntArray
     constant: FloatArray
     fixed: FloatArray
     weight_of_query: FloatArray
-    labels: FloatArray
-
-    @property
-    def unjudged(self) -> BoolArray:
-        """Which documents have no label."""
-        return np.isnan(self.gain)
 
     def problem(self) -> Problem:
         """Return the difference as a problem with one ratio per query."""
-        kept = self.pooled
-        return _make_problem(
-            self.flavor,
-            self.query[kept],
-            self.gain[kept],
-            self.weight[kept],
-            self.cut,
-            constant=self.constant,
-            fixed=self.fixed,
-        )
+        return self.ratios(self.flavor, self.constant, self.fixed)
 
     def range(self, difference: float, max_grade: float | None = None) -> Range:
         """Return the smallest and largest difference over all grades of the unjudged documents.
@@ -281,7 +209,7 @@ class Pair:
         ------
         RangeError
         """
-        grades = find_scale(self.flavor, self.labels, max_grade)
+        grades = find_scale(self.flavor, np.concatenate([self.a.labels, self.b.labels]), max_grade)
         gains, problem = compute_gains(self.flavor, grades), self.problem()
         # A query is empty for both systems or for neither, so the difference of an empty query is 0.
         high = _maximise(problem, gains, self.flavor, self.weight_of_query, 0.0)
@@ -332,70 +260,45 @@ def match_systems(
     skipped = np.isnan(ndcg[:, 0])
     constant = np.where(closed & ~skipped, ndcg[:, 1] - ndcg[:, 0], 0.0)
     fixed = np.where(closed, np.where(skipped, 0.0, 1.0), np.nan)
-    both = _match(a, b, two, queries, ~closed)
-    gain, weight, pooled = _join_gains(both, flavor), both.column("weight", 0.0), both.column("pooled", False)
+    query, at = _match(a, b, two, queries, ~closed)
+
+    def column(name: str, absent: float) -> NDArray[Any]:
+        """Return an attribute of the documents in a and in b, shape (n_documents, 2)."""
+        # A document that a system lacks is at -1, where the value for absent documents is.
+        return np.stack([np.append(getattr(side, name), absent)[i] for side, i in zip(two, at.T, strict=True)], axis=1)
+
+    gain, weight, pooled = (
+        _join_gains(column("gain", np.nan), at >= 0, flavor),
+        column("weight", 0.0),
+        column("pooled", False),
+    )
     if flavor.ideal == "global":
         # A document that only one system lists enters both ideals if it is judged.
         pooled[:] = True
 
     # Documents with gain 0 under every completion do not affect the ideal.
     cut = np.stack([documents.cut[queries[:, side]] for side, documents in enumerate(two)], axis=1)
-    _require_same_ideal(flavor, both.query, np.isnan(gain) | (gain > 0), pooled, cut)
+    _require_same_ideal(flavor, query, np.isnan(gain) | (gain > 0), pooled, cut)
     return Pair(
-        a=a,
-        b=b,
-        flavor=flavor,
-        k=k,
-        queries=queries,
-        query=both.query,
-        row=both.row,
+        query=query,
+        row=column("row", -1),
         gain=gain,
         weight=weight[:, 1] - weight[:, 0],
         pooled=pooled[:, 0],
         cut=cut[:, 0],
+        a=a,
+        b=b,
+        flavor=flavor,
         constant=constant,
         fixed=fixed,
         weight_of_query=np.ones(len(queries)) if a.weight is None else a.weight[queries[:, 0]],
-        labels=np.concatenate([a.labels, b.labels]),
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Matched:
-    """The documents of either system in some queries, without duplicates.
-
-    Attributes
-    ----------
-    two : sequence of Documents
-        The documents of a and of b.
-    query : ndarray of int, shape (n_documents,)
-        The query of each document, ascending.
-    row, at : ndarray of int, shape (n_documents, 2)
-        Its row in a and in b, and its index in `two`; -1 if it is missing.
-    """
-
-    two: Sequence[Documents]
-    query: IntArray
-    row: IntArray
-    at: IntArray
-
-    def column(self, name: str, absent: float) -> NDArray[Any]:
-        """Return an attribute of the documents in a and in b, shape (n_documents, 2)."""
-        both = []
-        for side, documents in enumerate(self.two):
-            values = getattr(documents, name)
-            out = np.full(self.query.size, absent, dtype=values.dtype)
-            listed = self.at[:, side] >= 0
-            out[listed] = values[self.at[listed, side]]
-            both.append(out)
-        return np.stack(both, axis=1)
-
-
-def _join_gains(both: _Matched, flavor: Flavor) -> FloatArray:
-    """Return the gain of each document, NaN if it is unjudged. Raise if the systems' judgements differ."""
+def _join_gains(gains: FloatArray, listed: BoolArray, flavor: Flavor) -> FloatArray:
+    """Return the gain of each document from those in a and in b. Raise if the systems' judgements differ."""
     # A document has the same unknown label in both systems, so the known labels must agree too. Under the global ideal,
     # a relevant document that one system lacks makes the ideals differ.
-    gains, listed = both.column("gain", np.nan), both.at >= 0
     in_both = listed.all(axis=1)
     gain = np.where(listed[:, 0], gains[:, 0], gains[:, 1])
     differs = in_both & ~((gains[:, 0] == gains[:, 1]) | np.isnan(gains).all(axis=1))
@@ -421,24 +324,27 @@ def _require_same_ideal(flavor: Flavor, query: IntArray, matters: BoolArray, poo
         )
 
 
-def _match(a: Scored, b: Scored, two: Sequence[Documents], queries: IntArray, selected: BoolArray) -> _Matched:
-    """Match the documents of the selected queries."""
-    number = [np.full(documents.n_queries, -1) for documents in two]
-    for side in (0, 1):
-        number[side][queries[selected, side]] = np.flatnonzero(selected)
-    chosen = [np.flatnonzero(number[side][documents.query] >= 0) for side, documents in enumerate(two)]
-    of_query = [number[side][documents.query[chosen[side]]] for side, documents in enumerate(two)]
-    keys = _keys(a, b, [documents.row[chosen[side]] for side, documents in enumerate(two)])
+def _match(
+    a: Scored, b: Scored, two: Sequence[Documents], queries: IntArray, selected: BoolArray
+) -> tuple[IntArray, IntArray]:
+    """Match the documents of the selected queries.
+
+    Return the query of each document, ascending, and its position in `two`, shape (n_documents, 2); -1 if it is absent.
+    """
+    chosen, of_query = [], []
+    for side, documents in enumerate(two):
+        number = np.full(documents.n_queries, -1)
+        number[queries[selected, side]] = np.flatnonzero(selected)
+        chosen.append(np.flatnonzero(number[documents.query] >= 0))
+        of_query.append(number[documents.query[chosen[side]]])
+    keys = np.concatenate(_keys(a, b, [documents.row[mine] for documents, mine in zip(two, chosen, strict=True)]))
     # Rows with the same query and key are one document. Number the documents in query order.
-    together = np.concatenate([one * (int(max(key.max(initial=0) for key in keys)) + 1) for one in of_query])
-    documents_of_both, document = np.unique(together + np.concatenate(keys), return_inverse=True)
-    document = document.reshape(-1)
-    query = np.zeros(documents_of_both.size, dtype=np.int64)
-    query[document] = np.concatenate(of_query)
-    at, rows = np.full((query.size, 2), -1), np.full((query.size, 2), -1)
-    for side, (mine, rows_here) in enumerate(zip(np.split(document, [chosen[0].size]), chosen, strict=True)):
-        at[mine, side], rows[mine, side] = rows_here, two[side].row[rows_here]
-    return _Matched(two, query, rows, at)
+    query = np.concatenate(of_query)
+    _, first, number = np.unique(query * (int(keys.max(initial=0)) + 1) + keys, return_index=True, return_inverse=True)
+    at = np.full((first.size, 2), -1)
+    for side, numbers in enumerate(np.split(number.reshape(-1), [chosen[0].size])):
+        at[numbers, side] = chosen[side]
+    return query[first], at
 
 
 def _keys(a: Scored, b: Scored, rows: Sequence[IntArray]) -> list[IntArray]:
@@ -454,16 +360,16 @@ def _keys(a: Scored, b: Scored, rows: Sequence[IntArray]) -> list[IntArray]:
             )
         seen: dict[Any, int] = {}
         return [np.fromiter((seen.setdefault(key, len(seen)) for key in some), np.int64, len(some)) for some in keys]
-    if a.rows_are_documents and b.rows_are_documents and (ours is theirs or _same_rows(ours, theirs)):
+    same_rows = ours is theirs or (
+        np.array_equal(ours.labels, theirs.labels, equal_nan=True)
+        and all(
+            np.array_equal(getattr(ours.groups, name), getattr(theirs.groups, name))
+            for name in ("sizes", "order", "ids")
+        )
+    )
+    if a.rows_are_documents and b.rows_are_documents and same_rows:
         return [rows[0], rows[1]]
     raise RangeError(
         "the documents of both systems must have ids, so that one in both systems has one grade; got none. Pass "
         "doc_id= to evaluate, or evaluate both on the same rows."
-    )
-
-
-def _same_rows(a: Any, b: Any) -> bool:
-    """Return whether two systems score the same rows: the same labels in the same queries."""
-    return np.array_equal(a.labels, b.labels, equal_nan=True) and all(
-        np.array_equal(getattr(a.groups, name), getattr(b.groups, name)) for name in ("sizes", "order", "ids")
     )
