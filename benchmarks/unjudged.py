@@ -193,7 +193,7 @@ def labels_and_ranks(pair: Pair, qrels: Qrels, tops: list[Run], topics: list[str
     for side, scored in enumerate((pair.a, pair.b)):
         assert scored.queries.names is not None
         here = np.flatnonzero(pair.row[:, side] >= 0)
-        for at, document in zip(here.tolist(), scored.queries.names.of(pair.row[here, side]), strict=True):
+        for at, document in zip(here.tolist(), scored.queries.names(pair.row[here, side]), strict=True):
             topic = topics[pair.query[at]]
             truth[at] = max(qrels[topic].get(document, 0.0), 0.0)
             if document in tops[side][topic]:
