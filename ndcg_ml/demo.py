@@ -22,7 +22,6 @@ from ndcg_ml._core.one_line import visible
 from ndcg_ml._core.result import at_cutoff
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml.cli.inputs import OUTPUT, flavor_option, refuse_overwriting
-from ndcg_ml.flavor import as_flavor
 
 if TYPE_CHECKING:
     import torch
@@ -428,7 +427,7 @@ def _table(flavor: Flavor, test: TrainTest, scores: dict[str, NDArray[np.float64
     "--picture", type=OUTPUT, default="ndcg-ml-demo.png", show_default=True, help="PNG file for the training curves."
 )
 @click.option("--scores", type=OUTPUT, help="CSV file for the models' scores of the test documents.")
-def demo(flavor: Flavor | None, picture: str, scores: str | None) -> None:
+def demo(flavor: Flavor, picture: str, scores: str | None) -> None:
     """Select three models by one NDCG flavor, then score them under others.
 
     The flavor selects a candidate of a scikit-learn grid search, and stops the training of a PyTorch network and of
@@ -436,7 +435,7 @@ def demo(flavor: Flavor | None, picture: str, scores: str | None) -> None:
     --flavor and under well-known presets.
     """
     refuse_overwriting()
-    chosen, trained = as_flavor("lightgbm@10") if flavor is None else flavor, []
+    trained = []
     try:
         import torch
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -446,9 +445,9 @@ def demo(flavor: Flavor | None, picture: str, scores: str | None) -> None:
         problem = digits_problem()
         with threadpool_limits(limits=1):
             for train in (_search_grid, _train_network, _boost_trees):
-                trained.append(train(problem, chosen))
+                trained.append(train(problem, flavor))
                 click.echo(f"{trained[-1].framework}: {trained[-1].chosen}", err=True)
-        curves = _picture(trained, chosen)
+        curves = _picture(trained, flavor)
     except ImportError as error:
         raise click.ClickException(f"{error}. The demo needs: pip install 'ndcg_ml[demo]'") from error
     except ValueError as error:  # a framework cannot compute the flavor, or the flavor rejects these data
@@ -460,5 +459,5 @@ def demo(flavor: Flavor | None, picture: str, scores: str | None) -> None:
         atomic.write(scores, "".join(f"{','.join(map(str, row))}\n" for row in [columns, *rows]))
     atomic.write(picture, curves)
     predictions["no model"] = np.zeros(problem.test.labels.size)
-    click.echo(_table(chosen, problem.test, predictions).text())
+    click.echo(_table(flavor, problem.test, predictions).text())
     click.echo(f"Training curves: {visible(picture)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -15,52 +15,30 @@ from ndcg_ml._decide.gate import GateError, OnChange
 from ndcg_ml._decide.gate import gate as compared
 from ndcg_ml._decide.saved import read
 from ndcg_ml.cli.inputs import (
+    BETWEEN_0_AND_1,
     CONFIDENCE,
+    HTML,
+    JSON,
     OUTPUT,
     SEED,
     Inputs,
-    command_line,
     data_options,
-    html_option,
-    json_option,
-    label_name,
-    print_json,
     refusals,
     refuse_overwriting,
     show,
+    slice_option,
+    write_report,
 )
 
 _CODES = {"pass": 0, "unchanged": 0, "worse": 3, "undecided": 4}
 
-_EPILOG = """\
-\b
-Examples:
-  ndcg-ml eval --qrels qrels.jsonl --run main.jsonl -k 10 --save baseline.json
-  ndcg-ml gate baseline.json --run new.jsonl --margin 0.01 --markdown summary.md
 
-\b
-Exit codes: 0 not worse by more than the margin, or unchanged; 3 worse; 4 undecided, too few queries;
-1 data that are invalid or cannot be compared with the baseline; 2 invalid arguments.
-"""
-
-
-@click.command(epilog=_EPILOG)
+@click.command
 @click.argument("baseline", type=click.Path(exists=True, dir_okay=False, readable=True))
-@data_options
-@click.option(
-    "--margin",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    required=True,
-    help="The largest loss that does not matter, such as 0.01.",
-)
+@data_options()
+@click.option("--margin", type=BETWEEN_0_AND_1, required=True, help="The largest loss that does not matter.")
 @CONFIDENCE
-@click.option(
-    "--by",
-    multiple=True,
-    metavar="FILE|COLUMN",
-    help="Also check segments: a file with the id and the segment of a query on each line, or a column of --table. May "
-    "be repeated.",
-)
+@slice_option("Also check segments", multiple=True)
 @click.option(
     "--on-change",
     type=click.Choice(["refuse", "drop"]),
@@ -78,12 +56,9 @@ Exit codes: 0 not worse by more than the margin, or unchanged; 3 worse; 4 undeci
 )
 @SEED
 @click.option("--markdown", type=OUTPUT, help="Also write the result to this file.")
-@html_option
-@json_option
-@click.pass_context
+@HTML
+@JSON
 def gate(
-    context: click.Context,
-    /,
     baseline: str,
     margin: float,
     confidence: float,
@@ -101,72 +76,72 @@ def gate(
     BASELINE is a file written by 'ndcg-ml eval --save'. The new run is given as for eval, and evaluated under the
     flavor and cut-offs of the baseline. --qrels can be left out if the file of judgements has not moved. The run passes
     if the interval of the difference is above minus the margin, at every cut-off and in every segment.
+
+    \b
+    Examples:
+      ndcg-ml eval --qrels qrels.jsonl --run main.jsonl -k 10 --save baseline.json
+      ndcg-ml gate baseline.json --run new.jsonl --margin 0.01 --markdown summary.md
+
+    \b
+    Exit codes: 0 not worse by more than the margin, or unchanged; 3 worse; 4 undecided, too few queries;
+    1 data that are invalid or cannot be compared with the baseline; 2 invalid arguments.
     """
-    refuse_overwriting()
     with refusals(click.ClickException):  # exit code 1, because 2 is for invalid arguments
         base, place, saved = read(baseline)
-        given = [files[name] is not None for name in ("run", "qrels", "labels", "table")]
-        is_named = given == [True, False, False, False]
-        if is_named:
+        given = [name for name in ("run", "qrels", "labels", "table") if files[name] is not None]
+        if given == ["run"]:
             files["qrels"] = _judgements(baseline, place)
-        data = Inputs(**{field.name: files[field.name] for field in fields(Inputs)})
+        if files["qrels"] is not None:
+            files["queries"] = files["queries"] or getattr(base, "queries", None)
+        data = Inputs(**files)
         refuse_overwriting(data.qrels)
-        queries = getattr(base, "queries", None)
-        if data.queries is None and data.qrels is not None and queries is not None:
-            data = Inputs(**{**files, "queries": queries})
         try:
             new = data.evaluate(base.flavor, base._totals.ks)
         except ValueError as error:
             # A baseline from an untrusted source must not reveal contents of the file that it names.
-            if not is_named or str(error).startswith((str(data.run), f"run ({data.run})")):
+            if given != ["run"] or str(error).startswith((str(data.run), f"run ({data.run})")):
                 raise
             raise GateError(
                 f"{data.qrels}: the baseline names this file as its judgements, but they cannot be used with this run. "
                 "Pass the file as --qrels to see why."
             ) from None
         ids = base.per_query.qid
-        labels = {label_name(name): dict(zip(ids.tolist(), data.query_labels(name, ids), strict=True)) for name in by}
+        segments = {
+            column: dict(zip(ids.tolist(), names, strict=True)) for column, names in data.slice_names(by, ids).items()
+        }
         result = compared(
             base,
             new,
             margin=margin,
             confidence=confidence,
-            by=labels or None,
+            by=segments or None,
             on_change=on_change,
             drop_at_most=drop_at_most,
             seed=seed,
         )
         result = replace(result, saved=saved)
         # Files are written inside `refusals`, so that a failure to write has exit code 1.
-        code = _CODES[result.outcome]
         if markdown is not None:
             atomic.write(markdown, result.markdown())
-        if html is not None and not result.comparisons:
-            raise GateError("a report needs at least two queries with a value.")
         if html is not None:
-            next(iter(result.comparisons.values())).to_html(html, command=command_line())
-    if as_json:
-        print_json(result.to_dict())
-    else:
-        show(str(result))
-    context.exit(code)
+            if not result.comparisons:
+                raise GateError("a report needs at least two queries with a value.")
+            write_report(next(iter(result.comparisons.values())), html)
+    show(result, result.to_dict() if as_json else None)
+    raise click.exceptions.Exit(_CODES[result.outcome])
 
 
 def _judgements(baseline: str, place: str | None) -> str:
-    """Return the file of the judgements of a baseline."""
-    if place is None:
-        raise click.UsageError(
-            "--run requires --qrels, because the baseline names no judgements in its folder or below."
-        )
-    folder = os.path.dirname(baseline)
-    path = os.path.normpath(os.path.join(folder, place))
-    if os.path.commonpath([os.path.realpath(folder), os.path.realpath(path)]) != os.path.realpath(folder):
-        raise click.UsageError(
-            f"--run requires --qrels, because the judgements of the baseline, {brief(path)}, are not in its "
-            "folder or below."
-        )
-    if not os.path.isfile(path):
-        raise click.UsageError(
-            f"--run requires --qrels, because the judgements of the baseline, {brief(path)}, do not exist."
-        )
-    return path
+    """Return the file of the judgements of a baseline, which must be in its folder or below."""
+    reason = "the baseline names no judgements in its folder or below"
+    if place is not None:
+        folder = os.path.dirname(baseline)
+        path = os.path.normpath(os.path.join(folder, place))
+        if os.path.commonpath([os.path.realpath(folder), os.path.realpath(path)]) != os.path.realpath(folder):
+            problem = "are not in its folder or below"
+        elif os.path.isfile(path):
+            return path
+        else:
+            problem = "do not exist"
+        reason = f"the judgements of the baseline, {brief(path)}, {problem}"
+    raise click.UsageError(f"--run requires --qrels, because {reason}.")

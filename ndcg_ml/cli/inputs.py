@@ -1,8 +1,7 @@
-"""Options shared by the commands, and the data files that they read."""
+"""Options that several commands have, the data that they read, the files that they write, and how they print."""
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import shlex
@@ -11,14 +10,14 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.checks import ByK
+from ndcg_ml._core.checks import KSpec, OneK
 from ndcg_ml._core.evaluate import evaluate
 from ndcg_ml._core.json_values import plain_id, plain_ids
 from ndcg_ml._core.one_line import brief, visible
@@ -32,6 +31,7 @@ from ndcg_ml.readers import read_letor, score_columns
 from ndcg_ml.runs import Exclude, Which, align, evaluate_run
 
 if TYPE_CHECKING:
+    from ndcg_ml._decide.comparison import Comparison
     from ndcg_ml._decide.model_labels import CorrectedEvaluation
 
 # -- check the names of the files that commands write -----------------------------------------------------------------
@@ -97,32 +97,15 @@ def _identity(file: str) -> object:
 
 # -- print results as text or JSON, and write reports -----------------------------------------------------------------
 
-_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
 
-
-def show(text: str) -> None:
-    """Print a result, with escapes for characters that standard output cannot encode."""
+def show(result: object, document: Mapping[str, Any] | None = None) -> None:
+    """Print a result, or this document of it as JSON, with escapes for characters that the output cannot encode."""
+    text = str(result) if document is None else json.dumps(document, indent=2, allow_nan=False)
     encoding = sys.stdout.encoding or "utf-8"
     click.echo(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
-def print_json(document: Mapping[str, Any]) -> None:
-    """Print one JSON object."""
-    click.echo(json.dumps(document, indent=2, allow_nan=False))
-
-
-# -- reports ----------------------------------------------------------------------------------------------------------
-
-
-def html_option(command: _Decorated) -> _Decorated:
-    """Add the option ``--html`` to a command."""
-    return click.option(
-        "--html",
-        type=OUTPUT,
-        callback=_report_file,
-        help="Also write a report to this HTML file, replacing any existing file.  Requires pip install "
-        "'ndcg_ml[report]'.",
-    )(command)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with every digit.")
 
 
 def _report_file(_: click.Context, __: click.Parameter, file: str | None) -> str | None:
@@ -137,15 +120,21 @@ def _report_file(_: click.Context, __: click.Parameter, file: str | None) -> str
     return file
 
 
-def command_line() -> str | None:
-    """Return the command line, quoted for a shell."""
-    arguments = click.get_current_context().find_root().obj
-    return None if arguments is None else shlex.join(arguments)
+HTML = click.option(
+    "--html",
+    type=OUTPUT,
+    callback=_report_file,
+    help="Also write a report to this HTML file, replacing any existing file.  Requires pip install 'ndcg_ml[report]'.",
+)
 
 
-# -- options shared by the commands, and the data files that they read ------------------------------------------------
+def write_report(result: Evaluation[Any] | Comparison, file: str | None) -> None:
+    """Write a report to the file of ``--html``, if any."""
+    if file is not None:
+        result.to_html(file, command=shlex.join(click.get_current_context().find_root().obj))
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+# -- read files -------------------------------------------------------------------------------------------------------
 
 _STDIN = "standard input"
 
@@ -172,67 +161,8 @@ class _Input(click.Path):
 
 
 FILE = _Input()
-QUERIES = click.Choice(["qrels", "run", "both"])
 
-_OPTIONS = (
-    click.option(
-        "--qrels",
-        type=FILE,
-        help="Judgements: TREC (topic, iteration, document, grade), JSONL, JSON of "
-        "dicts, BEIR's TSV, CSV or parquet.  With --run.",
-    ),
-    click.option(
-        "--run",
-        type=FILE,
-        help="A run: TREC (topic, Q0, document, rank, score, tag) or any of these formats.  With --qrels.",
-    ),
-    click.option(
-        "--queries",
-        type=QUERIES,
-        help="The topics that count: all in the qrels (those not in the run as empty rankings), all in the run, or "
-        "those in both.  [default: qrels]",
-    ),
-    click.option(
-        "--exclude",
-        metavar="identical|FILE",
-        help="Documents to remove from the run before ranking: those whose id is that of their topic, or those in "
-        "FILE, which has lines of a topic and a document.",
-    ),
-    click.option("--labels", type=FILE, help="LETOR/SVMlight lines: grade qid:ID ...  With --scores."),
-    click.option("--scores", type=FILE, help="One score for each line of --labels."),
-    click.option(
-        "--table",
-        type=FILE,
-        help="CSV, TSV, JSONL or parquet with the columns qid, label and score, and docno if ties are broken by id. "
-        "The next four options give other names.",
-    ),
-)
 _USUAL = {"query": "qid", "label": "label", "score": "score", "document": "docno"}
-
-
-def _column_option(name: str, what: str) -> Callable[[_Command], _Command]:
-    """Return an option that names a column of ``--table``."""
-    words = f"The column of --table with the {what}.  [default: {_USUAL[name]}]"
-    return click.option(f"--{name}", metavar="COLUMN", help=words)
-
-
-HUMAN = click.option(
-    "--human",
-    type=FILE,
-    help="Human judgements of a random sample of the topics. The judgements of --qrels are then those of a model, "
-    "which are corrected.",
-)
-CONFIDENCE = click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Simultaneous confidence of all intervals.",
-)
-SEED = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed.")
-QUERY = _column_option("query", "query ids")
-LABEL = _column_option("label", "grades")
-DOCUMENT = _column_option("document", "document ids, if there are any")
 
 
 class BadInput(click.ClickException):
@@ -286,10 +216,9 @@ class Inputs:
         if missing:
             present = next(name for name in started[0] if name not in missing)
             raise click.UsageError(f"{present} requires {missing[0]}.")
-        if self.queries is not None and self.qrels is None:
-            raise click.UsageError("--queries requires --qrels and --run.")
-        if self.exclude is not None and self.qrels is None:
-            raise click.UsageError("--exclude requires --qrels and --run.")
+        for name in ("queries", "exclude"):
+            if getattr(self, name) is not None and self.qrels is None:
+                raise click.UsageError(f"--{name} requires --qrels and --run.")
         columns = [name for name in _USUAL if getattr(self, name) is not None]
         if columns and self.table is None:
             raise click.UsageError(f"--{columns[0]} requires --table.")
@@ -299,50 +228,43 @@ class Inputs:
         """The default flavor for these data: trec_eval for a run, otherwise sklearn."""
         return as_flavor("sklearn" if self.qrels is None else "trec_eval")
 
-    def evaluate(self, flavor: Flavor, ks: Sequence[int | None]) -> Evaluation[ByK]:
-        """Return NDCG at several cut-offs; for qrels and a run, as a ``RunEvaluation``."""
+    def evaluate(self, flavor: Flavor, k: KSpec) -> Evaluation[Any]:
+        """Evaluate the data with the function for their form, which keeps the topics of a run."""
         if self.qrels is not None and self.run is not None:
-            return evaluate_run(
-                self.qrels,
-                self.run,
-                flavor=flavor,
-                k=tuple(ks),
-                queries=self.queries or "qrels",
-                exclude=self._excluded(),
-            )
-        return evaluate(**self.arguments(), flavor=flavor, k=tuple(ks))
+            return evaluate_run(self.qrels, self.run, flavor=flavor, k=k, **self._selection())
+        return evaluate(**self.arguments(), flavor=flavor, k=k)
 
-    def corrected(self, human: str, flavor: Flavor, k: int | None) -> CorrectedEvaluation:
+    def corrected(self, human: str, flavor: Flavor, k: OneK) -> CorrectedEvaluation:
         """Return NDCG of a run under a model's labels, corrected by human labels."""
         from ndcg_ml._decide.model_labels import correct_labels
 
-        if self.qrels is None or self.run is None or self.queries not in (None, "qrels"):
+        if self.qrels is None or self.queries not in (None, "qrels"):
             raise click.UsageError(
                 "--human requires --qrels with the labels of a model, --run, and all topics of the qrels."
             )
-        exclude = self._excluded()
-        model, people = (
-            evaluate_run(labels, self.run, flavor=flavor, k=k, exclude=exclude) for labels in (self.qrels, human)
-        )
-        return correct_labels(model, people)
+        return correct_labels(self.evaluate(flavor, k), replace(self, qrels=human).evaluate(flavor, k))
 
     def arguments(self) -> dict[str, Any]:
         """Return the data as arguments of functions that take labels and scores."""
         if self.qrels is not None and self.run is not None:
-            return align(self.qrels, self.run, queries=self.queries or "qrels", exclude=self._excluded()).arguments()
+            return align(self.qrels, self.run, **self._selection()).arguments()
         if self.labels is not None and self.scores is not None:
             return read_letor(self.labels, self.scores).arguments()
         return self.columns([self.score or _USUAL["score"]])[0]
 
+    def _selection(self) -> dict[str, Any]:
+        """Return the topics and the exclusions as arguments of ``evaluate_run``."""
+        return {"queries": self.queries or "qrels", "exclude": self._excluded()}
+
     def columns(self, scores: Sequence[str]) -> list[dict[str, Any]]:
         """Return the rows of the table with each of these columns of scores."""
         assert self.table is not None
-        own = {name: getattr(self, name) for name in _USUAL}
-        named = {name: usual if own[name] is None else own[name] for name, usual in _USUAL.items()}
+        given = {name for name in _USUAL if getattr(self, name) is not None}
+        named = {name: getattr(self, name) if name in given else usual for name, usual in _USUAL.items()}
         try:
             each = score_columns(self.table, scores, qid=named["query"], label=named["label"], docno=self.document)
         except MissingColumnError as error:
-            unnamed = [f"--{name}" for name in named if own[name] is None and named[name] in error.names]
+            unnamed = [f"--{name}" for name in _USUAL if name not in given and _USUAL[name] in error.names]
             if not unnamed:
                 raise
             raise ValueError(f"{error} Give the names of yours by {', '.join(unnamed)}.") from error
@@ -364,34 +286,34 @@ class Inputs:
                     raise wrong_line(self.exclude, number, "must be a topic and a document", line)
         return documents
 
-    def sliced(self, result: Evaluation[ByK], by: Sequence[str]) -> Evaluation[ByK]:
-        """Return the result with slices by columns of ``--table``, or by files with a line per query."""
-        labels = {label_name(name): self.query_labels(name, result.per_query.qid) for name in by}
-        if len(labels) < len(by):
+    def slice_names(self, by: Sequence[str], ids: NDArray[Any]) -> dict[str, list[Any]]:
+        """Return the slice of each query in each of these columns of ``--table`` or files, by the name of ``--by``."""
+        columns = {os.path.basename(name) if os.path.isfile(name) else name: name for name in by}
+        if len(columns) < len(by):
             raise click.UsageError(
                 "--by must name each column or file once; files in different folders must differ in name."
             )
-        return replace(result, _slice_names=labels)
+        return {column: self.query_names(name, ids) for column, name in columns.items()}
 
-    def query_labels(self, by: str, ids: NDArray[Any], option: str = "--by") -> list[Any]:
-        """Return the label of each query, from a column of ``--table`` or from a file with a line per query."""
-        column = self._column_of_labels(by)
+    def query_names(self, name: str, ids: NDArray[Any], option: str = "--by") -> list[Any]:
+        """Return the value of each query in a column of ``--table``, or in a file with a line per query."""
+        column = self._column(name)
         if column is None:
-            if not os.path.isfile(by):
+            if not os.path.isfile(name):
                 other = ", or a column of --table" * (self.table is not None)
                 raise click.UsageError(
                     f"{option} must be a file with the id of a query and its label on each line{other}; got "
-                    f"{brief(by)}."
+                    f"{brief(name)}."
                 )
-            return labels_by_query(by, ids)
-        if os.path.exists(by):
+            return _read_query_names(name, ids)
+        if os.path.exists(name):
             raise click.UsageError(
-                f"{option} must be a column of --table or a file; {brief(by)} is both. Use ./{by} for the file."
+                f"{option} must be a column of --table or a file; {brief(name)} is both. Use ./{name} for the file."
             )
         return [column[str(query)] for query in ids.tolist()]
 
-    def _column_of_labels(self, name: str) -> dict[str, Any] | None:
-        """Return the label of each query in this column of the table; None if there is no such column."""
+    def _column(self, name: str) -> dict[str, Any] | None:
+        """Return the value of each query in this column of the table; None if there is no such column."""
         if self.table is None:
             return None
         query = self.query or _USUAL["query"]
@@ -406,9 +328,32 @@ class Inputs:
         return dict(zip(map(str, rows.ids.tolist()), map(plain_id, labels), strict=True))
 
 
+def _read_query_names(file: str, ids: NDArray[Any]) -> list[str]:
+    """Return the label of each query, from a file with a line per query."""
+    labels: dict[str, str] = {}
+    for number, line in numbered(file):
+        tokens = [decode_id(file, number, token) for token in line.strip().split(maxsplit=1)]
+        if len(tokens) == 1:
+            raise wrong_line(file, number, "must be the id of a query and its label", line)
+        if tokens and labels.setdefault(*tokens) != tokens[1]:
+            query, label = map(brief, tokens)
+            raise ValueError(
+                f"{file}, line {number}: a query must have one label; {query} has {brief(labels[tokens[0]])} and "
+                f"{label}."
+            )
+    queries = list(map(str, ids.tolist()))
+    missing = [query for query in queries if query not in labels]
+    if missing:
+        raise ValueError(
+            f"{file}: must have a label for each query; got none for {missing[0]} ({len(missing)} queries)."
+        )
+    return [labels[query] for query in queries]
+
+
 @contextmanager
 def refusals(kind: type[click.ClickException] = BadInput) -> Iterator[None]:
-    """Turn errors of the library into one line, and print its warnings on standard error, one line each."""
+    """Refuse to replace an input, print errors of the library on one line, and its warnings on one line each."""
+    refuse_overwriting()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
@@ -433,51 +378,76 @@ def given_as_file(path: str | None) -> str | None:
     return None if path == click.get_current_context().meta.get(_STDIN) else path
 
 
-def label_name(by: str) -> str:
-    """Return the name of the labels of ``--by``: a file without its folders, or a column."""
-    return os.path.basename(by) if os.path.isfile(by) else by
+# -- options of several commands --------------------------------------------------------------------------------------
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_OPTIONS = {
+    "qrels": click.option(
+        "--qrels",
+        type=FILE,
+        help="Judgements: TREC (topic, iteration, document, grade), JSONL, JSON of dicts, BEIR's TSV, CSV or parquet.  "
+        "With --run.",
+    ),
+    "run": click.option(
+        "--run",
+        type=FILE,
+        help="A run: TREC (topic, Q0, document, rank, score, tag) or any of these formats.  With --qrels.",
+    ),
+    "queries": click.option(
+        "--queries",
+        type=click.Choice(["qrels", "run", "both"]),
+        help="The topics that count: all in the qrels (those not in the run as empty rankings), all in the run, or "
+        "those in both.  [default: qrels]",
+    ),
+    "exclude": click.option(
+        "--exclude",
+        metavar="identical|FILE",
+        help="Documents to remove from the run before ranking: those whose id is that of their topic, or those in "
+        "FILE, which has lines of a topic and a document.",
+    ),
+    "labels": click.option("--labels", type=FILE, help="LETOR/SVMlight lines: grade qid:ID ...  With --scores."),
+    "scores": click.option("--scores", type=FILE, help="One score for each line of --labels."),
+    "table": click.option(
+        "--table",
+        type=FILE,
+        help="CSV, TSV, JSONL or parquet with the columns qid, label and score, and docno if ties are broken by id. "
+        "The next four options give other names.",
+    ),
+} | {
+    name: click.option(
+        f"--{name}", metavar="COLUMN", help=f"The column of --table with the {what}.  [default: {_USUAL[name]}]"
+    )
+    for name, what in {
+        "query": "query ids",
+        "label": "grades",
+        "score": "scores",
+        "document": "document ids, if there are any",
+    }.items()
+}
 
 
-def labels_by_query(file: str, ids: NDArray[Any]) -> list[str]:
-    """Return the label of each query, from a file with a line per query."""
-    labels: dict[str, str] = {}
-    for number, line in numbered(file):
-        tokens = [decode_id(file, number, token) for token in line.strip().split(maxsplit=1)]
-        if len(tokens) == 1:
-            raise wrong_line(file, number, "must be the id of a query and its label", line)
-        if tokens and labels.setdefault(*tokens) != tokens[1]:
-            query, label = map(brief, tokens)
-            raise ValueError(
-                f"{file}, line {number}: a query must have one label; {query} has {brief(labels[tokens[0]])} and "
-                f"{label}."
-            )
-    missing = [str(query) for query in ids.tolist() if str(query) not in labels]
-    if missing:
-        raise ValueError(
-            f"{file}: must have a label for each query; got none for {missing[0]} ({len(missing)} queries)."
-        )
-    return [labels[str(query)] for query in ids.tolist()]
+def data_options(*names: str) -> Callable[[_Command], _Command]:
+    """Return the options with these names, or all, for data files; a command passes them to ``Inputs``."""
+
+    def add(command: _Command) -> _Command:
+        for name in reversed(names or tuple(_OPTIONS)):
+            command = _OPTIONS[name](command)
+        return command
+
+    return add
 
 
-def takes_data(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of data files to a command, which receives them as `data`."""
-
-    @functools.wraps(command)
-    def with_inputs(**options: Any) -> None:
-        data = Inputs(**{field.name: options.pop(field.name) for field in fields(Inputs)})
-        command(data=data, **options)
-
-    return data_options(with_inputs)
-
-
-def data_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of data files to a command that creates its ``Inputs`` itself."""
-    for option in reversed((*_OPTIONS, QUERY, LABEL, _column_option("score", "scores"), DOCUMENT)):
-        command = option(command)
-    return command
-
-
-# -- options that commands share ---------------------------------------------------------------------------------------
+def flavor_option(default: str | None = None, described: str | bool = True) -> Callable[[_Command], _Command]:
+    """Return the option ``--flavor``, with its default, or a description of it for the help."""
+    return click.option(
+        "--flavor",
+        type=flavor_text,
+        metavar="FLAVOR",
+        default=default,
+        show_default=described,
+        help="A preset (see 'ndcg-ml flavors') or a flavor's text, such as 'lightgbm@10[ties=average]'.",
+    )
 
 
 def flavor_text(value: str) -> Flavor:
@@ -488,40 +458,62 @@ def flavor_text(value: str) -> Flavor:
         raise click.BadParameter(str(error)) from error
 
 
+def cut_off_option(
+    words: str = "The cut-off, or 'none'.  [default: the flavor's own]", multiple: bool = False
+) -> Callable[[_Command], _Command]:
+    """Return the option ``-k``. Its value is ``...`` if it is not given, and a tuple if it may be repeated."""
+    return click.option(
+        "-k",
+        metavar="K",
+        type=_CutOff(),
+        multiple=multiple,
+        default=None if multiple else ...,
+        callback=(lambda _, __, ks: tuple(dict.fromkeys(ks)) or ...) if multiple else None,
+        help=words,
+    )
+
+
 class _CutOff(click.ParamType):  # type: ignore[type-arg]  # not generic before Click 8.4
-    """A cut-off or ``none``. The result is a tuple, because None means that the option was not given."""
+    """A cut-off. The string ``none`` becomes None, and the default ``...`` remains."""
 
     name = "K"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int | None]:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> OneK:
+        if value is ...:
+            return value
         if value == "none":
-            return (None,)
+            return None
         if not _is_positive(value):
             each = value.split(",")
             hint = f" Pass {' '.join(f'-k {k}' for k in each)}." if all(map(_is_positive, each)) else ""
             hint *= param is not None and param.multiple
             self.fail(f"must be a positive integer, or 'none' for no cut-off; got {brief(value)}.{hint}", param, ctx)
-        return (int(value),)
+        return int(value)
 
 
 def _is_positive(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 20 and int(text) > 0
 
 
-CUT_OFF = _CutOff()
+def slice_option(what: str, multiple: bool = False) -> Callable[[_Command], _Command]:
+    """Return the option ``--by``, for slices of queries."""
+    words = f"{what}: a file with the id and the label of a query on each line, or a column of --table."
+    help_text = f"{words} May be repeated." if multiple else words
+    return click.option("--by", metavar="FILE|COLUMN", multiple=multiple, help=help_text)
 
 
-def flavor_option(default: str) -> Callable[[_Command], _Command]:
-    """Return the option ``--flavor``; `default` describes its default."""
-    return click.option(
-        "--flavor",
-        type=flavor_text,
-        metavar="FLAVOR",
-        help="A preset (see 'ndcg-ml flavors') or a flavor's text, such as 'lightgbm@10[ties=average]'.  "
-        f"[default: {default}]",
-    )
-
-
-def json_option(command: _Command) -> _Command:
-    """Add the option ``--json`` to a command."""
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with every digit.")(command)
+BETWEEN_0_AND_1 = click.FloatRange(0, 1, min_open=True, max_open=True)
+CONFIDENCE = click.option(
+    "--confidence",
+    type=BETWEEN_0_AND_1,
+    default=0.95,
+    show_default=True,
+    help="Simultaneous confidence of all intervals.",
+)
+SEED = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed.")
+HUMAN = click.option(
+    "--human",
+    type=FILE,
+    help="Human judgements of a random sample of the topics. The judgements of --qrels are then those of a model, "
+    "which are corrected.",
+)

@@ -7,45 +7,33 @@ import os
 import click
 
 from ndcg_ml._core import atomic
+from ndcg_ml._core.checks import OneK
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._decide.comparison import compare
 from ndcg_ml._files.opening import DataFileError
 from ndcg_ml._unjudged.judge_next import qrels_text, read_filled, with_labels
 from ndcg_ml.cli.inputs import (
-    CUT_OFF,
     FILE,
     OUTPUT,
     OUTPUT_OR_STDOUT,
-    QUERIES,
+    cut_off_option,
+    data_options,
     flavor_option,
     refusals,
-    refuse_overwriting,
     show,
 )
-from ndcg_ml.flavor import Flavor, as_flavor
+from ndcg_ml.flavor import Flavor
 from ndcg_ml.runs import Which, evaluate_run
 
-_EPILOG = """\
-\b
-Examples:
-  ndcg-ml judge-next a.run b.run --qrels qrels.txt -k 10 -n 20
-  ndcg-ml judge-next a.run b.run --qrels qrels.txt -k 10 --output todo.jsonl
-  ndcg-ml judge-next a.run b.run --qrels qrels.txt -k 10 --filled todo.jsonl --write-qrels more.txt
 
-\b
-Each line of the file is {"qid": ..., "docno": ..., "label": null, "change": ...}. Replace null by a grade;
-lines with null are ignored.
-"""
-
-
-@click.command("judge-next", epilog=_EPILOG)
+@click.command("judge-next")
 @click.argument("run_a", type=FILE)
 @click.argument("run_b", type=FILE)
 @click.option("--qrels", type=FILE, required=True, help="Judgements, as for eval.")
 @click.option("-n", "n", type=click.IntRange(1), default=20, show_default=True, help="Number of documents.")
-@click.option("--queries", type=QUERIES, default="qrels", show_default=True, help="The topics that count, as for eval.")
+@data_options("queries")
 @flavor_option("trec_eval")
-@click.option("-k", "at", metavar="K", type=CUT_OFF, help="The cut-off, or 'none'.  [default: the flavor's own]")
+@cut_off_option()
 @click.option(
     "--max-grade", type=click.IntRange(1), help="The top of the grade scale.  [default: the grades in the judgements]"
 )
@@ -65,9 +53,9 @@ def judge_next(
     run_b: str,
     qrels: str,
     n: int,
-    queries: Which,
-    flavor: Flavor | None,
-    at: tuple[int | None] | None,
+    queries: Which | None,
+    flavor: Flavor,
+    k: OneK,
     max_grade: int | None,
     filled: tuple[str, ...],
     output: str | None,
@@ -77,19 +65,26 @@ def judge_next(
 
     Documents are ordered by how far their label alone can change the difference. None are listed if no labels can
     change its sign.
+
+    \b
+    Examples:
+      ndcg-ml judge-next a.run b.run --qrels qrels.txt -k 10 -n 20
+      ndcg-ml judge-next a.run b.run --qrels qrels.txt -k 10 --output todo.jsonl
+      ndcg-ml judge-next a.run b.run --qrels qrels.txt -k 10 --filled todo.jsonl --write-qrels more.txt
+
+    \b
+    Each line of the file is {"qid": ..., "docno": ..., "label": null, "change": ...}. Replace null by a grade;
+    lines with null are ignored.
     """
-    chosen = as_flavor("trec_eval") if flavor is None else flavor
-    k = chosen.k if at is None else at[0]
-    refuse_overwriting()
-    if output is not None and os.path.isfile(output) and _is_filled(output):
-        raise click.UsageError(
-            f"--output would replace {brief(output)}, which has labels or was not written by this command. Pass it as "
-            "--filled, and another file as --output."
-        )
-    # The test is not printed, so few resamples are enough.
     with refusals():
+        if output is not None and os.path.isfile(output) and _is_filled(output):
+            raise click.UsageError(
+                f"--output would replace {brief(output)}, which has labels or was not written by this command. Pass it "
+                "as --filled, and another file as --output."
+            )
         judgements = with_labels(qrels, filled)
-        a, b = (evaluate_run(judgements, run, flavor=chosen, k=k, queries=queries) for run in (run_a, run_b))
+        a, b = (evaluate_run(judgements, run, flavor=flavor, k=k, queries=queries or "qrels") for run in (run_a, run_b))
+        # The test is not printed, so few resamples are enough.
         comparison = compare(a, b, n_resamples=100, seed=0, missing="drop", unjudged="accept")
         tasks = comparison.judge_next(n, max_grade)
         text = qrels_text(judgements) if write_qrels is not None else ""
@@ -101,7 +96,7 @@ def judge_next(
         return
     if output is not None:
         tasks.to_jsonl(output)
-    show(str(tasks))
+    show(tasks)
 
 
 def _is_filled(file: str) -> bool:

@@ -12,17 +12,12 @@ import subprocess
 import sys
 
 import numpy as np
-from click.testing import CliRunner, Result
+from command_line import invoke
 
 from ndcg_ml import demo as module
 from ndcg_ml import ndcg_score
-from ndcg_ml.cli.commands import ndcg_ml
 from ndcg_ml.demo import digits_problem
 from ndcg_ml.readers import read_columns
-
-
-def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(ndcg_ml, ["demo", *map(str, arguments)])
 
 
 def run(program: str) -> subprocess.CompletedProcess[str]:
@@ -39,7 +34,7 @@ def test_the_picture_and_the_table(tmp_path):
         pytest.importorskip(needed)
     picture, scores = tmp_path / "curves.png", tmp_path / "scores.csv"
     arguments = ("--picture", picture, "--scores", scores, "--flavor", "catboost@5[gain=0|1|3,empty=skip]")
-    result = invoke(*arguments)
+    result = invoke("demo", *arguments)
     assert result.exit_code == 0, result.output
     assert picture.read_bytes().startswith(b"\x89PNG")
     head, *rows = (line.split() for line in result.stdout.splitlines())
@@ -49,7 +44,7 @@ def test_the_picture_and_the_table(tmp_path):
     for name in ("sklearn", "lightgbm", "torchmetrics", "burges2005"):
         for model, value in zip(head[4:7], values[name], strict=False):
             assert f"{ndcg_score(**read_columns(scores, model).arguments(), flavor=name, k=5):.4f}" == value
-    assert invoke(*arguments).stdout == result.stdout
+    assert invoke("demo", *arguments).stdout == result.stdout
 
 
 def test_the_problem():
@@ -79,7 +74,7 @@ def test_the_problem():
 )
 def test_refused(arguments, words):
     pytest.importorskip("torch")
-    result = invoke(*arguments)
+    result = invoke("demo", *arguments)
     assert result.exit_code == 2, result.output
     assert words in " ".join(result.output.split())
 

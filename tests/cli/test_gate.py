@@ -248,6 +248,7 @@ def test_labels_that_are_not_known_are_refused():
         ("--run alike.json --margin .01 --drop-at-most nan", 1, "drop_at_most must be from 0 to 1; got nan"),
         ("--run empty.json --margin .01", 1, "must hold a document in at least one evaluated topic; got none"),
         ("--run alike.json --margin .01 --by one", 1, "one: must have a label for each query"),
+        ("--run alike.json --margin .01 --by one --by ./one", 2, "--by must name each column or file once"),
         ("--run alike.json --margin .01 --markdown nowhere/s.md", 2, "nowhere"),
         ("--run alike.json --margin .01 --markdown base.json", 2, "--markdown would replace"),
     ],

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("click")
-from click.testing import CliRunner, Result
+from click.testing import Result
+from command_line import invoke
 
 from ndcg_ml import with_labels
-from ndcg_ml.cli.commands import ndcg_ml
 
 QRELS = "q1 0 d1 2\nq1 0 d2 0\nq2 0 d5 1\n"
 RUNS = {
@@ -30,7 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def called(*arguments: str) -> Result:
-    return CliRunner().invoke(ndcg_ml, ["judge-next", "a.run", "b.run", "--qrels", "q.txt", "-k", "2", *arguments])
+    return invoke("judge-next a.run b.run --qrels q.txt -k 2", *arguments)
 
 
 @pytest.mark.usefixtures("folder")

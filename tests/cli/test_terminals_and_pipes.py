@@ -17,7 +17,7 @@ from pathlib import Path
 from command_line import BETTER, LABELS, QRELS, RUN, SCORES, TABLE, TREC, document, invoke, program, text
 
 from ndcg_ml import Flavor
-from ndcg_ml.cli.commands import ndcg_ml
+from ndcg_ml.cli import command_group
 
 pytestmark = pytest.mark.usefixtures("files")
 
@@ -82,7 +82,8 @@ def test_an_unjudged_run_is_warned_of_on_standard_error():
     assert piped.stderr == result.stderr.replace("foreign", "standard input")
 
 
-COMMANDS = {name: ndcg_ml.get_command(None, name) for name in ndcg_ml.list_commands(None)}
+GROUP = command_group()
+COMMANDS = {name: GROUP.get_command(None, name) for name in GROUP.list_commands(None)}
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])

@@ -10,7 +10,7 @@ import sys
 
 from click.testing import CliRunner, Result
 
-from ndcg_ml.cli.commands import ndcg_ml
+from ndcg_ml.cli import command_group
 
 QRELS = "q1 0 d1 2\nq1 0 d2 0\nq1 0 d3 1\nq2 0 d4 1\nq3 0 d5 3\nq3 0 d1 1\n"
 RUN = "q3 Q0 d9 1 7.0 t\nq3 Q0 d5 2 3.5 t\nq1 Q0 d1 1 .9 t\nq1 Q0 d3 3 .5 t\nq1 Q0 d7 2 .5 t\nq9 Q0 d1 1 1 t\n"
@@ -27,7 +27,7 @@ ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 def invoke(command: str, *more: object, **settings: object) -> Result:
     """Run a command line. Further arguments may contain blanks."""
-    return CliRunner().invoke(ndcg_ml, [*command.split(), *map(str, more)], **settings)
+    return CliRunner().invoke(command_group(), [*command.split(), *map(str, more)], **settings)
 
 
 def text(command: str, *more: object, **settings: object) -> str:
