@@ -166,9 +166,9 @@ def labels_needed(
         both = compare(
             *(evaluate_run(nothing, run, k=DEPTH) for run in tops), unjudged="accept", seed=0, n_resamples=100
         )
-    assert both._missing is not None
-    pair = both._missing._pair(0, 1)
-    truth, place = labels_and_ranks(pair, qrels, tops, both._missing._qid)
+    assert both._unjudged is not None
+    pair = both._unjudged._pair(0, 1)
+    truth, place = labels_and_ranks(pair, qrels, tops, both._unjudged._qid)
     target = np.sign(difference(pair, truth))
     if target == 0:
         return
@@ -266,9 +266,8 @@ def seconds() -> dict[str, float]:
         start = time.perf_counter()
         results[0].range()
         times["value"].append(time.perf_counter() - start)
-        assert both._missing is not None
-        both._missing._pairs.clear()
-        both._missing._ranges.clear()
+        assert both._unjudged is not None
+        both._unjudged._ranges.clear()
         start = time.perf_counter()
         both.range()
         times["difference"].append(time.perf_counter() - start)

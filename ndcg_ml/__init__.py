@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from ndcg_ml._core.evaluate import dcg_score, evaluate, evaluate_ranked, ndcg_score
     from ndcg_ml._core.result import Evaluation
     from ndcg_ml._core.scores import prepare
-    from ndcg_ml._decide.comparison import Comparison, compare, compare_values
+    from ndcg_ml._decide.compare import compare, compare_values
+    from ndcg_ml._decide.comparison import Comparison
     from ndcg_ml._decide.model_labels import correct_labels
     from ndcg_ml._show.versions import show_versions
     from ndcg_ml._unjudged.completions import RangeError
@@ -72,7 +73,8 @@ _LATER = {
     "_core.scores": ("prepare",),
     "_core.result": ("Evaluation",),
     "_core.evaluate": ("dcg_score", "evaluate", "evaluate_ranked", "ndcg_score"),
-    "_decide.comparison": ("Comparison", "compare", "compare_values"),
+    "_decide.compare": ("compare", "compare_values"),
+    "_decide.comparison": ("Comparison",),
     "_decide.model_labels": ("correct_labels",),
     "_unjudged.completions": ("RangeError",),
     "_unjudged.judge_next": ("with_labels",),

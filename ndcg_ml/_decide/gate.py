@@ -19,7 +19,8 @@ from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.one_line import brief, escape_markdown, markdown_paragraph, percent, visible
 from ndcg_ml._core.result import Evaluation, evaluation_from_totals
 from ndcg_ml._core.table import Column, Record
-from ndcg_ml._decide.comparison import Comparison, compare
+from ndcg_ml._decide.compare import compare
+from ndcg_ml._decide.comparison import Comparison
 from ndcg_ml._decide.differences import DIFFERENCE, INTERVAL, VERDICT, Difference, Settings
 from ndcg_ml._decide.intervals import FEWEST_FOR_INTERVAL, FEWEST_FOR_TEST
 from ndcg_ml._decide.means import as_confidence

@@ -87,6 +87,10 @@ class Matched:
         """The names of the systems."""
         return tuple(dict.fromkeys(source.name for source in self.sources))
 
+    def of_queries(self, labels: Sequence[Any]) -> list[Any]:
+        """Return the labels of the compared queries, from those of all queries of the first system."""
+        return [labels[row] for row in self.rows[:, 0].tolist()]
+
     def columns_of_systems(self) -> list[list[int]]:
         """Return the columns of the runs of each system."""
         return [[at for at, source in enumerate(self.sources) if source.name == name] for name in self.names]
@@ -144,35 +148,44 @@ def _names(systems: Sequence[Any], names: Sequence[str] | None) -> tuple[str, ..
     return tuple(names)
 
 
-def one_cutoff(evaluations: Sequence[Evaluation[Any]], k: int | None | EllipsisType) -> int | None:
-    """Return the cut-off to compare."""
-    known = [evaluation._totals.ks for evaluation in evaluations]
-    if isinstance(k, EllipsisType):
-        if any(len(ks) > 1 for ks in known):
-            raise ValueError(
-                f"k must be the cut-off to compare, because the evaluations have several: {brief(known[0])}."
+def sources_of_evaluations(named: Mapping[str, list[Any]], k: int | None | EllipsisType) -> list[Source]:
+    """Return the sources of evaluations at one cut-off, under one flavor.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A system is no evaluation, the cut-off is unknown, or the flavors differ; only their cut-offs may.
+    """
+    runs = [(name, run) for name, of_one in named.items() for run in of_one]
+    for _, run in runs:
+        if not isinstance(run, Evaluation):
+            raise TypeError(
+                f"systems must be evaluations; got {type(run).__name__}. Use compare(evaluate(y, a, qid=q), "
+                "evaluate(y, b, qid=q)), or compare_values for precomputed values."
             )
-        k = known[0][0]
+    known = [run._totals.ks for _, run in runs]
+    if k is ... and any(len(ks) > 1 for ks in known):
+        raise ValueError(f"k must be the cut-off to compare, because the evaluations have several: {brief(known[0])}.")
+    cut_off = known[0][0] if isinstance(k, EllipsisType) else k
     for ks in known:
-        if k not in ks:
+        if cut_off not in ks:
             raise ValueError(
-                f"the evaluations must have the cut-off {k}; got one with {brief(ks if len(ks) > 1 else ks[0])}."
+                f"the evaluations must have the cut-off {cut_off}; got one with {brief(ks if len(ks) > 1 else ks[0])}."
             )
-    return k
-
-
-def refuse_other_flavors(evaluations: Sequence[Evaluation[Any]], names: Sequence[str]) -> None:
-    """Refuse evaluations under different flavors; their cut-offs may differ."""
-    first, *others = (evaluation.flavor.replace(k=None) for evaluation in evaluations)
-    for name, other in zip(names[1:], others, strict=True):
-        if other != first:
+    # With different cut-offs or flavors, the difference would be one of definitions.
+    (first, first_run), *others = runs
+    flavor = first_run.flavor.replace(k=None)
+    for name, run in others:
+        other = run.flavor.replace(k=None)
+        if other != flavor:
             raise ValueError(
-                f"the systems must be evaluated under one flavor; {names[0]} is {first}, {name} is {other}. Evaluate "
+                f"the systems must be evaluated under one flavor; {first} is {flavor}, {name} is {other}. Evaluate "
                 "both under one flavor, or use explain_difference to compare flavors on one system."
             )
+    return [Source.from_evaluation(name, run, cut_off) for name, run in runs]
 
 
-def values_of_queries(named: Mapping[str, list[Any]], qid: Any, query_weight: Any, measure: object) -> list[Source]:
+def sources_of_values(named: Mapping[str, list[Any]], qid: Any, query_weight: Any, measure: object) -> list[Source]:
     """Return the sources of a precomputed measure, which has one value per query.
 
     Raises
@@ -206,6 +219,23 @@ def values_of_queries(named: Mapping[str, list[Any]], qid: Any, query_weight: An
                 raise ValueError(f"{name} must be finite, or nan where a query has no value; got infinity.")
             sources.append(Source(name, ids, numbers, weight / weight.sum(), weight, None))
     return sources
+
+
+def clusters_of(sources: Sequence[Source]) -> list[Any] | None:
+    """Return the clusters of the queries of the first system, which must be the same in all; None if it has none."""
+    mine, *others = (
+        dict(zip(one.qid.tolist(), one.evaluation.cluster.tolist(), strict=True))
+        if one.evaluation is not None and one.evaluation.cluster is not None
+        else {}
+        for one in sources
+    )
+    for source, theirs in zip(sources[1:], others, strict=True):
+        if bool(mine) != bool(theirs) or any(mine.get(query, label) != label for query, label in theirs.items()):
+            raise ValueError(
+                f"all systems must have the same clusters of queries; those of {sources[0].name} and {source.name} "
+                "differ. Pass cluster= to compare, or the same cluster= to all evaluations."
+            )
+    return list(mine.values()) or None
 
 
 # -- queries --------------------------------------------------------------------------------------------------------
@@ -346,8 +376,8 @@ UNEVEN = 0.05
 """A larger difference of judged@k between two systems is reported."""
 
 
-def judged_fractions(table: Matched) -> FloatArray | None:
-    """Return the mean judged@k of each source; None if it is unknown for one of them."""
+def judged_fractions(table: Matched) -> tuple[float, ...] | None:
+    """Return the mean judged@k of each system; None if it is unknown for one of them."""
     fractions = []
     for at, source in enumerate(table.sources):
         judged = getattr(source.evaluation and source.evaluation.per_query, "judged", None)
@@ -358,7 +388,7 @@ def judged_fractions(table: Matched) -> FloatArray | None:
         of_query = judged[table.rows[:, at]]
         known = ~np.isnan(of_query)  # nan if nothing was retrieved
         fractions.append(float(of_query[known].mean()) if known.any() else float("nan"))
-    return np.array(fractions)
+    return tuple(float(np.array(fractions)[at].mean()) for at in table.columns_of_systems())
 
 
 def favoured(names: Sequence[str], judged: Sequence[float], values: Sequence[float]) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal
@@ -362,8 +362,21 @@ def correct_pairs(
     return decisions, tuple((mean.value + deviation.value).tolist()), note
 
 
-def refuse_other_samples(names: Sequence[str], systems: Sequence[CorrectedEvaluation]) -> None:
-    """Refuse systems that do not have the same queries under the model's labels, or under human labels."""
+def corrected_systems(named: Mapping[str, list[Any]]) -> list[CorrectedEvaluation]:
+    """Return the systems if they are results of ``correct_labels`` on the same queries; empty if none is.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Only some are, one has several runs, or the queries differ under the model's labels or under human labels.
+    """
+    runs = [run for of_one in named.values() for run in of_one]
+    systems = [run for run in runs if isinstance(run, CorrectedEvaluation)]
+    if not systems:
+        return []
+    if not len(systems) == len(runs) == len(named):
+        raise TypeError("the systems must all be results of correct_labels, one each, or all be evaluations.")
+    names = [*named]
     for side in ("model", "human"):
         first, *others = (set(keys_of(getattr(system, side).per_query.qid)) for system in systems)
         for name, other in zip(names[1:], others, strict=True):
@@ -373,6 +386,7 @@ def refuse_other_samples(names: Sequence[str], systems: Sequence[CorrectedEvalua
                     f"the same ones; {names[0]} and {name} differ in {_first_ids(sorted(first ^ other, key=str))} of "
                     f"{side}. Evaluate every system with the same two sets of labels, and correct it again."
                 )
+    return systems
 
 
 def _worth(d: FloatArray, error: float) -> float:

@@ -18,13 +18,14 @@ from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.groups import FloatArray
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import group_by_ids
-from ndcg_ml._decide.comparison import Comparison, compare_values
+from ndcg_ml._decide.compare import compare_values
+from ndcg_ml._decide.comparison import Comparison
+from ndcg_ml._decide.intervals import FEWEST_TO_SPLIT
 from ndcg_ml._decide.means import Interval, Seed, as_confidence, drawn_queries, generator, t_quantile
 from ndcg_ml.sklearn.scorer import NDCGScorer
 
 __all__ = ["PairedSearch", "paired_search"]
 
-_FEWEST = 20
 _CHOSEN = (
     "the best candidate was chosen by the same queries: its value is too high, which honest() corrects, and p and "
     "intervals are corrected for the number of pairs only"
@@ -87,9 +88,9 @@ class PairedSearch(Comparison):
                 "honest needs a search that trains all candidates equally; a halving search drops most of them early. "
                 "Use GridSearchCV or RandomizedSearchCV."
             )
-        if self.n_queries < _FEWEST:
+        if self.n_queries < FEWEST_TO_SPLIT:
             raise ValueError(
-                f"honest needs at least {_FEWEST} queries, because a resample leaves out a third of them; got "
+                f"honest needs at least {FEWEST_TO_SPLIT} queries, because a resample leaves out a third of them; got "
                 f"{self.n_queries}. Search on more queries, or score the best candidate on a separate test set."
             )
         n_resamples = whole_number(n_resamples, "n_resamples")

@@ -11,7 +11,7 @@ import click
 
 from ndcg_ml._core.checks import OneK
 from ndcg_ml._core.evaluate import evaluate
-from ndcg_ml._decide.comparison import compare as compared
+from ndcg_ml._decide.compare import compare as compared
 from ndcg_ml._decide.matching import Unjudged
 from ndcg_ml.cli.inputs import (
     BETWEEN_0_AND_1,

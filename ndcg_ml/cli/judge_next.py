@@ -9,7 +9,7 @@ import click
 from ndcg_ml._core import atomic
 from ndcg_ml._core.checks import OneK
 from ndcg_ml._core.one_line import brief
-from ndcg_ml._decide.comparison import compare
+from ndcg_ml._decide.compare import compare
 from ndcg_ml._files.opening import DataFileError
 from ndcg_ml._unjudged.judge_next import qrels_text, read_filled, with_labels
 from ndcg_ml.cli.inputs import (
