@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args, overload
 
 import numpy as np
@@ -13,166 +11,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core.checks import TIES_BY_ID, ByK, KSpec, OneK, cutoffs, one_of, warn_of_swap
 from ndcg_ml._core.frames import ColumnNames, column_names, is_frame, library_of
-from ndcg_ml._core.groups import FloatArray, IntArray, as_objects, ranges, starts_of
-from ndcg_ml._core.json_values import plain_ids
+from ndcg_ml._core.groups import BoolArray, FloatArray, IntArray, as_objects, ranges, starts_of
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import DocumentNames, Queries, are_fractions, are_grades, find_repeats, group_by_sizes
-from ndcg_ml._core.result import Evaluation, PerQuery, V, at_cutoff
+from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.scores import Prepared
 from ndcg_ml._core.slice_names import column_by_id, slice_names_by_id
-from ndcg_ml._files.byte_ids import Names, earlier
 from ndcg_ml._files.byte_ids import digests as judgement_digests
+from ndcg_ml._files.byte_ids import earlier
+from ndcg_ml._files.run_evaluation import RunEvaluation, RunPerQuery, Which, as_run_evaluation
 from ndcg_ml._files.run_rows import Ids, RunLike, RunRows, Topics, read_rows
+from ndcg_ml._files.run_warnings import warn_of_empty_answers, warn_of_excluded, warn_of_no_match, warn_of_ranks
 from ndcg_ml.flavor import Flavor, as_flavor
 
-__all__ = [
-    "AlignedRun",
-    "RunEvaluation",
-    "RunPerQuery",
-    "Which",
-    "align",
-    "check_missing",
-    "evaluate_run",
-    "warn_of_empty_answers",
-]
-
+__all__ = ["AlignedRun", "RunEvaluation", "RunPerQuery", "Which", "align", "check_missing", "evaluate_run"]
 
 # Document ids are kept for at most this number of rows. Each takes 16 bytes or more.
 _NAMED_ROWS = 1 << 22
 
-Which: TypeAlias = Literal["qrels", "run", "both"]
-"""Topics to evaluate: those of the qrels, of the run, or in both."""
-
 Exclude: TypeAlias = "Literal['identical'] | Mapping[Any, Iterable[Any]]"
 """Documents to remove from a run: those with the id of their topic, or those listed by topic."""
-
-# Smallest number of steps of 1 between scores that is taken as a sign of ranks.
-_MIN_STEPS = 4
-
-
-# -- the result -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
-class RunPerQuery(PerQuery):
-    """The table of topics: ``PerQuery`` with two more columns.
-
-    Attributes
-    ----------
-    n_retrieved : ndarray of int
-        Number of documents that the run retrieves, without those in `exclude`. (The column ``n_docs`` counts ranked
-        documents, which are fewer under ``unjudged="condense"``.)
-    judged : ndarray of float64
-        Fraction of the first k retrieved documents (or of all, if there are fewer) that are judged; nan if none is
-        retrieved; one column per cut-off if there are several.
-    """
-
-    n_retrieved: IntArray
-    judged: FloatArray
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class RunEvaluation(Evaluation[V]):
-    """NDCG of a run: an ``Evaluation`` with the topics that the run lacks and the fraction of judged documents.
-
-    Attributes
-    ----------
-    value, flavor, k, n_queries, n_empty
-        As in ``Evaluation``.
-    per_query : RunPerQuery
-        The table of topics, in order of first appearance in the qrels, then in the run. ``qid`` holds the
-        topic ids as you passed them, strings or integers; strings if they come from files.
-    judged : float, or dict of float by cut-off
-        Mean of judged@k over the topics with a retrieved document, whatever the flavor.
-    queries : str
-        Which topics were evaluated: those of the "qrels", of the "run" or in "both".
-    qrels_only, run_only : ndarray
-        The ids of the topics that only the qrels, and only the run, have.
-    n_unanswered : int
-        Number of evaluated topics for which nothing is retrieved: the run answers with an empty list, lacks the topic,
-        or retrieves only excluded documents. Their ``per_query.n_retrieved`` is 0.
-    n_excluded : int or None
-        Number of documents of the run that `exclude` removed; None without `exclude`, and in a slice.
-    """
-
-    per_query: RunPerQuery
-    judged: float | dict[int | None, float]
-    queries: Which
-    qrels_only: NDArray[Any]
-    run_only: NDArray[Any]
-    n_unanswered: int
-    n_excluded: int | None = None
-    _judgements: NDArray[np.uint64] | None = field(default=None, repr=False)
-    """A digest of each topic's judgements; None in a slice."""
-    _excluded: NDArray[np.uint64] | None = field(default=None, repr=False)
-    """A digest of each topic's excluded documents; None without `exclude`, and in a slice."""
-
-    def _unanswered(self) -> NDArray[np.bool_]:
-        return self.per_query.n_retrieved == 0
-
-    def _at(self, rows: NDArray[np.intp]) -> RunEvaluation[V]:
-        part = Evaluation._at(self, rows)
-        ids = set(part.per_query.qid.tolist())
-        one_sided = (topics[[topic in ids for topic in topics.tolist()]] for topics in (self.qrels_only, self.run_only))
-        return as_run_evaluation(part, part.per_query.n_retrieved, part.per_query.judged, self.queries, *one_sided)
-
-    def _extra_columns(self) -> dict[str, dict[int | None, float]]:
-        return {"judged": self._judged_at()}
-
-    def _notes(self) -> list[str]:
-        counts, flavor = Evaluation._notes(self)
-        topics = "; ".join(
-            f"{len(ids)} of the {one} are not in the {other}{f', {treatment}' * bool(len(ids))}"
-            for one, other, ids, treatment in self.one_sided()
-        )
-        lines = [counts, f"topics: {topics}"]
-        if n_empty_answers := self.n_unanswered - (self.qrels_only.size if self.queries == "qrels" else 0):
-            lines.append(f"answers: {n_empty_answers} of the evaluated topics are answered with an empty list")
-        if self.n_excluded is not None:
-            lines.append(f"excluded: {self.n_excluded} retrieved documents")
-        return [*lines, flavor]
-
-    def _judged_at(self) -> dict[int | None, float]:
-        return self.judged if isinstance(self.judged, dict) else {self.flavor.k: self.judged}
-
-    def __str__(self) -> str:
-        judged = self._judged_at()
-        lines = Evaluation.__str__(self).split("\n")
-        lines[len(judged) : len(judged)] = [f"judged{at_cutoff(k)} = {fraction:.6f}" for k, fraction in judged.items()]
-        return "\n".join(lines)
-
-    def to_dict(self, per_query: bool = False) -> dict[str, Any]:
-        """Return numbers and strings for JSON, as in ``Evaluation``, with the topics on one side only.
-
-        Parameters
-        ----------
-        per_query : bool, default False
-            Whether to include the table of topics.
-
-        Returns
-        -------
-        dict
-        """
-        return {
-            **Evaluation.to_dict(self, per_query),
-            "queries": self.queries,
-            "qrels_only": plain_ids(self.qrels_only).tolist(),
-            "run_only": plain_ids(self.run_only).tolist(),
-            "n_unanswered": self.n_unanswered,
-            "n_excluded": self.n_excluded,
-        }
-
-    def one_sided(self) -> list[tuple[str, str, NDArray[Any], str]]:
-        """Return the topics that only the qrels or only the run have: this side, the other side, ids and treatment.
-
-        Returns
-        -------
-        list of (str, str, ndarray, str)
-        """
-        missing = "counted as retrieving nothing" if self.queries == "qrels" else "left out"
-        extra = "counted as unjudged" if self.queries == "run" else "left out"
-        return [("qrels", "run", self.qrels_only, missing), ("run", "qrels", self.run_only, extra)]
-
 
 # -- the public function --------------------------------------------------------------------------------------------
 
@@ -305,17 +163,7 @@ def evaluate_run(
     """
     flavor = as_flavor(flavor)
     ks, _ = cutoffs(k, flavor)
-    keep = flavor.duplicates != "raise"
-    aligned = _aligned(
-        qrels,
-        run,
-        queries,
-        columns,
-        exclude,
-        keep=keep,
-        judgements="separate" if flavor.ideal == "given" else "ignored",
-        stacklevel=3,
-    )
+    aligned = _aligned(qrels, run, queries, columns, exclude, flavor=flavor, keep=flavor.duplicates != "raise")
     _check_labels(aligned, flavor)
     names = None if by is None else slice_names_by_id(by, aligned.qid)
     clusters = None if cluster is None else as_objects(column_by_id(cluster, "cluster", aligned.qid))
@@ -331,53 +179,8 @@ def evaluate_run(
         _judgements=aligned.digests,
         _excluded=aligned.excluded,
     )
-    warn_of_empty_answers(result, stacklevel=3)
+    warn_of_empty_answers(result)
     return result
-
-
-def as_run_evaluation(
-    evaluation: Evaluation[Any],
-    n_retrieved: IntArray,
-    judged: FloatArray,
-    queries: Which,
-    qrels_only: NDArray[Any],
-    run_only: NDArray[Any],
-) -> RunEvaluation[Any]:
-    """Add the attributes of a run to an evaluation of all topics, or of a slice."""
-    several = isinstance(evaluation.k, tuple)
-    judged = judged.reshape(len(n_retrieved), -1)
-    some = n_retrieved > 0  # topics without documents are not in the mean
-    means = judged[some].mean(axis=0).tolist() if some.any() else [math.nan] * judged.shape[1]
-    table = RunPerQuery(
-        **{name: evaluation.per_query[name] for name in PerQuery.__dataclass_fields__},
-        n_retrieved=n_retrieved,
-        judged=judged if several else judged[:, 0],
-    )
-    return RunEvaluation(
-        **{name: getattr(evaluation, name) for name in Evaluation.__dataclass_fields__ if name != "per_query"},
-        per_query=table,
-        judged=dict(zip(evaluation.k, means, strict=True)) if isinstance(evaluation.k, tuple) else means[0],
-        queries=queries,
-        qrels_only=qrels_only,
-        run_only=run_only,
-        n_unanswered=int((~some).sum()),
-    )
-
-
-def warn_of_empty_answers(result: RunEvaluation[Any], stacklevel: int) -> None:
-    """Warn of topics with relevant documents that the run answers with an empty list."""
-    lacking = set(result.qrels_only.tolist())
-    table = result.per_query
-    topics = table.qid[(table.n_retrieved == 0) & (table.n_relevant > 0)].tolist()
-    empty = [topic for topic in topics if topic not in lacking]
-    if empty:
-        warnings.warn(
-            f"the run answers {len(empty)} of {result.n_queries} topics with an empty list, the first "
-            f"{brief(empty[0])}; each counts as retrieving nothing, with a per_query.n_retrieved of 0. If they should "
-            "not count, remove them from the run and choose queries='both'.",
-            UserWarning,
-            stacklevel,
-        )
 
 
 # -- qrels and run as arrays ----------------------------------------------------------------------------------------
@@ -418,7 +221,7 @@ class AlignedRun:
     group: IntArray
     y_true: FloatArray
     y_score: FloatArray
-    retrieved: NDArray[np.bool_]
+    retrieved: BoolArray
     doc_id: IntArray
     qrels_only: NDArray[Any]
     run_only: NDArray[Any]
@@ -507,16 +310,8 @@ def align(
     0.760188
     """
     one_of(duplicates, "duplicates", ("raise", "keep"))
-    return _aligned(
-        qrels,
-        run,
-        queries,
-        columns,
-        exclude,
-        keep=duplicates == "keep",
-        judgements="rows",
-        stacklevel=3,
-    )
+    aligned = _aligned(qrels, run, queries, columns, exclude, flavor=None, keep=duplicates == "keep")
+    return _in_order_of_qrels(aligned)
 
 
 def _aligned(
@@ -526,281 +321,123 @@ def _aligned(
     columns: ColumnNames | None,
     exclude: Exclude | None,
     *,
+    flavor: Flavor | None,
     keep: bool,
-    judgements: Literal["rows", "separate", "ignored"],
-    stacklevel: int,
 ) -> AlignedRun:
-    """Return the arrays of ``align``.
+    """Return the rows of each topic: those of the run, then the judged documents that it lacks.
 
-    `judgements` says how the order of the qrels is kept: by the rows, in a separate array, or not at all. Unless the
-    rows keep it or repeated documents are kept (`keep`), ``doc_id`` orders only documents that share a float32 score.
+    What a flavor does not need is left out: the order of the qrels unless its ideal is ``given``, and the order of
+    document ids that do not share a float32 score. ``align`` passes None. `keep` allows repeated documents in the run.
     """
-    # Check the arguments before reading data.
-    one_of(queries, "queries", get_args(Which))
-    names = column_names({} if columns is None else columns)
-    if columns is not None and not (is_frame(qrels) or is_frame(run)):
-        raise ValueError("columns must be None unless qrels or run is a data frame; got column names. Leave it out.")
-    _check_exclude(exclude)
-
-    # Both sides share the same ids, so that topics and documents can be compared as numbers.
-    ids = Ids()
-    judged, ranked = read_rows("qrels", qrels, ids, names), read_rows("run", run, ids, names)
-    topics = ids.topics
-    in_qrels, in_run = _find_topics(judged, ranked)
-    chosen = {"qrels": in_qrels, "run": in_run, "both": in_qrels & in_run}[queries]
-
-    # Find the judgement of each row of the run, drop excluded rows, and warn of likely mistakes.
-    match, place, repeated = _match(ids, judged, ranked, keep, judgements == "rows")
+    pair = _read_pair(qrels, run, queries, columns, exclude)
+    judged, ranked, chosen = pair.judged, pair.ranked, pair.chosen
+    # Match documents before any row is left out, so that a repeated document is an error in every topic.
+    match, place, repeated = _match(pair, keep, for_align=flavor is None)
     included = chosen[ranked.topic]
     n_excluded = excluded = None
     if exclude is not None:
-        left_out, is_excluded, excluded = _find_excluded(exclude, ids, judged, ranked)
+        left_out, excluded = _find_excluded(exclude, pair)
         n_excluded = int((left_out & included).sum())
         included &= ~left_out
-        _warn_of_excluded(judged, is_excluded & chosen[judged.topic] & (judged.value > 0), stacklevel + 1)
-    if not included.any():
-        raise ValueError(
-            f"{ranked.source} must hold a document in at least one evaluated topic; got none. Check why the system "
-            "returned nothing."
-        )
-    _warn_of_no_match(judged, ranked, match, included, int(chosen.sum()), stacklevel + 1)
-    _warn_of_ranks(ranked, stacklevel + 1)
-    # The formats of files differ, so that they cannot be swapped.
-    if judged.lines is None and are_fractions(judged.value) and are_grades(ranked.value):
-        warn_of_swap("qrels", "run")
+    _check_answers(pair, match, included)
 
-    # Document ids take most of the memory, so they are kept only for small runs.
-    digests = _digest_judgements(judged, len(topics), with_order=judgements == "separate")
-    documents = ids.documents if len(ids.documents) <= _NAMED_ROWS else None
-    if judged.lines is not None and ranked.lines is not None:  # errors name lines of files, not ids
-        ids.documents = Names()
-
-    rows = _Rows.from_match(judged, ranked, match, included, chosen, judgements)
+    rows = _choose_rows(pair, match, included)
     grades = np.full(ranked.topic.size, np.nan)
     grades[match >= 0] = judged.value[match[match >= 0]]
     n_run, n_more = rows.of_run.size, rows.of_qrels.size
-    in_run_at, in_qrels_at = ranked.places(), judged.places()
-
-    def place_of(row: int) -> str:
-        at = int(rows.order[row])
-        return in_run_at(int(rows.of_run[at])) if at < n_run else in_qrels_at(int(rows.of_qrels[at - n_run]))
-
-    def ids_of(flags: NDArray[np.bool_]) -> NDArray[Any]:
-        return topics.names(np.flatnonzero(flags))
-
-    row_names = None
-    if documents is not None:
-        row_names = _DocumentIds(
-            ids, documents, rows.arranged(_compact(rows.of_run + judged.topic.size), rows.of_qrels)
-        )
+    is_given = flavor is not None and flavor.ideal == "given"
     return AlignedRun(
-        qid=ids_of(chosen),
+        qid=pair.topics_of(chosen),
         group=rows.group,
         y_true=rows.arranged(grades[rows.of_run], judged.value[rows.of_qrels]),
         y_score=rows.arranged(ranked.value[rows.of_run], np.zeros(n_more, dtype=ranked.value.dtype)),
         retrieved=rows.order < n_run,
         doc_id=rows.arranged(place[rows.of_run], np.arange(-n_more, 0)),
-        qrels_only=ids_of(in_qrels & ~in_run),
-        run_only=ids_of(in_run & ~in_qrels),
-        in_run_order=ids_of(rows.in_run_order),
+        qrels_only=pair.topics_of(pair.in_qrels & ~pair.in_run),
+        run_only=pair.topics_of(pair.in_run & ~pair.in_qrels),
+        in_run_order=pair.topics_of(np.zeros_like(chosen)),
         n_excluded=n_excluded,
-        digests=digests[chosen],
+        digests=_digest_judgements(judged, chosen.size, with_order=is_given)[chosen],
         excluded=None if excluded is None else excluded[chosen],
-        judgement=rows.judgement,
-        place_of=place_of,
+        judgement=rows.arranged(match[rows.of_run], rows.of_qrels) if is_given or flavor is None else None,
+        place_of=_places(pair, rows),
         repeated=repeated,
-        names=row_names,
+        names=_document_names(pair, rows),
     )
 
 
-def _find_topics(judged: RunRows, ranked: RunRows) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which topics are in the qrels, and which are in the run. Raise if no topic is in both."""
-    topics = judged.ids.topics
-    in_qrels, in_run = (np.zeros(len(topics), dtype=bool) for _ in range(2))
-    in_qrels[judged.topics], in_run[ranked.topics] = True, True
-    if not (in_qrels & in_run).any():
-        raise ValueError(
-            f"qrels and run must share a topic; {judged.source} has {_first_topics(topics, in_qrels)} and "
-            f"{ranked.source} has {_first_topics(topics, in_run)}. Ids are compared exactly: check "
-            "prefixes and leading zeros."
-        )
-    return in_qrels, in_run
+def _in_order_of_qrels(aligned: AlignedRun) -> AlignedRun:
+    """Sort the rows of each topic by their positions in the qrels, except in topics with tied scores."""
+    judgement, names = aligned.judgement, aligned.names
+    assert judgement is not None
+    topic = np.repeat(np.arange(aligned.group.size), aligned.group)
+    tied = _find_topics_with_ties(topic[aligned.retrieved], aligned.y_score[aligned.retrieved], aligned.group.size)
+    place = np.where(judgement < 0, judgement.max(initial=0) + 1, judgement)
+    place[tied[topic]] = 0
+    order = np.lexsort((place, topic))
+    arrays = {name: getattr(aligned, name)[order] for name in ("y_true", "y_score", "retrieved", "doc_id")}
+    return replace(
+        aligned,
+        **arrays,
+        in_run_order=aligned.qid[tied],
+        judgement=None,
+        place_of=lambda row: aligned.place_of(int(order[row])),
+        names=None if names is None else lambda rows: names(order[rows]),
+    )
 
 
-def _digest_judgements(judged: RunRows, n_topics: int, *, with_order: bool) -> NDArray[np.uint64]:
-    """Digest each topic's judgements: documents with grades and, with `with_order`, their positions."""
-    rows = slice(judged.first, judged.first + judged.topic.size)
-    digests = judgement_digests(judged.ids.documents, rows, judged.topic, judged.value, n_topics)
-    if with_order:
-        sizes = np.bincount(judged.topic, minlength=n_topics)
-        places = np.empty(judged.topic.size)
-        places[np.argsort(judged.topic, kind="stable")] = ranges(np.zeros_like(sizes), sizes)
-        digests += judgement_digests(judged.ids.documents, rows, judged.topic, places, n_topics)
-    return digests
+# -- read and match -------------------------------------------------------------------------------------------------
 
 
-class _Rows(NamedTuple):
-    """The rows of a run, the judged documents that it lacks, and the order that sorts both by topic."""
-
-    of_run: NDArray[np.signedinteger[Any]]
-    of_qrels: NDArray[np.signedinteger[Any]]
-    order: NDArray[np.signedinteger[Any]]
-    group: IntArray
-    in_run_order: NDArray[np.bool_]
-    judgement: IntArray | None
-
-    @classmethod
-    def from_match(
-        cls,
-        judged: RunRows,
-        ranked: RunRows,
-        match: IntArray,
-        included: NDArray[np.bool_],
-        chosen: NDArray[np.bool_],
-        judgements: Literal["rows", "separate", "ignored"],
-    ) -> _Rows:
-        unretrieved = np.ones(judged.topic.size, dtype=bool)
-        unretrieved[match[included & (match >= 0)]] = False
-        of_run = _compact(np.flatnonzero(included))
-        of_qrels = _compact(np.flatnonzero(unretrieved & chosen[judged.topic]))
-        topic = np.concatenate([ranked.topic[of_run], judged.topic[of_qrels]])
-        in_run_order = np.zeros(chosen.size, dtype=bool)
-        judgement = None if judgements == "ignored" else np.concatenate([match[of_run], of_qrels])
-        if judgement is not None and judgements == "rows":
-            in_run_order = _find_topics_with_ties(topic[: of_run.size], ranked.value[of_run], chosen.size)
-            place_in_qrels = np.where(judgement < 0, judged.topic.size, judgement)
-            place_in_qrels[in_run_order[topic]] = 0
-            order, judgement = np.lexsort((place_in_qrels, topic)), None
-        else:
-            order = np.argsort(topic, kind="stable")
-        group = np.bincount(topic, minlength=chosen.size)[chosen]
-        judgement = None if judgement is None else judgement[order]
-        return cls(of_run, of_qrels, _compact(order), group, in_run_order, judgement)
-
-    def arranged(self, of_run: NDArray[Any], of_qrels: NDArray[Any]) -> NDArray[Any]:
-        """Arrange values of the run's rows and of the other judged documents by topic."""
-        return np.concatenate([of_run, of_qrels])[self.order]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _DocumentIds:
-    """The ids of the documents of a run and its qrels, as the caller passed them."""
+class _Pair(NamedTuple):
+    """Qrels and a run whose topics and documents share numbers, and which topics each has and are evaluated."""
 
     ids: Ids
-    documents: Names
-    row_of: NDArray[np.signedinteger[Any]]
+    judged: RunRows
+    ranked: RunRows
+    in_qrels: BoolArray
+    in_run: BoolArray
+    chosen: BoolArray
 
-    def __call__(self, rows: IntArray) -> list[Any]:
-        """Return the ids of these rows."""
-        return [self.ids.kind.decode(self.documents[row]) for row in self.row_of[rows].tolist()]
-
-
-def _find_topics_with_ties(topic: IntArray, score: FloatArray, n_topics: int) -> NDArray[np.bool_]:
-    """Return which topics have documents that share a score in float32."""
-    with np.errstate(over="ignore", under="ignore"):
-        coarse = score.astype(np.float32)  # scores tied in float64 are tied in float32 too
-    order = np.lexsort((coarse, topic))
-    tied = (topic[order[1:]] == topic[order[:-1]]) & (coarse[order[1:]] == coarse[order[:-1]])
-    flags = np.zeros(n_topics, dtype=bool)
-    flags[topic[order[1:]][tied]] = True
-    return flags
+    def topics_of(self, flags: BoolArray) -> NDArray[Any]:
+        """Return the ids of the flagged topics."""
+        return self.ids.topics.names(np.flatnonzero(flags))
 
 
-def _check_exclude(exclude: Any) -> None:
-    if exclude is None or isinstance(exclude, Mapping) or (isinstance(exclude, str) and exclude == "identical"):
-        return
-    got = brief(exclude) if isinstance(exclude, str) else type(exclude).__name__
-    raise (ValueError if isinstance(exclude, str) else TypeError)(
-        f"exclude must be 'identical' or {{topic: [document, ...]}}; got {got}."
-    )
-
-
-def _find_excluded(
-    exclude: Exclude, ids: Ids, judged: RunRows, ranked: RunRows
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.uint64]]:
-    """Return which rows of the run and of the qrels hold excluded documents, and a digest of these by topic."""
-    n_judged, n_ranked = judged.topic.size, ranked.topic.size
-    topic, documents = ids.read_exclude(exclude)
-    ids.documents.extend(documents)
-    before = earlier(np.concatenate([judged.topic, ranked.topic, topic]), ids.documents)
-    # Flag all earlier rows with the same document, one step at a time: a run may list it twice.
-    flags = np.zeros(n_judged + n_ranked, dtype=bool)
-    at = before[n_judged + n_ranked :]
-    listed = slice(flags.size, len(ids.documents))
-    digests = judgement_digests(ids.documents, listed, topic, np.ones(topic.size), len(ids.topics))
-    while (at := at[at >= 0]).size:
-        flags[at[at < flags.size]] = True
-        at = before[at]
-    return flags[n_judged:], flags[:n_judged], digests
-
-
-def _warn_of_excluded(judged: RunRows, relevant: NDArray[np.bool_], stacklevel: int) -> None:
-    rows = np.flatnonzero(relevant)
-    if rows.size:
-        warnings.warn(
-            f"exclude leaves out {rows.size} documents that are judged relevant, the first in "
-            f"{judged.place_of(int(rows[0]))}. They remain in the ideal, so no run can score 1 there. If they "
-            "should not count, remove them from the qrels.",
-            UserWarning,
-            stacklevel,
+def _read_pair(
+    qrels: RunLike, run: RunLike, queries: Which, columns: ColumnNames | None, exclude: Exclude | None
+) -> _Pair:
+    """Check the arguments, read qrels and run, and choose the topics. Raise if no topic is in both."""
+    one_of(queries, "queries", get_args(Which))
+    names = column_names({} if columns is None else columns)
+    if columns is not None and not (is_frame(qrels) or is_frame(run)):
+        raise ValueError("columns must be None unless qrels or run is a data frame; got column names. Leave it out.")
+    _check_exclude(exclude)
+    ids = Ids()
+    judged, ranked = read_rows("qrels", qrels, ids, names), read_rows("run", run, ids, names)
+    in_qrels, in_run = (np.zeros(len(ids.topics), dtype=bool) for _ in range(2))
+    in_qrels[judged.topics], in_run[ranked.topics] = True, True
+    chosen = {"qrels": in_qrels, "run": in_run, "both": in_qrels & in_run}[queries]
+    if not (in_qrels & in_run).any():
+        raise ValueError(
+            f"qrels and run must share a topic; {judged.source} has {_first_topics(ids.topics, in_qrels)} and "
+            f"{ranked.source} has {_first_topics(ids.topics, in_run)}. Ids are compared exactly: check "
+            "prefixes and leading zeros."
         )
-
-
-def _warn_of_ranks(ranked: RunRows, stacklevel: int) -> None:
-    """Warn if the scores look like ranks, counting up from the first document of every topic."""
-    if not ranked.value.size or ranked.value[0] not in (0.0, 1.0):  # not ranks
-        return
-    order = np.argsort(ranked.topic, kind="stable")
-    topic, score = ranked.topic[order], ranked.value[order]
-    follows = topic[1:] == topic[:-1]
-    starts = score[np.append(True, ~follows)]
-    with np.errstate(invalid="ignore", over="ignore"):
-        counts_up = (np.diff(score)[follows] == 1).all() and (starts == starts[0]).all()
-    if counts_up and follows.sum() >= _MIN_STEPS:
-        warnings.warn(
-            f"the scores of {ranked.source} count up {starts[0]:g}, {starts[0] + 1:g}, ... in every topic, like "
-            "ranks, but the document with the highest score is ranked first. If these are ranks, pass the scores, or "
-            "negate the ranks.",
-            UserWarning,
-            stacklevel,
-        )
-
-
-def _warn_of_no_match(
-    judged: RunRows, ranked: RunRows, match: IntArray, included: NDArray[np.bool_], n_topics: int, stacklevel: int
-) -> None:
-    """Warn if no retrieved document is judged, and show an id of each side, if there is one."""
-    if ((match >= 0) & included).any():
-        return
-    why = "no document is judged"
-    if match.size and judged.topic.size:
-        why = (
-            f"ids are compared exactly: those of {judged.source} look like {judged.name(0)}, those of {ranked.source} "
-            f"like {ranked.name(0)}"
-        )
-    warnings.warn(
-        f"the run retrieves no judged document in any of the {n_topics} topics, so no topic has a gain. "
-        f"{why[0].upper()}{why[1:]}.",
-        UserWarning,
-        stacklevel,
-    )
-
-
-def _compact(rows: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:
-    """Convert row numbers to int32 if they fit."""
-    return rows.astype(np.int32) if rows.size < 2**31 else rows
+    return _Pair(ids, judged, ranked, in_qrels, in_run, chosen)
 
 
 # From here on, all numbers have the same number of digits, so they sort as text as they do as numbers.
 _FIRST_PLACE = 10**9
 
 
-def _match(ids: Ids, judged: RunRows, ranked: RunRows, keep: bool, for_align: bool) -> tuple[IntArray, IntArray, bool]:
+def _match(pair: _Pair, keep: bool, for_align: bool) -> tuple[IntArray, IntArray, bool]:
     """For each row of the run, return its row in the qrels or -1, and its position in byte order in its topic.
 
     Also return whether the run lists a document twice in a topic, which raises unless `keep` is set.
     """
-    names, n_judged = ids.documents, judged.topic.size
+    names, judged, ranked = pair.ids.documents, pair.judged, pair.ranked
+    n_judged = judged.topic.size
     before = earlier(np.concatenate([judged.topic, ranked.topic]), names)
     keep_them = "pass duplicates='keep'" if for_align else "choose a flavor with duplicates='first' or 'count'"
     for rows, alternative in ((judged, ""), (ranked, f"or {keep_them}")):
@@ -838,10 +475,128 @@ def _repeated_document(rows: RunRows, first: int, again: int, alternative: str) 
     )
 
 
-def _first_topics(topics: Topics, flags: NDArray[np.bool_]) -> str:
+def _first_topics(topics: Topics, flags: BoolArray) -> str:
     numbers = np.flatnonzero(flags)
     some = ", ".join(map(brief, topics.names(numbers[:3]).tolist()))
     return some + (f", ... ({numbers.size} topics)" if numbers.size > 3 else "")
+
+
+def _check_answers(pair: _Pair, match: IntArray, included: BoolArray) -> None:
+    """Raise if the run retrieves nothing, and warn of likely mistakes in it."""
+    judged, ranked = pair.judged, pair.ranked
+    if not included.any():
+        raise ValueError(
+            f"{ranked.source} must hold a document in at least one evaluated topic; got none. Check why the system "
+            "returned nothing."
+        )
+    warn_of_no_match(judged, ranked, match, included, int(pair.chosen.sum()))
+    warn_of_ranks(ranked)
+    # The formats of files differ, so that they cannot be swapped.
+    if judged.lines is None and are_fractions(judged.value) and are_grades(ranked.value):
+        warn_of_swap("qrels", "run")
+
+
+def _check_exclude(exclude: Any) -> None:
+    if exclude is None or isinstance(exclude, Mapping) or (isinstance(exclude, str) and exclude == "identical"):
+        return
+    got = brief(exclude) if isinstance(exclude, str) else type(exclude).__name__
+    raise (ValueError if isinstance(exclude, str) else TypeError)(
+        f"exclude must be 'identical' or {{topic: [document, ...]}}; got {got}."
+    )
+
+
+def _find_excluded(exclude: Exclude, pair: _Pair) -> tuple[BoolArray, NDArray[np.uint64]]:
+    """Return which rows of the run hold excluded documents, and a digest of these by topic."""
+    ids, judged, ranked = pair.ids, pair.judged, pair.ranked
+    n_judged, n_rows = judged.topic.size, len(ids.documents)
+    topic, documents = ids.read_exclude(exclude)
+    ids.documents.extend(documents)
+    before = earlier(np.concatenate([judged.topic, ranked.topic, topic]), ids.documents)
+    # Flag all earlier rows with the same document, one step at a time: a run may list it twice.
+    flags = np.zeros(n_rows, dtype=bool)
+    at = before[n_rows:]
+    while (at := at[at >= 0]).size:
+        flags[at[at < n_rows]] = True
+        at = before[at]
+    warn_of_excluded(judged, flags[:n_judged] & pair.chosen[judged.topic] & (judged.value > 0))
+    listed = slice(n_rows, len(ids.documents))
+    digests = judgement_digests(ids.documents, listed, topic, np.ones(topic.size), len(ids.topics))
+    return flags[n_judged:], digests
+
+
+# -- choose and arrange rows ----------------------------------------------------------------------------------------
+
+
+class _Rows(NamedTuple):
+    """The rows of a run, the judged documents that it lacks, and the order that sorts both by topic."""
+
+    of_run: NDArray[np.signedinteger[Any]]
+    of_qrels: NDArray[np.signedinteger[Any]]
+    order: NDArray[np.signedinteger[Any]]
+    group: IntArray
+
+    def arranged(self, of_run: NDArray[Any], of_qrels: NDArray[Any]) -> NDArray[Any]:
+        """Arrange values of the run's rows and of the other judged documents by topic."""
+        return np.concatenate([of_run, of_qrels])[self.order]
+
+
+def _choose_rows(pair: _Pair, match: IntArray, included: BoolArray) -> _Rows:
+    judged, chosen = pair.judged, pair.chosen
+    unretrieved = np.ones(judged.topic.size, dtype=bool)
+    unretrieved[match[included & (match >= 0)]] = False
+    of_run = _compact(np.flatnonzero(included))
+    of_qrels = _compact(np.flatnonzero(unretrieved & chosen[judged.topic]))
+    topic = np.concatenate([pair.ranked.topic[of_run], judged.topic[of_qrels]])
+    group = np.bincount(topic, minlength=chosen.size)[chosen]
+    return _Rows(of_run, of_qrels, _compact(np.argsort(topic, kind="stable")), group)
+
+
+def _places(pair: _Pair, rows: _Rows) -> Callable[[int], str]:
+    """Return a function that describes a row for an error message. It does not keep the documents of files."""
+    in_run, in_qrels, n_run = pair.ranked.places(), pair.judged.places(), rows.of_run.size
+
+    def place_of(row: int) -> str:
+        at = int(rows.order[row])
+        return in_run(int(rows.of_run[at])) if at < n_run else in_qrels(int(rows.of_qrels[at - n_run]))
+
+    return place_of
+
+
+def _document_names(pair: _Pair, rows: _Rows) -> DocumentNames | None:
+    """Return a function that returns the ids of rows; None for large runs, whose ids take most of the memory."""
+    kind, documents = pair.ids.kind, pair.ids.documents
+    if len(documents) > _NAMED_ROWS:
+        return None
+    row_of = rows.arranged(_compact(rows.of_run + pair.judged.topic.size), rows.of_qrels)
+    return lambda at: [kind.decode(documents[row]) for row in row_of[at].tolist()]
+
+
+def _digest_judgements(judged: RunRows, n_topics: int, *, with_order: bool) -> NDArray[np.uint64]:
+    """Digest each topic's judgements: documents with grades and, with `with_order`, their positions."""
+    rows = slice(judged.first, judged.first + judged.topic.size)
+    digests = judgement_digests(judged.ids.documents, rows, judged.topic, judged.value, n_topics)
+    if with_order:
+        sizes = np.bincount(judged.topic, minlength=n_topics)
+        places = np.empty(judged.topic.size)
+        places[np.argsort(judged.topic, kind="stable")] = ranges(np.zeros_like(sizes), sizes)
+        digests += judgement_digests(judged.ids.documents, rows, judged.topic, places, n_topics)
+    return digests
+
+
+def _find_topics_with_ties(topic: IntArray, score: FloatArray, n_topics: int) -> BoolArray:
+    """Return which topics have documents that share a score in float32."""
+    with np.errstate(over="ignore", under="ignore"):
+        coarse = score.astype(np.float32)  # scores tied in float64 are tied in float32 too
+    order = np.lexsort((coarse, topic))
+    tied = (topic[order[1:]] == topic[order[:-1]]) & (coarse[order[1:]] == coarse[order[:-1]])
+    flags = np.zeros(n_topics, dtype=bool)
+    flags[topic[order[1:]][tied]] = True
+    return flags
+
+
+def _compact(rows: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:
+    """Convert row numbers to int32 if they fit."""
+    return rows.astype(np.int32) if rows.size < 2**31 else rows
 
 
 # -- under a flavor -------------------------------------------------------------------------------------------------

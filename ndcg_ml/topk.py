@@ -16,8 +16,10 @@ from ndcg_ml._core.queries import Queries, find_repeats, ids_as_array, plain_arr
 from ndcg_ml._core.result import evaluation_from_totals
 from ndcg_ml._core.scores import Prepared
 from ndcg_ml._core.totals import Totals
+from ndcg_ml._files.run_evaluation import RunEvaluation, as_run_evaluation
+from ndcg_ml._files.run_warnings import warn_of_empty_answers
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.runs import RunEvaluation, as_run_evaluation, check_missing, warn_of_empty_answers
+from ndcg_ml.runs import check_missing
 
 __all__ = ["HeldOut", "evaluate_topk"]
 
@@ -141,7 +143,7 @@ def evaluate_topk(
     evaluation = evaluation_from_totals(Totals(ks, ids, dcg, ideal, None), flavor, several, **columns)
     check_missing(evaluation, flavor)
     result = as_run_evaluation(evaluation, np.concatenate(sizes), np.concatenate(judged), "qrels", ids[:0], ids[:0])
-    warn_of_empty_answers(result, stacklevel=3)
+    warn_of_empty_answers(result)
     return result
 
 

@@ -272,7 +272,7 @@ def axis_too_many(name: str, shape: Sequence[int], other: str, other_shape: Sequ
 
 def warn_of_lists_of_one(n_queries: int) -> None:
     """Warn that every query has one document."""
-    _warn_caller(
+    warn_caller(
         f"each of the {n_queries} queries has one document, so that no ranking can change the value. If this is wrong, "
         "the ids may number rows instead of queries, or an axis of length 1 may be one too many."
     )
@@ -280,13 +280,13 @@ def warn_of_lists_of_one(n_queries: int) -> None:
 
 def warn_of_swap(labels: str, scores: str) -> None:
     """Warn that the arguments of these names may have been passed in each other's place."""
-    _warn_caller(
+    warn_caller(
         f"{scores} holds integers and {labels} does not, as if the two were swapped. Pass labels as {labels} and "
         f"scores as {scores}."
     )
 
 
-def _warn_caller(message: str) -> None:
+def warn_caller(message: str) -> None:
     """Warn, attributed to the first caller outside this package."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "ndcg_ml":

@@ -27,9 +27,9 @@ from ndcg_ml._core.scores import Prepared
 from ndcg_ml._core.totals import Totals
 from ndcg_ml._files.byte_ids import Names, digests
 from ndcg_ml._files.opening import AnyPath, DataFileError, open_with_head, whole_text
+from ndcg_ml._files.run_evaluation import RunEvaluation, as_run_evaluation
 from ndcg_ml._files.run_rows import id_array
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.runs import RunEvaluation, as_run_evaluation
 
 # -- jSON with a digest of its values ---------------------------------------------------------------------------------
 

@@ -1,0 +1,167 @@
+"""The result of evaluating a run: its NDCG, the topics that it lacks, and the fraction of judged documents."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._core.groups import FloatArray, IntArray
+from ndcg_ml._core.json_values import plain_ids
+from ndcg_ml._core.result import Evaluation, PerQuery, V, at_cutoff
+
+Which: TypeAlias = Literal["qrels", "run", "both"]
+"""Topics to evaluate: those of the qrels, of the run, or in both."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
+class RunPerQuery(PerQuery):
+    """The table of topics: ``PerQuery`` with two more columns.
+
+    Attributes
+    ----------
+    n_retrieved : ndarray of int
+        Number of documents that the run retrieves, without those in `exclude`. (The column ``n_docs`` counts ranked
+        documents, which are fewer under ``unjudged="condense"``.)
+    judged : ndarray of float64
+        Fraction of the first k retrieved documents (or of all, if there are fewer) that are judged; nan if none is
+        retrieved; one column per cut-off if there are several.
+    """
+
+    n_retrieved: IntArray
+    judged: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class RunEvaluation(Evaluation[V]):
+    """NDCG of a run: an ``Evaluation`` with the topics that the run lacks and the fraction of judged documents.
+
+    Attributes
+    ----------
+    value, flavor, k, n_queries, n_empty
+        As in ``Evaluation``.
+    per_query : RunPerQuery
+        The table of topics, in order of first appearance in the qrels, then in the run. ``qid`` holds the
+        topic ids as you passed them, strings or integers; strings if they come from files.
+    judged : float, or dict of float by cut-off
+        Mean of judged@k over the topics with a retrieved document, whatever the flavor.
+    queries : str
+        Which topics were evaluated: those of the "qrels", of the "run" or in "both".
+    qrels_only, run_only : ndarray
+        The ids of the topics that only the qrels, and only the run, have.
+    n_unanswered : int
+        Number of evaluated topics for which nothing is retrieved: the run answers with an empty list, lacks the topic,
+        or retrieves only excluded documents. Their ``per_query.n_retrieved`` is 0.
+    n_excluded : int or None
+        Number of documents of the run that `exclude` removed; None without `exclude`, and in a slice.
+    """
+
+    per_query: RunPerQuery
+    judged: float | dict[int | None, float]
+    queries: Which
+    qrels_only: NDArray[Any]
+    run_only: NDArray[Any]
+    n_unanswered: int
+    n_excluded: int | None = None
+    _judgements: NDArray[np.uint64] | None = field(default=None, repr=False)
+    """A digest of each topic's judgements; None in a slice."""
+    _excluded: NDArray[np.uint64] | None = field(default=None, repr=False)
+    """A digest of each topic's excluded documents; None without `exclude`, and in a slice."""
+
+    def _unanswered(self) -> NDArray[np.bool_]:
+        return self.per_query.n_retrieved == 0
+
+    def _at(self, rows: NDArray[np.intp]) -> RunEvaluation[V]:
+        part = Evaluation._at(self, rows)
+        ids = set(part.per_query.qid.tolist())
+        one_sided = (topics[[topic in ids for topic in topics.tolist()]] for topics in (self.qrels_only, self.run_only))
+        return as_run_evaluation(part, part.per_query.n_retrieved, part.per_query.judged, self.queries, *one_sided)
+
+    def _extra_columns(self) -> dict[str, dict[int | None, float]]:
+        return {"judged": self._judged_at()}
+
+    def _notes(self) -> list[str]:
+        counts, flavor = Evaluation._notes(self)
+        topics = "; ".join(
+            f"{len(ids)} of the {one} are not in the {other}{f', {treatment}' * bool(len(ids))}"
+            for one, other, ids, treatment in self.one_sided()
+        )
+        lines = [counts, f"topics: {topics}"]
+        if n_empty_answers := self.n_unanswered - (self.qrels_only.size if self.queries == "qrels" else 0):
+            lines.append(f"answers: {n_empty_answers} of the evaluated topics are answered with an empty list")
+        if self.n_excluded is not None:
+            lines.append(f"excluded: {self.n_excluded} retrieved documents")
+        return [*lines, flavor]
+
+    def _judged_at(self) -> dict[int | None, float]:
+        return self.judged if isinstance(self.judged, dict) else {self.flavor.k: self.judged}
+
+    def __str__(self) -> str:
+        judged = self._judged_at()
+        lines = Evaluation.__str__(self).split("\n")
+        lines[len(judged) : len(judged)] = [f"judged{at_cutoff(k)} = {fraction:.6f}" for k, fraction in judged.items()]
+        return "\n".join(lines)
+
+    def to_dict(self, per_query: bool = False) -> dict[str, Any]:
+        """Return numbers and strings for JSON, as in ``Evaluation``, with the topics on one side only.
+
+        Parameters
+        ----------
+        per_query : bool, default False
+            Whether to include the table of topics.
+
+        Returns
+        -------
+        dict
+        """
+        return {
+            **Evaluation.to_dict(self, per_query),
+            "queries": self.queries,
+            "qrels_only": plain_ids(self.qrels_only).tolist(),
+            "run_only": plain_ids(self.run_only).tolist(),
+            "n_unanswered": self.n_unanswered,
+            "n_excluded": self.n_excluded,
+        }
+
+    def one_sided(self) -> list[tuple[str, str, NDArray[Any], str]]:
+        """Return the topics that only the qrels or only the run have: this side, the other side, ids and treatment.
+
+        Returns
+        -------
+        list of (str, str, ndarray, str)
+        """
+        missing = "counted as retrieving nothing" if self.queries == "qrels" else "left out"
+        extra = "counted as unjudged" if self.queries == "run" else "left out"
+        return [("qrels", "run", self.qrels_only, missing), ("run", "qrels", self.run_only, extra)]
+
+
+def as_run_evaluation(
+    evaluation: Evaluation[Any],
+    n_retrieved: IntArray,
+    judged: FloatArray,
+    queries: Which,
+    qrels_only: NDArray[Any],
+    run_only: NDArray[Any],
+) -> RunEvaluation[Any]:
+    """Add the attributes of a run to an evaluation of all topics, or of a slice."""
+    several = isinstance(evaluation.k, tuple)
+    judged = judged.reshape(len(n_retrieved), -1)
+    some = n_retrieved > 0  # topics without documents are not in the mean
+    means = judged[some].mean(axis=0).tolist() if some.any() else [math.nan] * judged.shape[1]
+    table = RunPerQuery(
+        **{name: evaluation.per_query[name] for name in PerQuery.__dataclass_fields__},
+        n_retrieved=n_retrieved,
+        judged=judged if several else judged[:, 0],
+    )
+    return RunEvaluation(
+        **{name: getattr(evaluation, name) for name in Evaluation.__dataclass_fields__ if name != "per_query"},
+        per_query=table,
+        judged=dict(zip(evaluation.k, means, strict=True)) if isinstance(evaluation.k, tuple) else means[0],
+        queries=queries,
+        qrels_only=qrels_only,
+        run_only=run_only,
+        n_unanswered=int((~some).sum()),
+    )

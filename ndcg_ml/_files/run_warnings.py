@@ -1,0 +1,74 @@
+"""Warn of likely mistakes in qrels and runs: ids that do not match, ranks as scores, empty answers, exclusions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ndcg_ml._core.checks import warn_caller
+from ndcg_ml._core.groups import BoolArray, IntArray
+from ndcg_ml._core.one_line import brief
+from ndcg_ml._files.run_evaluation import RunEvaluation
+from ndcg_ml._files.run_rows import RunRows
+
+# Smallest number of steps of 1 between scores that is taken as a sign of ranks.
+_MIN_STEPS = 4
+
+
+def warn_of_no_match(judged: RunRows, ranked: RunRows, match: IntArray, included: BoolArray, n_topics: int) -> None:
+    """Warn if no retrieved document is judged, and show an id of each side, if there is one."""
+    if ((match >= 0) & included).any():
+        return
+    why = "no document is judged"
+    if match.size and judged.topic.size:
+        why = (
+            f"ids are compared exactly: those of {judged.source} look like {judged.name(0)}, those of {ranked.source} "
+            f"like {ranked.name(0)}"
+        )
+    warn_caller(
+        f"the run retrieves no judged document in any of the {n_topics} topics, so no topic has a gain. "
+        f"{why[0].upper()}{why[1:]}.",
+    )
+
+
+def warn_of_ranks(ranked: RunRows) -> None:
+    """Warn if the scores look like ranks, counting up from the first document of every topic."""
+    if not ranked.value.size or ranked.value[0] not in (0.0, 1.0):  # not ranks
+        return
+    order = np.argsort(ranked.topic, kind="stable")
+    topic, score = ranked.topic[order], ranked.value[order]
+    follows = topic[1:] == topic[:-1]
+    starts = score[np.append(True, ~follows)]
+    with np.errstate(invalid="ignore", over="ignore"):
+        counts_up = (np.diff(score)[follows] == 1).all() and (starts == starts[0]).all()
+    if counts_up and follows.sum() >= _MIN_STEPS:
+        warn_caller(
+            f"the scores of {ranked.source} count up {starts[0]:g}, {starts[0] + 1:g}, ... in every topic, like "
+            "ranks, but the document with the highest score is ranked first. If these are ranks, pass the scores, or "
+            "negate the ranks.",
+        )
+
+
+def warn_of_excluded(judged: RunRows, relevant: BoolArray) -> None:
+    rows = np.flatnonzero(relevant)
+    if rows.size:
+        warn_caller(
+            f"exclude leaves out {rows.size} documents that are judged relevant, the first in "
+            f"{judged.place_of(int(rows[0]))}. They remain in the ideal, so no run can score 1 there. If they "
+            "should not count, remove them from the qrels.",
+        )
+
+
+def warn_of_empty_answers(result: RunEvaluation[Any]) -> None:
+    """Warn of topics with relevant documents that the run answers with an empty list."""
+    lacking = set(result.qrels_only.tolist())
+    table = result.per_query
+    topics = table.qid[(table.n_retrieved == 0) & (table.n_relevant > 0)].tolist()
+    empty = [topic for topic in topics if topic not in lacking]
+    if empty:
+        warn_caller(
+            f"the run answers {len(empty)} of {result.n_queries} topics with an empty list, the first "
+            f"{brief(empty[0])}; each counts as retrieving nothing, with a per_query.n_retrieved of 0. If they should "
+            "not count, remove them from the run and choose queries='both'.",
+        )
