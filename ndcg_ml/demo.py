@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml import PRESETS, Flavor, ndcg_score
-from ndcg_ml._core import atomic
 from ndcg_ml._core.one_line import visible
 from ndcg_ml._core.result import at_cutoff
 from ndcg_ml._core.table import Column, Record
+from ndcg_ml._files.opening import write_atomically
 from ndcg_ml.cli.inputs import OUTPUT, flavor_option, refuse_overwriting
 
 if TYPE_CHECKING:
@@ -456,8 +456,8 @@ def demo(flavor: Flavor, picture: str, scores: str | None) -> None:
     if scores is not None:
         columns = {"qid": problem.test.qid, "label": problem.test.labels, **predictions}
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-        atomic.write(scores, "".join(f"{','.join(map(str, row))}\n" for row in [columns, *rows]))
-    atomic.write(picture, curves)
+        write_atomically(scores, "".join(f"{','.join(map(str, row))}\n" for row in [columns, *rows]))
+    write_atomically(picture, curves)
     predictions["no model"] = np.zeros(problem.test.labels.size)
     click.echo(_table(flavor, problem.test, predictions).text())
     click.echo(f"Training curves: {visible(picture)}")

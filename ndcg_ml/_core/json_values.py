@@ -1,4 +1,4 @@
-"""Convert values and ids to the types of JSON, for ``to_dict`` of every result."""
+"""Values of JSON: convert values and ids for ``to_dict`` of every result, and refuse repeated keys when reading."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.groups import as_objects
+from ndcg_ml._core.one_line import brief
 
 
 def plain(value: Any) -> Any:
@@ -44,3 +45,12 @@ def plain_id(value: object) -> bool | int | float | str:
     if isinstance(value, bytes):
         return value.hex()
     return value.isoformat() if isinstance(value, (date, time)) else str(value)
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object as a dict, for ``json.loads(object_pairs_hook=)``. Raise ``ValueError`` if it repeats a key."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"an object must have each key once; got {brief(max(names, key=names.count))} twice")
+    return values

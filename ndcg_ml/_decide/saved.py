@@ -17,16 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core import atomic
 from ndcg_ml._core.checks import cutoffs
-from ndcg_ml._core.json_values import plain
+from ndcg_ml._core.json_values import plain, unique_keys
 from ndcg_ml._core.one_line import brief, brief_text
 from ndcg_ml._core.queries import Scored
 from ndcg_ml._core.result import Evaluation, evaluation_from_totals
 from ndcg_ml._core.scores import Prepared
 from ndcg_ml._core.totals import Totals
 from ndcg_ml._files.byte_ids import Names, digests
-from ndcg_ml._files.opening import AnyPath, DataFileError, open_with_head, whole_text
+from ndcg_ml._files.opening import AnyPath, DataFileError, open_with_head, whole_text, write_atomically
 from ndcg_ml._files.run_evaluation import RunEvaluation, as_run_evaluation
 from ndcg_ml._files.run_rows import id_array
 from ndcg_ml.flavor import Flavor
@@ -47,7 +46,7 @@ def read_digested(text: str | bytes, name: str, version: int) -> dict[str, Any]:
     ValueError, RecursionError
         The text is not such an object. The message gives the reason, without the name of the file.
     """
-    stored = json.loads(text, object_pairs_hook=_unique_keys)
+    stored = json.loads(text, object_pairs_hook=unique_keys)
     if not isinstance(stored, dict) or name not in stored:
         raise ValueError(f"it has no key {name!r}")
     if type(stored[name]) is not int or stored[name] != version:
@@ -55,13 +54,6 @@ def read_digested(text: str | bytes, name: str, version: int) -> dict[str, Any]:
     if stored.pop("digest", None) != digest(stored):
         raise ValueError("its values do not match its digest: it was edited, merged or damaged")
     return stored
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        raise ValueError("it has a key twice")
-    return values
 
 
 # -- digests of each query's labels, which reveal labels and documents that changed between evaluations ---------------
@@ -117,7 +109,7 @@ _MOST_BYTES = 1 << 26  # unpacked bytes; a small gzip file may unpack to any siz
 
 def write(evaluation: Evaluation[Any], path: AnyPath, qrels: AnyPath | None) -> None:
     """Write an evaluation. The path `qrels` of its judgements is stored if it is inside the file's folder."""
-    atomic.write(path, _to_text(evaluation, None if qrels is None else _relative_path(path, qrels)))
+    write_atomically(path, _to_text(evaluation, None if qrels is None else _relative_path(path, qrels)))
 
 
 def _relative_path(path: AnyPath, qrels: AnyPath) -> str | None:

@@ -1,4 +1,4 @@
-"""Read text files, plain or compressed by gzip, and define the errors that all readers raise."""
+"""Open files: read text, plain or compressed by gzip, write atomically, and define the errors of all readers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import re
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import IO, Any, TypeAlias
 
@@ -255,3 +255,54 @@ def _suggest(missing: Sequence[str], names: Sequence[str]) -> str:
         spelled[other] for name in missing for other in get_close_matches(name.casefold(), spelled, n=2, cutoff=0.6)
     ]
     return f" Did you mean {' or '.join(map(repr, dict.fromkeys(near)))}?" if near else ""
+
+
+# -- write files: after a full disk or Ctrl-C, either the old or the new file exists ----------------------------------
+
+_STREAMS = (1, 2)  # standard output and standard error
+
+
+def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Write a temporary file and rename it. Pipes, devices and standard streams are written directly.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written. The error names it.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        if _is_written_directly(path):
+            with open(path, "wb") as file:
+                file.write(data)
+            return
+        target = os.path.realpath(path)  # keep a symbolic link
+        if os.path.exists(target) and not os.access(target, os.W_OK):
+            raise PermissionError(13, "Permission denied")
+        part = os.path.join(os.path.dirname(target), f".{os.urandom(8).hex()}.part")
+        try:
+            with open(part, "xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if os.path.exists(target):
+                os.chmod(part, os.stat(target).st_mode & 0o7777)
+            os.replace(part, target)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(part)
+            raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+
+
+def _is_written_directly(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path exists that a rename would disconnect from its readers."""
+    if not os.path.exists(path):
+        return False
+    found = os.stat(path)
+    for stream in _STREAMS:  # /dev/stdout may be a file
+        with suppress(OSError):
+            if os.path.samestat(found, os.fstat(stream)):
+                return True
+    return not os.path.isfile(path)

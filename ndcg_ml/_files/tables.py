@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import EXACT_INTEGERS
+from ndcg_ml._core.json_values import unique_keys
 from ndcg_ml._core.one_line import brief, brief_text
 from ndcg_ml._core.queries import real_array
 from ndcg_ml._files.byte_ids import Names
@@ -284,7 +285,7 @@ def parse(path: AnyPath, text: str, number: int | None = None) -> Any:
     """Parse the line with this number, or a whole file, in which NaN and infinity are errors."""
     try:
         return json.loads(
-            text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant if number is None else None
+            text, object_pairs_hook=unique_keys, parse_constant=_refuse_constant if number is None else None
         )
     except json.JSONDecodeError as error:
         end = ", where the value should end" if error.msg == "Extra data" else ""
@@ -293,14 +294,6 @@ def parse(path: AnyPath, text: str, number: int | None = None) -> Any:
     except (ValueError, RecursionError) as error:  # also numbers with thousands of digits, and deep nesting
         why = str(error)
     raise DataFileError(f"{describe_place(path, number)}: not JSON: {brief_text(why)}.")
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    keys = dict(pairs)
-    if len(keys) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"an object must have each key once; got {brief(max(names, key=names.count))} twice")
-    return keys
 
 
 def _refuse_constant(constant: str) -> None:

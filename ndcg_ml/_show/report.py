@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ndcg_ml._core import atomic
 from ndcg_ml._core.checks import whole_number
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain_ids
 from ndcg_ml._core.one_line import brief_text, paragraph, visible
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._decide.means import SAME
+from ndcg_ml._files.opening import write_atomically
 from ndcg_ml._show.versions import versions
 
 if TYPE_CHECKING:
@@ -211,5 +211,5 @@ def _page(
     )
     if path is None:
         return text
-    atomic.write(path, text)
+    write_atomically(path, text)
     return Path(path)

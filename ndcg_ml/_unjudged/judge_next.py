@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core import atomic
 from ndcg_ml._core.checks import whole_number
 from ndcg_ml._core.frames import column_names, make_frame
 from ndcg_ml._core.groups import FloatArray, IntArray, as_objects
 from ndcg_ml._core.json_values import plain_id
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.table import Column, Record
-from ndcg_ml._files.opening import AnyPath, DataFileError
+from ndcg_ml._files.opening import AnyPath, DataFileError, write_atomically
 from ndcg_ml._files.run_rows import Ids, RunLike, read_rows
 from ndcg_ml._files.tables import objects, parse_json_cell
 from ndcg_ml._unjudged.completions import compute_gains, sum_by_query
@@ -224,7 +223,7 @@ class ToJudge:
         ]
         text = "".join(f"{line}\n" for line in lines)
         if path is not None:
-            atomic.write(path, text)
+            write_atomically(path, text)
         return text
 
     def closing_line(self) -> str:

@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from ndcg_ml._core import atomic
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._decide.gate import GateError, OnChange
 from ndcg_ml._decide.gate import gate as compared
 from ndcg_ml._decide.saved import read
+from ndcg_ml._files.opening import write_atomically
 from ndcg_ml.cli.inputs import (
     BETWEEN_0_AND_1,
     CONFIDENCE,
@@ -122,7 +122,7 @@ def gate(
         result = replace(result, saved=saved)
         # Files are written inside `refusals`, so that a failure to write has exit code 1.
         if markdown is not None:
-            atomic.write(markdown, result.markdown())
+            write_atomically(markdown, result.markdown())
         if html is not None:
             if not result.comparisons:
                 raise GateError("a report needs at least two queries with a value.")

@@ -6,11 +6,10 @@ import os
 
 import click
 
-from ndcg_ml._core import atomic
 from ndcg_ml._core.checks import OneK
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._decide.compare import compare
-from ndcg_ml._files.opening import DataFileError
+from ndcg_ml._files.opening import DataFileError, write_atomically
 from ndcg_ml._unjudged.judge_next import qrels_text, read_filled, with_labels
 from ndcg_ml.cli.inputs import (
     FILE,
@@ -90,7 +89,7 @@ def judge_next(
         text = qrels_text(judgements) if write_qrels is not None else ""
     # Files are written last, so that an error leaves none incomplete.
     if write_qrels is not None:
-        atomic.write(write_qrels, text)
+        write_atomically(write_qrels, text)
     if output == "-":
         click.echo(tasks.to_jsonl().encode(), nl=False)  # UTF-8, whatever the terminal's encoding
         return

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from ndcg_ml import Evaluation, evaluate
-from ndcg_ml._core import atomic
+from ndcg_ml._files.opening import write_atomically
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links, modes and pipes are those of POSIX")
 
@@ -41,7 +41,7 @@ def test_a_file_keeps_its_mode_and_its_link(tmp_path):
     (tmp_path / "real").write_text("older")
     (tmp_path / "real").chmod(0o640)
     (tmp_path / "link").symlink_to("real")
-    atomic.write(tmp_path / "link", "é\n")
+    write_atomically(tmp_path / "link", "é\n")
     assert (tmp_path / "real").read_bytes() == "é\n".encode()
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").stat().st_mode & 0o777 == 0o640
@@ -69,10 +69,14 @@ def test_pipes_and_the_standard_output_are_written_directly(tmp_path):
     read = []
     reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe").read_text()))
     reader.start()
-    atomic.write(tmp_path / "pipe", "text")
+    write_atomically(tmp_path / "pipe", "text")
     reader.join()
     assert read == ["text"]
-    call = [sys.executable, "-c", "from ndcg_ml._core import atomic; atomic.write('/dev/stdout', 'text')"]
+    call = [
+        sys.executable,
+        "-c",
+        "from ndcg_ml._files.opening import write_atomically; write_atomically('/dev/stdout', 'text')",
+    ]
     assert subprocess.run(call, capture_output=True, check=True).stdout == b"text"
     with (tmp_path / "file").open("w") as file:
         subprocess.run(call, stdout=file, check=True)

@@ -215,7 +215,7 @@ def test_a_small_file_that_unpacks_to_a_large_one_is_refused(tmp_path):
         ("7", "it has no key"),
         ("{}", "it has no key"),
         ('{"ndcg_ml_evaluation": true}', "its format is True"),
-        ('{"ndcg_ml_evaluation": 2, "ndcg_ml_evaluation": 2}', "it has a key twice"),
+        ('{"ndcg_ml_evaluation": 2, "ndcg_ml_evaluation": 2}', "each key once; got 'ndcg_ml_evaluation' twice"),
         ("[" * 100_000, "recursion"),
         ("1" * 9999, "digits"),
     ],
