@@ -253,7 +253,7 @@ class Evaluation(Generic[V]):
         return self._shaped(
             {
                 k: deviation
-                for ks, means in means_of(self._totals, self.flavor)
+                for ks, means, _ in means_of(self._totals, self.flavor, None)
                 for k, deviation in zip(ks, means.std().tolist(), strict=True)
             }
         )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from ndcg_ml._core.groups import BoolArray, FloatArray, IntArray
+from ndcg_ml._core.checks import one_of, whole_number
+from ndcg_ml._core.groups import FloatArray, IntArray
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.totals import Totals
 from ndcg_ml._decide.means import (
@@ -20,7 +21,6 @@ from ndcg_ml._decide.means import (
     Seed,
     as_confidence,
     generator,
-    how_many,
     n_equal,
     skewness,
     spread_of,
@@ -101,8 +101,7 @@ def robust_error(means: Means) -> tuple[FloatArray, FloatArray]:
     error = np.sqrt((h**2 * (means.values - means.mean()) ** 2 / (1 - h)).sum(axis=0))
     ratio = h**2 / (1 - h)
     off_diagonal = ratio.sum(axis=0) ** 2 - (ratio**2).sum(axis=0)
-    dof: FloatArray = 1 / ((h**2).sum(axis=0) + off_diagonal)
-    return error, dof
+    return error, 1 / ((h**2).sum(axis=0) + off_diagonal)
 
 
 def effective_queries(means: Means, clusters: Means) -> FloatArray:
@@ -220,36 +219,38 @@ def intervals(
     clusters : ndarray of int, shape (n_queries,), or None
         The cluster of each query.
     """
-    number, rng = as_confidence(confidence), generator(seed)
+    if method is not None:
+        one_of(method, "method", get_args(Method))
+    number, most, rng = as_confidence(confidence), whole_number(n_resamples, "n_resamples"), generator(seed)
     found: dict[int | None, Interval] = {}
-    for ks, queries in means_of(totals, flavor):
-        means = queries if clusters is None else aggregate_clusters(queries, clusters[counted(totals, flavor, ks[0])])
-        share = means.share()
-        methods = [method or _method(means.values[:, at], share[:, at]) for at in range(len(ks))]
+    for ks, queries, units in means_of(totals, flavor, clusters):
+        share = units.share()
+        methods = [method or _method(units.values[:, at], share[:, at]) for at in range(len(ks))]
         # All cut-offs share the draws, also if only some of them need draws.
-        resamples = max((how_many(of_k, n_resamples) or 0 for of_k in methods), default=0)
-        spreads = spread_of(means, resamples or None, rng)
+        spreads = spread_of(units, None if {"t", "bounded"}.issuperset(methods) else most, rng)
         for at, (k, spread, of_k) in enumerate(zip(ks, spreads, methods, strict=True)):
+            interval = spread.interval(number, "t" if of_k == "bounded" else of_k, value=values[k])
             if of_k == "bounded":
-                low, high = bounded_limits(means.values[:, at], share[:, at], number)
-                low, high = min(low, values[k]), max(high, values[k])
-                interval = spread.interval(number, "t", value=values[k])
-                interval = replace(interval, low=low, high=high, method="bounded", n_resamples=None)
-            else:
-                interval = spread.interval(number, of_k, value=values[k])
+                low, high = bounded_limits(units.values[:, at], share[:, at], number)
+                interval = replace(interval, low=min(low, values[k]), high=max(high, values[k]), method="bounded")
             if clusters is not None:
-                interval = over_clusters(interval, queries, means, at, spread.value)
+                interval = over_clusters(interval, queries, units, at, spread.value)
             found[k] = interval
     return found
 
 
-def means_of(totals: Totals, flavor: Flavor) -> list[tuple[tuple[int | None, ...], Means]]:
-    """Return the means at the cut-offs. Cut-offs at which the same queries count are grouped.
+def means_of(
+    totals: Totals, flavor: Flavor, clusters: IntArray | None
+) -> list[tuple[tuple[int | None, ...], Means, Means]]:
+    """Return the means over queries at the cut-offs, and those over sampling units: queries or clusters.
+
+    Cut-offs at which the same queries count are grouped.
 
     Raises
     ------
     ValueError
-        Fewer than two queries count, the value is nan, or the square of an NDCG exceeds float64.
+        Fewer than two queries count, the value is nan, or the square of an NDCG exceeds float64; or from
+        ``aggregate_clusters``.
     """
     groups: dict[bytes, list[tuple[int | None, FloatArray, FloatArray]]] = {}
     for k, value in zip(totals.ks, totals.mean(flavor).tolist(), strict=True):
@@ -274,15 +275,14 @@ def means_of(totals: Totals, flavor: Flavor) -> list[tuple[tuple[int | None, ...
                 "flavor.replace(ideal='global')."
             )
         groups.setdefault(counts.tobytes(), []).append((k, ndcg[counts], share[counts]))
-    return [
-        (
-            tuple(k for k, *_ in group),
-            Means.from_weights(
-                np.stack([values for _, values, _ in group], axis=1), np.stack([w for *_, w in group], axis=1)
-            ),
-        )
-        for group in groups.values()
-    ]
+    found = []
+    for counted, group in groups.items():
+        ks, values, weights = zip(*group, strict=True)
+        means = units = Means.from_weights(np.stack(values, axis=1), np.stack(weights, axis=1))
+        if clusters is not None:
+            units = aggregate_clusters(means, clusters[np.frombuffer(counted, dtype=bool)])
+        found.append((ks, means, units))
+    return found
 
 
 def _method(values: FloatArray, share: FloatArray) -> Method:
@@ -297,18 +297,12 @@ def _method(values: FloatArray, share: FloatArray) -> Method:
 def standard_errors(totals: Totals, flavor: Flavor, clusters: IntArray | None) -> dict[int | None, float]:
     """Return the standard error at each cut-off, over queries or over clusters."""
     found: dict[int | None, float] = {}
-    for ks, means in means_of(totals, flavor):
-        if clusters is None:
-            errors = [spread.standard_error for spread in spread_of(means)]
-        else:
-            errors = robust_error(aggregate_clusters(means, clusters[counted(totals, flavor, ks[0])]))[0].tolist()
+    for ks, _, units in means_of(totals, flavor, clusters):
+        errors = [spread.standard_error for spread in spread_of(units)]
+        if clusters is not None:
+            errors = robust_error(units)[0].tolist()
         found |= dict(zip(ks, errors, strict=True))
     return found
-
-
-def counted(totals: Totals, flavor: Flavor, k: int | None) -> BoolArray:
-    """Return which queries count in the mean at a cut-off."""
-    return totals.shares(flavor, k)[1] > 0
 
 
 def over_clusters(interval: Interval, queries: Means, clusters: Means, at: int, value: float) -> Interval:

@@ -7,18 +7,17 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from statistics import NormalDist
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.checks import as_float, one_of, whole_number
+from ndcg_ml._core.checks import as_float, whole_number
 from ndcg_ml._core.groups import FloatArray
 from ndcg_ml._core.one_line import brief, percent
 
 # -- quantiles of the normal, Student's t and the beta distribution, with the standard library alone ------------------
 
-_NORMAL = NormalDist()
 # Above this, the series in 1/dof is accurate to 13 digits. Below, the closed form has few terms.
 _MANY = 1000
 
@@ -30,7 +29,7 @@ def normal_cdf(z: float) -> float:
 
 def normal_quantile(probability: float) -> float:
     """Return the quantile of the standard normal distribution, for a probability between 0 and 1."""
-    return _NORMAL.inv_cdf(probability)
+    return NormalDist().inv_cdf(probability)
 
 
 def t_tail(t: float, dof: float) -> float:
@@ -108,7 +107,7 @@ def t_quantile(confidence: float, dof: float) -> float:
     their series in 1/dof, 26.7.5. For fractional degrees of freedom, bisection of ``t_tail``.
     """
     if dof > _MANY:
-        z = -_NORMAL.inv_cdf((1 - confidence) / 2)  # 1 + confidence would lose another digit
+        z = -normal_quantile((1 - confidence) / 2)  # 1 + confidence would lose another digit
         square = z * z
         terms = (
             (square + 1) / 4,
@@ -123,14 +122,9 @@ def t_quantile(confidence: float, dof: float) -> float:
         angle = (low + high) / 2
         if not low < angle < high:
             return math.sqrt(dof) * math.tan(angle)
-        if whole:
-            below = _inside(angle, int(dof)) < confidence
-        else:
-            below = t_tail(math.sqrt(dof) * math.tan(angle), dof) > 1 - confidence
-        if below:
-            low = angle
-        else:
-            high = angle
+        t = math.sqrt(dof) * math.tan(angle)
+        below = _inside(angle, int(dof)) < confidence if whole else t_tail(t, dof) > 1 - confidence
+        low, high = (angle, high) if below else (low, angle)
 
 
 def _inside(angle: float, dof: int) -> float:
@@ -239,13 +233,6 @@ def as_confidence(confidence: object) -> float:
     return number
 
 
-def how_many(method: object, n_resamples: object) -> int | None:
-    """Return the number of resamples of this method; None if it draws nothing."""
-    one_of(method, "method", get_args(Method))
-    number = whole_number(n_resamples, "n_resamples")
-    return None if method in ("t", "bounded") else number
-
-
 def generator(seed: Seed) -> np.random.Generator:
     """Return a random generator: the one passed, or a new one with this seed."""
     if isinstance(seed, np.random.Generator):
@@ -302,8 +289,7 @@ class Means:
     def std(self) -> FloatArray:
         """Return the standard deviations over queries, with n - 1 degrees of freedom."""
         n = self.n_queries
-        variance: FloatArray = (self.share() * (self.values - self.mean()) ** 2).sum(axis=0) * n / (n - 1)
-        return np.sqrt(variance)
+        return np.sqrt((self.share() * (self.values - self.mean()) ** 2).sum(axis=0) * n / (n - 1))
 
     def influence(self) -> FloatArray:
         """Return the influence of each query on each mean: its share times its deviation from the mean."""

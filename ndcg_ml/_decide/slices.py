@@ -31,8 +31,6 @@ from ndcg_ml._decide.differences import (
 from ndcg_ml._decide.intervals import (
     FEWEST_FOR_INTERVAL,
     FEWEST_FOR_TEST,
-    aggregate_clusters,
-    counted,
     means_of,
     numbered,
     over_clusters,
@@ -224,17 +222,14 @@ def _means(totals: Totals, flavor: Flavor, clusters: IntArray | None) -> list[_M
 
 def _mean(totals: Totals, flavor: Flavor, value: float, clusters: IntArray | None) -> _Mean:
     try:
-        [(_, means)] = means_of(totals, flavor)
-        grouped = (
-            None if clusters is None else aggregate_clusters(means, clusters[counted(totals, flavor, totals.ks[0])])
-        )
+        [(_, queries, units)] = means_of(totals, flavor, clusters)
     except ValueError:  # too few queries or clusters, one cluster with most of the weight, or the value nan
         return _Mean(value)
-    [spread] = spread_of(means)
+    [spread] = spread_of(queries)
     interval = spread.interval(_CONFIDENCE, "t", value)
-    if grouped is None:
+    if clusters is None:
         return _Mean(value, interval, spread.standard_error)
-    return _Mean(value, over_clusters(interval, means, grouped, 0, spread.value), float(robust_error(grouped)[0][0]))
+    return _Mean(value, over_clusters(interval, queries, units, 0, spread.value), float(robust_error(units)[0][0]))
 
 
 def _distance(one: _Mean, other: _Mean) -> float:

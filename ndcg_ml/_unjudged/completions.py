@@ -393,9 +393,8 @@ class Completed(NamedTuple):
 
 
 def _ratio(totals: Completed) -> FloatArray:
-    ratio: FloatArray = np.full(totals.ideal.shape, -np.inf)
-    np.divide(totals.numerator, totals.ideal, out=ratio, where=totals.ideal > 0)
-    return ratio
+    out = np.full(totals.ideal.shape, -np.inf)
+    return np.divide(totals.numerator, totals.ideal, out=out, where=totals.ideal > 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
