@@ -1,7 +1,6 @@
-"""Check the caller's tensors and lay them out: as a ``Batch`` for the metric, as padded lists for the losses.
+"""Check the caller's tensors and lay them out: as a ``Batch`` to be ranked, or as arrays for the NumPy kernel.
 
-For the metric, only shapes and dtypes are read, not data. Flat lists of a loss are padded, which needs their lengths
-and therefore waits for a device.
+A ``Batch`` is laid out from shapes and dtypes alone. Nothing reads data, for which the host would wait for a device.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -29,12 +28,12 @@ from ndcg_ml._core.checks import (
 from ndcg_ml._core.queries import Queries
 from ndcg_ml._core.scores import Prepared
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.torch.limits import is_plain_eager, never_compile, not_mapped
+from ndcg_ml.torch.limits import is_plain_eager
 
 if TYPE_CHECKING:
     from ndcg_ml._core.totals import Totals
 
-# -- the slots of each query: rows of a padded tensor, or consecutive parts of a flat one -----------------------------
+# -- the slots of each query: rows of a padded tensor, or consecutive parts of a flat one ------------------------------
 
 
 def best_first(key: Tensor) -> Tensor:
@@ -148,12 +147,9 @@ def working_dtype(device: torch.device) -> torch.dtype:
     return torch.float32 if device.type == "mps" else torch.float64
 
 
-# -- check the caller's tensors and lay them out ----------------------------------------------------------------------
+# -- single tensors, and the checks of scores with labels --------------------------------------------------------------
 
 _NATIVE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-
-PaddedLists = tuple[Tensor, Tensor, Tensor | None]
-"""Scores, labels and mask of shape (n_lists, longest list)."""
 
 
 def read_flavor(flavor: object) -> Flavor:
@@ -164,319 +160,6 @@ def read_flavor(flavor: object) -> Flavor:
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _parse(text: str) -> Flavor:
     return as_flavor(text)
-
-
-def scores_and_labels(
-    scores: object, labels: object, mask: object, names: tuple[str, str] = ("scores", "labels")
-) -> tuple[Tensor, Tensor]:
-    """Check that both are tensors of one shape, and that a last axis of length 1 is intended.
-
-    Raises
-    ------
-    TypeError, ValueError
-    """
-    scores, labels = check_tensor(scores, names[0]), check_tensor(labels, names[1])
-    refuse_other_shape(labels, names[1], scores, names[0])
-    if scores.ndim > 0 and scores.shape[-1] == 1:
-        of_all = f"torch.ones_like({names[0]}, dtype=torch.bool)"
-        refuse_column(names, scores.shape, mask is not None, _DROP, "indexes= (one query id per row)", of_all)
-    return scores, labels
-
-
-_DROP = "{}.squeeze(-1)"
-
-
-def warn_of_dtypes(scores: Tensor, labels: Tensor, names: tuple[str, str] = ("scores", "labels")) -> None:
-    """Warn of integer scores of floating labels, except in compiled code. Reading values would wait for a device."""
-    integers = not (scores.is_floating_point() or scores.is_complex())
-    if integers and labels.is_floating_point() and not torch.compiler.is_compiling():
-        warn_of_swap(names[1], names[0])
-
-
-# -- the metric ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Slots in the order of the layout."""
-
-    layout: Layout
-    scores: Tensor
-    labels: Tensor
-    listed: Tensor
-    retrieved: Tensor | None
-    doc_id: Tensor | None
-    shape: tuple[int, ...]
-    """Shape of a per-query tensor of the padded form; empty in the flat form."""
-    rows: Tensor | None
-    """The caller's row of each slot of the flat form."""
-
-
-def read_batch(
-    flavor: Flavor,
-    scores: object,
-    labels: object,
-    *,
-    mask: object = None,
-    indexes: object = None,
-    retrieved: object = None,
-    doc_id: object = None,
-    names: tuple[str, str] = ("scores", "labels"),
-) -> Batch | None:
-    """Lay out the caller's tensors; None if they hold no query.
-
-    Raises
-    ------
-    TypeError
-        An argument is not a tensor, or has an unsupported dtype.
-    ValueError
-        The shapes do not match, or nothing defines which rows belong to one query.
-    """
-    # Tensors of one shape, on one device.
-    scores, labels = scores_and_labels(scores, labels, mask, names)
-    refuse_other_device(labels, names[1], scores, names[0])
-    flags = None if retrieved is None else _flags(retrieved, "retrieved", scores, names[0])
-    ids = None if doc_id is None else _integers(doc_id, "doc_id", "one per document", scores, names[0])
-    if flavor.ties in TIES_BY_ID:
-        if ids is None:
-            raise ValueError(without_doc_ids(flavor))
-        ids = _rank_as_text(ids)
-    # The number of dimensions distinguishes the two forms.
-    scores, labels = _score_values(scores, names[0]), _label_values(labels, names[1])
-    if scores.ndim == 0:
-        raise ValueError(
-            f"{names[0]} must have a dimension for the documents; got a tensor without dimensions. Give it shape "
-            "(n_queries, n_documents), or (n_rows,) with indexes=."
-        )
-    if scores.ndim == 1:
-        if mask is not None:
-            raise ValueError(
-                f"mask must not be given with 1-D input; {names[0]} is 1-D. Remove mask, and the rows that it excludes."
-            )
-        if indexes is None:
-            raise ValueError(
-                "indexes must be given with 1-D input, one integer query id per row in any order. For a single query, "
-                f"pass {names[0]}[None] and {names[1]}[None]."
-            )
-        return _flat_batch(
-            scores, labels, _integers(indexes, "indexes", "one query id per row", scores, names[0]), flags, ids
-        )
-    # Padded input: each row is one query, and a mask says which slots hold documents.
-    if indexes is not None:
-        raise ValueError(
-            f"indexes is for 1-D input; {names[0]} has shape {tuple(scores.shape)}, so that each row is one query. "
-            f"Remove indexes, or flatten {names[0]} and {names[1]} to one dimension."
-        )
-    listed = torch.ones_like(scores, dtype=torch.bool) if mask is None else _flags(mask, "mask", scores, names[0])
-    warn_of_a_column(scores)
-    return _padded_batch(scores, labels, listed, flags, ids)
-
-
-def warn_of_a_column(scores: Tensor) -> None:
-    """Warn if each of several lists has one document, except in compiled code."""
-    if scores.shape[-1] == 1 and scores.numel() > 1 and not torch.compiler.is_compiling():
-        warn_of_lists_of_one(scores.numel())
-
-
-def _padded_batch(
-    scores: Tensor, labels: Tensor, listed: Tensor, retrieved: Tensor | None, doc_id: Tensor | None
-) -> Batch | None:
-    *leading, width = scores.shape
-    n_queries = math.prod(leading)
-    if n_queries == 0:
-        return None
-
-    def rows(values: Tensor) -> Tensor:
-        values = values if values.ndim == 2 else values.reshape(n_queries, width)
-        if width == 0:  # one masked slot per query, because reductions need one
-            return values.new_zeros((n_queries, 1))
-        return values
-
-    return Batch(
-        layout=Padded(n_queries, max(width, 1), scores.device),
-        scores=rows(scores),
-        labels=rows(labels),
-        listed=rows(listed),
-        retrieved=None if retrieved is None else rows(retrieved),
-        doc_id=None if doc_id is None else rows(doc_id),
-        shape=tuple(leading),
-        rows=None,
-    )
-
-
-def _flat_batch(
-    scores: Tensor, labels: Tensor, indexes: Tensor, retrieved: Tensor | None, doc_id: Tensor | None
-) -> Batch | None:
-    if scores.numel() == 0:
-        return None
-    indexes, rows = torch.sort(indexes, stable=True)
-    return Batch(
-        layout=Flat(indexes),
-        scores=scores[rows],
-        labels=labels[rows],
-        listed=torch.ones_like(indexes, dtype=torch.bool),
-        retrieved=None if retrieved is None else retrieved[rows],
-        doc_id=None if doc_id is None else doc_id[rows],
-        shape=(),
-        rows=rows,
-    )
-
-
-# -- the losses ------------------------------------------------------------------------------------------------------
-
-
-def read_lists(scores: object, labels: object, mask: object) -> tuple[Tensor, Tensor, Tensor]:
-    """Check 2-D scores (with their gradient), labels and mask of a loss; lists get at least one slot.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As for ``read_batch``; or the scores are not floats.
-    """
-    scores, labels = scores_and_labels(scores, labels, mask)
-    if not scores.is_floating_point():
-        raise TypeError(
-            f"scores must be floats, which have a gradient; got dtype {scores.dtype}. The order is (scores, labels)."
-        )
-    if scores.ndim != 2:
-        raise ValueError(
-            f"scores must have shape (n_lists, n_documents), padded with mask=; got shape {tuple(scores.shape)}. For "
-            "one list, pass scores[None] and labels[None]; for flat lists, pass indexes=."
-        )
-    refuse_other_device(labels, "labels", scores, "scores")
-    labels = _label_values(labels, "labels")
-    listed = torch.ones_like(labels, dtype=torch.bool) if mask is None else _flags(mask, "mask", scores, "scores")
-    if scores.shape[1] == 0:  # one masked slot per list, because reductions need one
-        return pad(scores, (0, 1)), pad(labels, (0, 1)), pad(listed, (0, 1), value=False)
-    return scores, labels, listed
-
-
-def pad_lists(
-    scores: Tensor, labels: Tensor, mask: Tensor | None = None, *, indexes: Tensor | None = None
-) -> tuple[list[PaddedLists], Tensor | None]:
-    """Pad flat lists; padded lists are returned unchanged.
-
-    Flat lists become one batch, unless more than half of it would be padding. They then become a batch of the lists of
-    1 document, one of those of 2, of 3 and 4, of 5 to 8 and so on, each padded to its longest list, so that there are
-    at most twice as many slots as rows and lists. Scores remain in the graph, documents keep their order within a list,
-    and lists are in order of first appearance. Flat input waits for the device, because the lengths determine shapes.
-
-    Parameters
-    ----------
-    scores : Tensor
-        Padded, or flat with `indexes`.
-    labels : Tensor
-        In the form of `scores`.
-    mask : Tensor of bool, optional
-        Padded form only.
-    indexes : Tensor of int, shape (n_rows,), optional
-        One query id per row, in any order.
-
-    Returns
-    -------
-    list of PaddedLists
-        At least one.
-    Tensor of int, shape (n_lists,), or None
-        Position of each list in the concatenated batches; None if they are in order.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As for the losses' ``forward``, which checks padded input itself.
-    """
-    scores, labels, indexes = check_rows(scores, labels, mask, indexes)
-    if indexes is None:
-        if scores.ndim == 2:
-            warn_of_a_column(scores)
-        return [(scores, labels, mask)], None
-    with not_mapped(
-        "indexes must be the same for all samples of torch.func.vmap, because they determine shapes; got indexes that "
-        "are mapped over. Pass padded lists with mask=, or in_dims=None for indexes."
-    ):
-        grouped: tuple[list[PaddedLists], Tensor | None] = _pad_groups(scores, labels, indexes)
-    return grouped
-
-
-def check_rows(
-    scores: Tensor, labels: Tensor, mask: Tensor | None, indexes: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Check scores, labels and indexes of flat lists. Padded lists are returned with None for indexes.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As for ``pad_lists``.
-    """
-    scores, labels = scores_and_labels(scores, labels, mask)
-    if indexes is None:
-        return scores, labels, None
-    if mask is not None:
-        raise ValueError(
-            "mask must not be given with indexes. Remove mask for flat lists, and indexes for padded ones."
-        )
-    if scores.ndim != 1:
-        raise ValueError(
-            f"indexes is for 1-D scores; got shape {tuple(scores.shape)}, so that each row is a list. "
-            "Remove indexes, and pass mask=, True for slots with a document."
-        )
-    refuse_other_device(labels, "labels", scores, "scores")
-    return scores, labels, _integers(indexes, "indexes", "one query id per row", scores, "scores")
-
-
-@never_compile("the lengths of flat lists depend on data; padded lists can be compiled")
-def _pad_groups(scores: Tensor, labels: Tensor, indexes: Tensor) -> tuple[list[PaddedLists], Tensor | None]:
-    lists, positions, lengths = _number_lists(indexes)
-    sizes = lengths.cpu()
-    longest = int(sizes.max()) if sizes.numel() else 0
-    if longest == 1 and sizes.numel() > 1:
-        warn_of_lists_of_one(sizes.numel())
-    if sizes.numel() * longest <= 2 * labels.numel():
-        return [_padded_lists(scores, labels, lists, positions, lengths, longest)], None
-    # The bits of size - 1: 0 for lists of 1 document, 1 for 2, 2 for 3 and 4, 3 for 5 to 8.
-    bits = torch.frexp((lengths - 1).to(working_dtype(lengths.device))).exponent
-    batches: list[PaddedLists] = []
-    members = []
-    for value in torch.unique(bits):
-        chosen = bits == value
-        rows = chosen[lists].nonzero()[:, 0]
-        number = (chosen.cumsum(0) - 1)[lists[rows]]
-        part = lengths[chosen]
-        batches.append(_padded_lists(scores[rows], labels[rows], number, positions[rows], part, int(part.max())))
-        members.append(chosen.nonzero()[:, 0])
-    return batches, torch.cat(members).argsort()
-
-
-def _padded_lists(
-    scores: Tensor, labels: Tensor, lists: Tensor, positions: Tensor, lengths: Tensor, width: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Place rows in a batch that is as wide as its longest list."""
-    listed = torch.arange(width, device=scores.device) < lengths.unsqueeze(-1)
-    return _place_in_slots(scores, listed, lists, positions), _place_in_slots(labels, listed, lists, positions), listed
-
-
-def _place_in_slots(rows: Tensor, listed: Tensor, lists: Tensor, positions: Tensor) -> Tensor:
-    return rows.new_zeros(listed.shape).index_put((lists, positions), rows)
-
-
-def _stable_argsort(numbers: Tensor) -> Tensor:
-    return torch.sort(numbers, stable=True).indices
-
-
-def _number_lists(indexes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Number the lists by first appearance; return list and position of each row, and the lengths of the lists."""
-    n_rows = indexes.numel()
-    row = torch.arange(n_rows, device=indexes.device)
-    _, by_id, counts = torch.unique(indexes, return_inverse=True, return_counts=True)
-    first = torch.full_like(counts, n_rows).scatter_reduce(0, by_id, row, "amin")
-    order = first.argsort()
-    lengths = counts[order]
-    lists = torch.empty_like(order).scatter(0, order, torch.arange(order.numel(), device=order.device))[by_id]
-    together = _stable_argsort(lists)
-    positions = torch.empty_like(row).scatter(0, together, row - (lengths.cumsum(0) - lengths)[lists[together]])
-    return lists, positions, lengths
-
-
-# -- single tensors --------------------------------------------------------------------------------------------------
 
 
 def check_tensor(value: object, name: str) -> Tensor:
@@ -541,7 +224,8 @@ def _companion(value: object, name: str, scores: Tensor, of: str) -> Tensor:
     return tensor
 
 
-def _flags(value: object, name: str, scores: Tensor, of: str) -> Tensor:
+def read_flags(value: object, name: str, scores: Tensor, of: str) -> Tensor:
+    """Check that the value is a tensor of bool of the shape of the scores, on their device."""
     flags = _companion(value, name, scores, of)
     if flags.dtype != torch.bool:
         raise TypeError(
@@ -550,7 +234,8 @@ def _flags(value: object, name: str, scores: Tensor, of: str) -> Tensor:
     return flags
 
 
-def _integers(value: object, name: str, meaning: str, scores: Tensor, of: str) -> Tensor:
+def read_integers(value: object, name: str, meaning: str, scores: Tensor, of: str) -> Tensor:
+    """Check that the value is a tensor of integers, described by `meaning`, of the shape of the scores."""
     return check_integers(_companion(value, name, scores, of), name, meaning).long()
 
 
@@ -565,11 +250,9 @@ def _rank_as_text(ids: Tensor) -> Tensor:
     return torch.from_numpy(places.reshape(ids.shape)).to(ids.device)
 
 
-def _score_values(scores: Tensor, name: str) -> Tensor:
+def _score_values(scores: Tensor) -> Tensor:
     """Detach scores and convert them to floats, except integers that floats may make equal, for ``evaluate``."""
-    if scores.is_complex():
-        raise TypeError(f"{name} must hold real numbers; got dtype {scores.dtype}.")
-    scores = _constant(scores)
+    scores = constant(scores)
     if scores.is_floating_point():
         return scores if scores.dtype in _NATIVE else scores.float()
     dtype = working_dtype(scores.device)
@@ -577,19 +260,238 @@ def _score_values(scores: Tensor, name: str) -> Tensor:
     return scores if may_round else scores.to(dtype)
 
 
-def _label_values(labels: Tensor, name: str) -> Tensor:
-    """Detach labels and keep their dtype, which tells integers apart."""
-    if labels.is_complex():
-        raise TypeError(f"{name} must hold real numbers; got dtype {labels.dtype}.")
-    return _constant(labels)
-
-
-def _constant(tensor: Tensor) -> Tensor:
+def constant(tensor: Tensor) -> Tensor:
     """Detach a tensor that has a gradient."""
     return tensor.detach() if tensor.requires_grad else tensor
 
 
-# -- rank CPU tensors with the NumPy kernel, which is several times faster than torch's sort on the CPU ---------------
+def scores_and_labels(
+    scores: object, labels: object, mask: object, names: tuple[str, str] = ("scores", "labels")
+) -> tuple[Tensor, Tensor]:
+    """Check that both are tensors of real numbers and one shape, and that a last axis of length 1 is intended.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    scores, labels = check_tensor(scores, names[0]), check_tensor(labels, names[1])
+    for tensor, name in ((scores, names[0]), (labels, names[1])):
+        if tensor.is_complex():
+            raise TypeError(f"{name} must hold real numbers; got dtype {tensor.dtype}.")
+    refuse_other_shape(labels, names[1], scores, names[0])
+    if scores.ndim > 0 and scores.shape[-1] == 1:
+        of_all = f"torch.ones_like({names[0]}, dtype=torch.bool)"
+        refuse_column(names, scores.shape, mask is not None, _DROP, "indexes= (one query id per row)", of_all)
+    return scores, labels
+
+
+_DROP = "{}.squeeze(-1)"
+
+
+def warn_of_dtypes(scores: Tensor, labels: Tensor, names: tuple[str, str] = ("scores", "labels")) -> None:
+    """Warn of integer scores of floating labels, except in compiled code. Reading values would wait for a device."""
+    if not scores.is_floating_point() and labels.is_floating_point() and not torch.compiler.is_compiling():
+        warn_of_swap(names[1], names[0])
+
+
+def warn_of_a_column(scores: Tensor) -> None:
+    """Warn if each of several lists has one document, except in compiled code."""
+    if scores.shape[-1] == 1 and scores.numel() > 1 and not torch.compiler.is_compiling():
+        warn_of_lists_of_one(scores.numel())
+
+
+# -- the metric --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Slots in the order of the layout."""
+
+    layout: Layout
+    scores: Tensor
+    labels: Tensor
+    listed: Tensor
+    retrieved: Tensor | None
+    doc_id: Tensor | None
+    shape: tuple[int, ...]
+    """Shape of a per-query tensor of the padded form; empty in the flat form."""
+    rows: Tensor | None
+    """The caller's row of each slot of the flat form."""
+
+
+def read_batch(
+    flavor: Flavor,
+    scores: Tensor,
+    labels: Tensor,
+    *,
+    mask: object = None,
+    indexes: object = None,
+    retrieved: object = None,
+    doc_id: object = None,
+    names: tuple[str, str] = ("scores", "labels"),
+) -> Batch | None:
+    """Lay out scores and labels that ``scores_and_labels`` has checked; None if they hold no query.
+
+    Raises
+    ------
+    TypeError
+        An argument is not a tensor, or has an unsupported dtype.
+    ValueError
+        The shapes do not match, or nothing defines which rows belong to one query.
+    """
+    refuse_other_device(labels, names[1], scores, names[0])
+    flags = None if retrieved is None else read_flags(retrieved, "retrieved", scores, names[0])
+    ids = None if doc_id is None else read_integers(doc_id, "doc_id", "one per document", scores, names[0])
+    if flavor.ties in TIES_BY_ID:
+        if ids is None:
+            raise ValueError(without_doc_ids(flavor))
+        ids = _rank_as_text(ids)
+    # The number of dimensions distinguishes the two forms.
+    scores, labels = _score_values(scores), constant(labels)
+    if scores.ndim == 0:
+        raise ValueError(
+            f"{names[0]} must have a dimension for the documents; got a tensor without dimensions. Give it shape "
+            "(n_queries, n_documents), or (n_rows,) with indexes=."
+        )
+    if scores.ndim == 1:
+        if mask is not None:
+            raise ValueError(
+                f"mask must not be given with 1-D input; {names[0]} is 1-D. Remove mask, and the rows that it excludes."
+            )
+        if indexes is None:
+            raise ValueError(
+                "indexes must be given with 1-D input, one integer query id per row in any order. For a single query, "
+                f"pass {names[0]}[None] and {names[1]}[None]."
+            )
+        return _flat_batch(
+            scores, labels, read_integers(indexes, "indexes", "one query id per row", scores, names[0]), flags, ids
+        )
+    # Padded input: each row is one query, and a mask says which slots hold documents.
+    if indexes is not None:
+        raise ValueError(
+            f"indexes is for 1-D input; {names[0]} has shape {tuple(scores.shape)}, so that each row is one query. "
+            f"Remove indexes, or flatten {names[0]} and {names[1]} to one dimension."
+        )
+    listed = torch.ones_like(scores, dtype=torch.bool) if mask is None else read_flags(mask, "mask", scores, names[0])
+    warn_of_a_column(scores)
+    return _padded_batch(scores, labels, listed, flags, ids)
+
+
+def _padded_batch(
+    scores: Tensor, labels: Tensor, listed: Tensor, retrieved: Tensor | None, doc_id: Tensor | None
+) -> Batch | None:
+    *leading, width = scores.shape
+    n_queries = math.prod(leading)
+    if n_queries == 0:
+        return None
+
+    def rows(values: Tensor) -> Tensor:
+        values = values if values.ndim == 2 else values.reshape(n_queries, width)
+        if width == 0:  # one masked slot per query, because reductions need one
+            return values.new_zeros((n_queries, 1))
+        return values
+
+    return Batch(
+        layout=Padded(n_queries, max(width, 1), scores.device),
+        scores=rows(scores),
+        labels=rows(labels),
+        listed=rows(listed),
+        retrieved=None if retrieved is None else rows(retrieved),
+        doc_id=None if doc_id is None else rows(doc_id),
+        shape=tuple(leading),
+        rows=None,
+    )
+
+
+def _flat_batch(
+    scores: Tensor, labels: Tensor, indexes: Tensor, retrieved: Tensor | None, doc_id: Tensor | None
+) -> Batch | None:
+    if scores.numel() == 0:
+        return None
+    indexes, rows = torch.sort(indexes, stable=True)
+    return Batch(
+        layout=Flat(indexes),
+        scores=scores[rows],
+        labels=labels[rows],
+        listed=torch.ones_like(indexes, dtype=torch.bool),
+        retrieved=None if retrieved is None else retrieved[rows],
+        doc_id=None if doc_id is None else doc_id[rows],
+        shape=(),
+        rows=rows,
+    )
+
+
+# -- rows of the queries that arrive in parts, for ``NDCG(split_queries=True)`` ----------------------------------------
+
+
+class MetricRows(NamedTuple):
+    """Rows of queries that arrive in parts, kept until all have arrived."""
+
+    preds: Tensor
+    target: Tensor
+    ids: Tensor
+    listed: Tensor
+    """False for padding, and for the row that represents a query without documents."""
+
+
+def read_list_ids(preds: Tensor, indexes: object) -> Tensor:
+    """Check the ids of padded lists, one per list, and flatten them to one dimension.
+
+    Raises
+    ------
+    TypeError
+        They are not a tensor of integers.
+    ValueError
+        There is not one id per list.
+    """
+    ids = check_integers(check_tensor(indexes, "indexes"), "indexes", "one query id per list")
+    leading = tuple(preds.shape[:-1])
+    if tuple(ids.shape) != leading:
+        raise ValueError(
+            f"indexes of padded input must have one query id per list, shape {leading} (that of preds without its last "
+            f"dimension); got {tuple(ids.shape)}. If there is one id per row, pass indexes[..., 0], or flatten preds, "
+            "target and indexes to one dimension."
+        )
+    refuse_other_device(ids, "indexes", preds, "preds")
+    return ids.detach().reshape(-1).to(torch.int64, copy=True)
+
+
+def flatten_rows(preds: Tensor, target: Tensor, ids: Tensor, mask: Tensor | None, *, drop: bool) -> MetricRows:
+    """Copy the rows of an update, flat (one id per row) or padded (one id per list).
+
+    Parameters
+    ----------
+    drop : bool
+        Whether to leave padding out, which makes the host read the mask. Otherwise padding is kept as rows that are not
+        listed.
+    """
+    preds, target = preds.detach(), target.detach()
+    if preds.ndim == 1:
+        listed = torch.ones(preds.shape, dtype=torch.bool, device=preds.device)
+        return MetricRows(preds.clone(), target.clone(), ids.detach().to(torch.int64, copy=True), listed)
+    mask = torch.ones_like(preds, dtype=torch.bool) if mask is None else mask.detach()
+    n_lists, width = ids.numel(), preds.shape[-1]
+    parts = [part.reshape(n_lists, width) for part in (preds, target, mask)]
+    if width == 0:  # each list must have a row, or a query without documents would be lost
+        parts = [pad(part, (0, 1)) for part in parts]
+    preds, target, listed = parts
+    ids = ids[:, None].expand_as(preds)
+    if drop:
+        kept = listed.clone()
+        kept[:, 0] |= ~listed.any(-1)
+        return MetricRows(preds[kept], target[kept], ids[kept], listed[kept])
+    return MetricRows(*(part.flatten().clone() for part in (preds, target, ids, listed)))
+
+
+def to_floats(preds: Tensor, dtype: torch.dtype) -> Tensor:
+    """Convert scores to another dtype. An integer that it cannot represent becomes NaN, which ``compute`` refuses."""
+    values = preds.to(dtype)
+    if preds.is_floating_point() or not dtype.is_floating_point:
+        return values
+    return values.masked_fill(values.to(preds.dtype) != preds, math.nan)
+
+
+# -- rank CPU tensors with the NumPy kernel, which is several times faster than torch's sort on the CPU ----------------
 
 _CAST = (torch.float16, torch.float32, torch.float64)
 _enabled = True

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -22,16 +22,87 @@ from ndcg_ml._core.gains_and_discounts import discounts
 from ndcg_ml._core.gains_and_discounts import gain as host_gain
 from ndcg_ml._core.gains_and_discounts import top_gain as host_top_gain
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch.inputs import Layout, Padded, working_dtype
-from ndcg_ml.torch.limits import can_inspect, count_faults_by_kind, not_mapped
+from ndcg_ml.torch.inputs import Batch, Layout, Padded, working_dtype
+from ndcg_ml.torch.limits import can_inspect, count_faults_by_kind, not_mapped, refuse
+from ndcg_ml.torch.totals import Totals, empty_queries
 
-# -- read labels under a flavor, and compute gains and discounts ------------------------------------------------------
+# -- the totals of a batch ---------------------------------------------------------------------------------------------
+
+
+def evaluate_or_refuse(
+    flavor: Flavor, ks: Sequence[int | None], batch: Batch, labels: str = "labels", scores: str = "scores"
+) -> Totals:
+    """Compute the totals of each query, and raise for faults in the data by the names of the caller's parameters.
+
+    The host waits for the device, to learn whether there is a fault.
+    """
+    totals = evaluate(flavor, ks, batch)
+
+    def counts() -> Tensor:
+        return evaluate(flavor, ks, batch, count_faults=True).sums(flavor).faults
+
+    refuse(flavor, totals.refused(flavor), counts, labels, scores)
+    return totals
+
+
+def evaluate(flavor: Flavor, ks: Sequence[int | None], batch: Batch, *, count_faults: bool = False) -> Totals:
+    """Compute DCG and ideal DCG of each query at each cut-off, from one ranking.
+
+    Parameters
+    ----------
+    flavor : Flavor
+        Its own cut-off is not used.
+    ks : sequence of int or None
+        The cut-offs.
+    batch : Batch
+    count_faults : bool
+        Whether to count each kind of fault, rather than flag queries only.
+    """
+    layout, scores, listed = batch.layout, batch.scores, batch.listed
+    # Labels become judgements, ranked documents and gains. Faults remain tensors, because reading one would wait.
+    judgements = judge(flavor, batch.labels, listed, layout)
+    ranked = ranked_documents(flavor, judgements, batch.retrieved)
+    gains = gains_of(flavor, judgements, ideal_pool(flavor, judgements, ranked))
+    if scores.is_floating_point():
+        faults = {"nan_scores": scores.isnan() & ranked}
+    else:
+        faults = {"equal_scores": _made_equal(layout, scores, ranked)}
+        scores = scores.to(working_dtype(scores.device))
+    if batch.doc_id is not None:
+        faults["repeated_ids"] = _repeated(layout, batch.doc_id, listed)
+    # DCG, without a ranking if only the discounts depend on it.
+    ranking = None
+    table = table_for(flavor, ks, layout, gains)
+    if isinstance(layout, Padded) and flavor.ties == "average" and not needs_ranking(flavor):
+        own = gains if batch.retrieved is None else gains.masked_fill(~ranked, 0.0)
+        dcg = _dcg_of_rows(flavor, ks, layout, scores, ranked, own, table)
+    else:
+        ranking = rank(flavor, layout, scores, ranked, gains, batch.doc_id)
+        gain = layout.take(gains, ranking.order).masked_fill(~ranking.ranked, 0.0)
+        dcg = torch.stack([layout.per_query(gain * expected_discounts(flavor, ranking, table, k)) for k in ks], dim=-1)
+    # Under this rule, a list that is shorter than the cut-off scores 0.
+    if flavor.short_lists == "zero":
+        dcg = dcg.masked_fill(too_short(ks, layout, ranked), 0.0)
+    # The ideal alone decides whether a query is empty, and a fault makes its own query invalid and no other.
+    ideal = ideal_dcg(flavor, ks, layout, judgements, gains, ranked, ranking, table)
+    invalid = judgements.refused
+    for fault in faults.values():
+        invalid = invalid | layout.any_of(fault)
+    totals = Totals(layout, dcg, ideal, empty_queries(ideal), invalid, None)
+    if not count_faults:
+        return totals
+    # Only the message of an error needs the counts, which take a reduction per kind.
+    counts = count_faults_by_kind(faults | label_faults(flavor, batch.labels.to(ideal.dtype), listed))
+    if flavor.empty == "raise":
+        counts = torch.cat([counts[:-1], totals.refused_as_empty().sum().unsqueeze(0)])
+    return replace(totals, faults=counts)
+
+
+# -- labels: which of them count, and which are refused ----------------------------------------------------------------
+
 
 LARGEST = {torch.float64: 2.0**500, torch.float32: 2.0**100}
 """The largest gain for which sums and ratios stay within the working dtype."""
-
-
-# -- from labels to gains -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -159,11 +230,24 @@ def _has_top(flavor: Flavor) -> bool:
     return flavor.ideal != "max" or flavor.gain not in ("binary", "judged")
 
 
-def may_be_negative(flavor: Flavor) -> bool:
-    """Whether a gain can be below 0."""
-    if isinstance(flavor.gain, tuple):
-        return bool(min(flavor.gain) < 0)
-    return callable(flavor.gain) or (flavor.negative == "allow" and flavor.gain in ("linear", "exponential"))
+def ranked_documents(flavor: Flavor, judgements: Judgements, retrieved: Tensor | None) -> Tensor:
+    """Flag the documents that have a rank."""
+    ranked = judgements.judged if flavor.unjudged == "condense" else judgements.listed
+    return ranked if retrieved is None else ranked & retrieved
+
+
+def ideal_pool(flavor: Flavor, judgements: Judgements, ranked: Tensor) -> Tensor:
+    """Flag the documents whose gains are used."""
+    return ranked if flavor.ideal in ("recall", "local") else judgements.listed
+
+
+def too_short(ks: Sequence[int | None], layout: Layout, ranked: Tensor) -> Tensor:
+    """Flag the queries with fewer documents than a cut-off."""
+    n_ranked = layout.per_query(ranked.to(torch.int64))
+    return torch.stack([n_ranked < (k or 0) for k in ks], dim=-1)
+
+
+# -- gains -------------------------------------------------------------------------------------------------------------
 
 
 def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor) -> Tensor:
@@ -242,7 +326,14 @@ def _call_gain(flavor: Flavor, grade: Tensor, counted: Tensor) -> Tensor:
     return gain
 
 
-# -- discounts ------------------------------------------------------------------------------------------------------
+def may_be_negative(flavor: Flavor) -> bool:
+    """Whether a gain can be below 0."""
+    if isinstance(flavor.gain, tuple):
+        return bool(min(flavor.gain) < 0)
+    return callable(flavor.gain) or (flavor.negative == "allow" and flavor.gain in ("linear", "exponential"))
+
+
+# -- discounts ---------------------------------------------------------------------------------------------------------
 
 
 def discount_at(flavor: Flavor, ranks: Tensor) -> Tensor:
@@ -266,133 +357,27 @@ def discount_table(flavor: Flavor, depth: int, dtype: torch.dtype, device: torch
     return pad(discount_at(flavor, torch.arange(1, depth + 1, dtype=dtype, device=device)), (1, 0))
 
 
-# -- the torch kernel -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Result:
-    """Values per query and cut-off, shape (n_queries, n_cutoffs)."""
-
-    ndcg: Tensor
-    """nan if the query is invalid, or empty and the flavor has no value for that."""
-    dcg: Tensor
-    idcg: Tensor
-    empty: Tensor
-    wrong: Tensor
-    """Queries with a fault."""
-    faults: Tensor | None
-    """The number of each of ``FAULTS``, if requested."""
-
-
-@dataclass(frozen=True)
-class TieGroups:
-    """Groups of equal keys among slots in the order of their keys. Only counted slots have a rank."""
-
-    rank: Tensor
-    """1, 2, ... within the query."""
-    before: Tensor
-    """Number of counted slots before the tie group."""
-    upto: Tensor
-    """Number of counted slots before the tie group or in it."""
-    number: Tensor
-    """Number of the tie group along the last dimension."""
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """Documents in the order of their scores."""
-
-    order: Tensor
-    ranked: Tensor
-    groups: TieGroups
-
-
-def evaluate(
-    flavor: Flavor,
-    ks: Sequence[int | None],
-    layout: Layout,
-    scores: Tensor,
-    labels: Tensor,
-    listed: Tensor,
-    retrieved: Tensor | None = None,
-    doc_id: Tensor | None = None,
-    count_faults: bool = False,
-) -> Result:
-    """Compute NDCG of each query at each cut-off, from one ranking.
-
-    Parameters
-    ----------
-    flavor : Flavor
-        Its own cut-off is not used.
-    ks : sequence of int or None
-        The cut-offs.
-    layout : Layout
-    scores, labels : Tensor
-        Slots in the order of the layout.
-    listed : Tensor of bool
-        Slots with a document.
-    retrieved : Tensor of bool or None
-        Documents that are ranked; None for all.
-    doc_id : Tensor of int or None
-    count_faults : bool
-        Whether to count each kind of fault, rather than flag queries only.
-
-    Returns
-    -------
-    Result
-    """
-    # Labels become judgements, ranked documents and gains. Faults remain tensors, because reading one would wait.
-    judgements = judge(flavor, labels, listed, layout)
-    ranked = ranked_documents(flavor, judgements, retrieved)
-    gains = gains_of(flavor, judgements, ideal_pool(flavor, judgements, ranked))
-    if scores.is_floating_point():
-        faults = {"nan_scores": scores.isnan() & ranked}
-    else:
-        faults = {"equal_scores": _made_equal(layout, scores, ranked)}
-        scores = scores.to(working_dtype(scores.device))
-    if doc_id is not None:
-        faults["repeated_ids"] = _repeated(layout, doc_id, listed)
-    # DCG, without a ranking if only the discounts depend on it.
-    ranking = None
-    table = table_for(flavor, ks, layout, gains)
-    if isinstance(layout, Padded) and flavor.ties == "average" and not needs_ranking(flavor):
-        own = gains if retrieved is None else gains.masked_fill(~ranked, 0.0)
-        dcg = _dcg_of_rows(flavor, ks, layout, scores, ranked, own, table)
-    else:
-        ranking = rank(flavor, layout, scores, ranked, gains, doc_id)
-        gain = layout.take(gains, ranking.order).masked_fill(~ranking.ranked, 0.0)
-        dcg = torch.stack([layout.per_query(gain * expected_discounts(flavor, ranking, table, k)) for k in ks], dim=-1)
-    # Under this rule, a list that is shorter than the cut-off scores 0.
-    if flavor.short_lists == "zero":
-        dcg = dcg.masked_fill(too_short(ks, layout, ranked), 0.0)
-    # The ratio. The ideal alone decides whether a query is empty.
-    idcg = ideal_dcg(flavor, ks, layout, judgements, gains, ranked, ranking, table)
-    empty = empty_queries(idcg)
-    ndcg = snap_to_one(dcg / idcg.masked_fill(empty, 1.0)).masked_fill(empty, value_if_empty(flavor))
-    # A fault makes its own query nan, and no other.
-    wrong = judgements.refused
-    for fault in faults.values():
-        wrong = wrong | layout.any_of(fault)
-    ndcg = ndcg.masked_fill(wrong.unsqueeze(-1), math.nan)
-    # Only the message of an error needs the counts, which take a reduction per kind.
-    counts = None
-    if count_faults:
-        faults |= label_faults(flavor, labels.to(working_dtype(labels.device)), listed)
-        counts = count_faults_by_kind(faults)
-    if flavor.empty == "raise":
-        unanswered = layout.existing(empty.any(-1))
-        wrong = wrong | unanswered
-        if counts is not None:
-            counts = torch.cat([counts[:-1], unanswered.sum().unsqueeze(0)])
-    return Result(ndcg, dcg, idcg, empty, wrong, counts)
-
-
-# -- rows of a padded tensor, from the upper scores ------------------------------------------------------------------
+def table_for(flavor: Flavor, ks: Sequence[int | None], layout: Layout, like: Tensor) -> Tensor:
+    """Compute the discounts of all ranks that are used, and 0 for rank 0, which means no rank."""
+    depth = layout.width
+    if isinstance(layout, Padded):
+        # Of these ideals, and of averaged ties without a ranking, no rank below the cut-offs is used.
+        upper_ideal = flavor.ideal in ("global", "recall") and flavor.ideal_depth != "all"
+        if upper_ideal and flavor.ties == "average" and not needs_ranking(flavor):
+            depth = _deepest(ks, depth)
+    elif callable(flavor.discount):  # called once per rank, so compute no more than needed
+        depth = int(layout.position.max())
+    if flavor.ideal == "max":
+        depth = max(depth, *(k or 0 for k in ks))
+    return discount_table(flavor, depth, like.dtype, like.device)
 
 
 def _deepest(ks: Sequence[int | None], width: int) -> int:
     """The deepest rank within any cut-off."""
     return max(width if k is None else min(k, width) for k in ks)
+
+
+# -- DCG of rows, from their upper scores ------------------------------------------------------------------------------
 
 
 def _dcg_of_rows(
@@ -442,36 +427,30 @@ def _mean_discounts(before: Tensor, upto: Tensor, length: Tensor, discounts: Ten
     return torch.where(length > 1, shared, discounts[before + 1])
 
 
-# -- rules -----------------------------------------------------------------------------------------------------------
+# -- the ranking, its tie groups, and the expected discounts -----------------------------------------------------------
 
 
-def ranked_documents(flavor: Flavor, judgements: Judgements, retrieved: Tensor | None) -> Tensor:
-    """Flag the documents that have a rank."""
-    ranked = judgements.judged if flavor.unjudged == "condense" else judgements.listed
-    return ranked if retrieved is None else ranked & retrieved
+@dataclass(frozen=True)
+class TieGroups:
+    """Groups of equal keys among slots in the order of their keys. Only counted slots have a rank."""
+
+    rank: Tensor
+    """1, 2, ... within the query."""
+    before: Tensor
+    """Number of counted slots before the tie group."""
+    upto: Tensor
+    """Number of counted slots before the tie group or in it."""
+    number: Tensor
+    """Number of the tie group along the last dimension."""
 
 
-def ideal_pool(flavor: Flavor, judgements: Judgements, ranked: Tensor) -> Tensor:
-    """Flag the documents whose gains are used."""
-    return ranked if flavor.ideal in ("recall", "local") else judgements.listed
+@dataclass(frozen=True)
+class Ranking:
+    """Documents in the order of their scores."""
 
-
-def table_for(flavor: Flavor, ks: Sequence[int | None], layout: Layout, like: Tensor) -> Tensor:
-    """Compute the discounts of all ranks that are used, and 0 for rank 0, which means no rank."""
-    depth = layout.width
-    if isinstance(layout, Padded):
-        depth = _deepest(ks, depth) if _needs_upper_ranks_alone(flavor) else depth
-    elif callable(flavor.discount):  # called once per rank, so compute no more than needed
-        depth = int(layout.position.max())
-    if flavor.ideal == "max":
-        depth = max(depth, *(k or 0 for k in ks))
-    return discount_table(flavor, depth, like.dtype, like.device)
-
-
-def _needs_upper_ranks_alone(flavor: Flavor) -> bool:
-    """Whether neither the ranking nor the ideal uses ranks below the cut-offs."""
-    upper_ideal = flavor.ideal in ("global", "recall") and flavor.ideal_depth != "all" and not needs_ranking(flavor)
-    return upper_ideal and flavor.ties == "average"
+    order: Tensor
+    ranked: Tensor
+    groups: TieGroups
 
 
 def rank(
@@ -501,6 +480,26 @@ def rank(
     return Ranking(order, ranked, find_tie_groups(layout, layout.take(key, order), ranked))
 
 
+def _comparison_keys(flavor: Flavor, scores: Tensor) -> Tensor:
+    """Convert the scores to the precision in which they are compared."""
+    return scores.float() if flavor.score_dtype == "float32" else scores
+
+
+def find_tie_groups(layout: Layout, keys: Tensor, counted: Tensor) -> TieGroups:
+    """Find ranks and tie groups of slots that are sorted by key."""
+    upto_here = counted.cumsum(-1)
+    before_here = upto_here - counted.to(upto_here.dtype)
+    edge = torch.ones_like(keys[..., :1], dtype=torch.bool)
+    new = torch.cat([edge, keys[..., 1:] != keys[..., :-1]], dim=-1) | layout.starts
+    last = torch.cat([new[..., 1:], edge], dim=-1)
+    # Counts never decrease along the last dimension, so the nearest start (end) has the largest (smallest) count.
+    before = before_here.masked_fill(~new, 0).cummax(-1).values
+    far = torch.iinfo(upto_here.dtype).max
+    upto = upto_here.masked_fill(~last, far).flip(-1).cummin(-1).values.flip(-1)
+    earlier = layout.at_first(before_here)
+    return TieGroups(upto_here - earlier, before - earlier, upto - earlier, new.cumsum(-1) - 1)
+
+
 def expected_discounts(flavor: Flavor, ranking: Ranking, table: Tensor, k: int | None) -> Tensor:
     """Compute the expected discount of each document, in ranked order; 0 beyond the cut-off.
 
@@ -524,10 +523,7 @@ def _look_up(table: Tensor, rank: Tensor, depth: int) -> Tensor:
     return pad(table, (0, 1))[rank.clamp(max=depth + 1)]
 
 
-def too_short(ks: Sequence[int | None], layout: Layout, ranked: Tensor) -> Tensor:
-    """Flag the queries with fewer documents than a cut-off."""
-    n_ranked = layout.per_query(ranked.to(torch.int64))
-    return torch.stack([n_ranked < (k or 0) for k in ks], dim=-1)
+# -- the ideal ---------------------------------------------------------------------------------------------------------
 
 
 def ideal_dcg(
@@ -591,37 +587,6 @@ def needs_ranking(flavor: Flavor) -> bool:
     return flavor.ideal == "local" or (flavor.ideal == "recall" and flavor.recall_depth is not None)
 
 
-def find_tie_groups(layout: Layout, keys: Tensor, counted: Tensor) -> TieGroups:
-    """Find ranks and tie groups of slots that are sorted by key."""
-    upto_here = counted.cumsum(-1)
-    before_here = upto_here - counted.to(upto_here.dtype)
-    edge = torch.ones_like(keys[..., :1], dtype=torch.bool)
-    new = torch.cat([edge, keys[..., 1:] != keys[..., :-1]], dim=-1) | layout.starts
-    last = torch.cat([new[..., 1:], edge], dim=-1)
-    # Counts never decrease along the last dimension, so the nearest start (end) has the largest (smallest) count.
-    before = before_here.masked_fill(~new, 0).cummax(-1).values
-    far = torch.iinfo(upto_here.dtype).max
-    upto = upto_here.masked_fill(~last, far).flip(-1).cummin(-1).values.flip(-1)
-    earlier = layout.at_first(before_here)
-    return TieGroups(upto_here - earlier, before - earlier, upto - earlier, new.cumsum(-1) - 1)
-
-
-def empty_queries(idcg: Tensor) -> Tensor:
-    """Flag the queries whose ideal DCG is not above 0."""
-    return ~(idcg > 0)
-
-
-def value_if_empty(flavor: Flavor) -> float:
-    """Return NDCG of an empty query; nan if the flavor skips or refuses it."""
-    return flavor.empty if isinstance(flavor.empty, float) else math.nan
-
-
-def snap_to_one(ndcg: Tensor) -> Tensor:
-    """Round values slightly above 1, which are rounding errors of a perfect ranking, to 1."""
-    rounding = 1e-12 if ndcg.dtype == torch.float64 else 1e-6
-    return ndcg.masked_fill((ndcg > 1) & (ndcg < 1 + rounding), 1.0)
-
-
 def _best_of_rows(
     layout: Padded,
     values: Tensor,
@@ -649,17 +614,17 @@ def _best_of_rows(
 def _best_first(
     layout: Layout,
     values: Tensor,
-    present: Tensor,
+    pool: Tensor,
     table: Tensor,
     ks: Sequence[int | None],
     *,
     as_given: bool = False,
     limit: Tensor | None = None,
 ) -> Tensor:
-    """Compute DCG at each cut-off of the present values, largest first or as given; `limit` as in ``_best_of_rows``."""
-    absent = ~present
-    order = layout.order_by((torch.zeros_like(values) if as_given else values).masked_fill(absent, -math.inf))
-    best = layout.take(values.masked_fill(absent, 0.0), order)
+    """Compute DCG at each cut-off of the values in the pool, largest first or as given. `limit` is as above."""
+    outside = ~pool
+    order = layout.order_by((torch.zeros_like(values) if as_given else values).masked_fill(outside, -math.inf))
+    best = layout.take(values.masked_fill(outside, 0.0), order)
     rank = layout.position
     if limit is not None:
         best = best.masked_fill(rank > layout.per_slot(limit), 0.0)
@@ -667,9 +632,7 @@ def _best_first(
     return torch.stack([layout.per_query(terms if k is None else terms.masked_fill(rank > k, 0.0)) for k in ks], dim=-1)
 
 
-def _comparison_keys(flavor: Flavor, scores: Tensor) -> Tensor:
-    """Convert the scores to the precision in which they are compared."""
-    return scores.float() if flavor.score_dtype == "float32" else scores
+# -- faults of scores and document ids ---------------------------------------------------------------------------------
 
 
 def _made_equal(layout: Layout, scores: Tensor, ranked: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ndcg_ml.flavor import Flavor
 
-# -- helpers for compiled code and ``torch.func``, where the values of tensors cannot be read -------------------------
+# -- helpers for compiled code and ``torch.func``, where the values of tensors cannot be read --------------------------
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -83,7 +83,7 @@ def _is_of_vmap(error: RuntimeError) -> bool:
     return "vmap" in str(error)
 
 
-# -- faults in the data: counted on the device, reported on the host --------------------------------------------------
+# -- faults in the data: counted on the device, reported on the host ---------------------------------------------------
 
 FAULTS = (
     "unjudged",

@@ -3,241 +3,38 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import sys
 import uuid
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from dataclasses import replace
+from typing import Any, Literal, get_args
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from ndcg_ml._core.checks import KSpec, cutoffs, one_of, refuse_docid, true_or_false
 from ndcg_ml._core.flavor_text import metric_key
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor, refuse_unknown
 from ndcg_ml.torch.inputs import (
-    Layout,
-    check_integers,
-    check_tensor,
+    MetricRows,
+    flatten_rows,
     rank_on_host,
     read_batch,
-    refuse_other_device,
+    read_list_ids,
     scores_and_labels,
+    to_floats,
     warn_of_dtypes,
     working_dtype,
 )
-from ndcg_ml.torch.kernel import Result, evaluate, snap_to_one, value_if_empty
-from ndcg_ml.torch.limits import FAULTS, fault_message, never_compile, refuse
-
-if TYPE_CHECKING:
-    from ndcg_ml._core.totals import Totals
+from ndcg_ml.torch.kernel import evaluate, evaluate_or_refuse
+from ndcg_ml.torch.limits import fault_message, never_compile
+from ndcg_ml.torch.totals import Sums
 
 __all__ = ["NDCG", "EpochWarning", "ndcg_collection"]
-
-# -- the state of the metric: sums over whole queries, or the rows of queries that arrive in parts --------------------
-
-Cutoffs = tuple[int | None, ...]
-
-
-# -- sums ------------------------------------------------------------------------------------------------------------
-
-
-class MetricSums(NamedTuple):
-    """Sums over queries. All except `n_queries` and `problems` have one entry per cut-off. Counts are int64."""
-
-    n_queries: Tensor
-    n_empty: Tensor
-    problems: Tensor
-    """The number of each of ``FAULTS``."""
-    numerator: Tensor
-    """The sum of NDCG, or of DCG if the flavor's aggregate is "micro"."""
-    denominator: Tensor
-    """The number of queries in the mean, or the sum of ideal DCG."""
-
-    def ratios(self, flavor: Flavor) -> Tensor:
-        """Return the value at each cut-off; nan without a query, or under ``empty="skip"`` with only empty ones."""
-        some = self.denominator > 0
-        ratio = self.numerator / torch.where(some, self.denominator, 1.0)
-        if flavor.aggregate == "micro":
-            ratio = snap_to_one(ratio)
-        return torch.where(some, ratio, value_if_empty(flavor)).masked_fill(self.n_queries == 0, math.nan)
-
-
-def zero_sums(ks: Cutoffs, device: torch.device | None = None) -> MetricSums:
-    """Make the sums over no queries."""
-
-    def zeros(*shape: int, dtype: torch.dtype = torch.int64) -> Tensor:
-        return torch.zeros(shape, dtype=dtype, device=device)
-
-    real = torch.float64 if device is None else working_dtype(device)
-    return MetricSums(
-        zeros(), zeros(len(ks)), zeros(len(FAULTS)), zeros(len(ks), dtype=real), zeros(len(ks), dtype=real)
-    )
-
-
-def can_check_now(preds: Tensor) -> bool:
-    """Whether the host can read the data without waiting for a device."""
-    return preds.device.type == "cpu" and not torch.compiler.is_compiling()
-
-
-def sum_batch(
-    flavor: Flavor, ks: Cutoffs, preds: Any, target: Any, indexes: Any, mask: Any, *, whole: bool = True
-) -> tuple[MetricSums, Tensor | None] | None:
-    """Compute the sums over the queries of one update, and the ids of flat input; None without a query.
-
-    There is one id per query if the host reads the data. Otherwise there is one per row, sorted, because only the
-    device knows which are equal. `whole` is False for parts of queries.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As for ``ndcg_ml.torch.ndcg``. Faults in data that the host does not read are counted in `problems`.
-    """
-    totals = rank_on_host(flavor, ks, preds, target, mask=mask, indexes=indexes, whole=whole)
-    if totals is not None:
-        ids = None if indexes is None else torch.from_numpy(totals.ids.astype(np.int64))
-        return sum_totals(flavor, totals), ids
-    batch = read_batch(flavor, preds, target, mask=mask, indexes=indexes, names=("preds", "target"))
-    if batch is None:
-        return None
-    ids = None if batch.rows is None else indexes.detach().long()[batch.rows]
-    given = batch.layout, batch.scores, batch.labels, batch.listed
-    if not can_check_now(preds):
-        return _sum_with_faults(flavor, ks, *given), ids
-    result = evaluate(flavor, ks, *given)
-    refuse(flavor, result.wrong, lambda: _sum_with_faults(flavor, ks, *given).problems, labels="target", scores="preds")
-    return _sum_result(flavor, batch.layout, result), None if ids is None else ids.unique_consecutive()
-
-
-def sum_rows(flavor: Flavor, ks: Cutoffs, rows: MetricRows) -> MetricSums:
-    """Compute the sums over the queries of these rows; faults are counted in `problems`."""
-    if rows.ids.numel() == 0:
-        return zero_sums(ks, rows.ids.device)
-    if can_check_now(rows.preds) and bool(rows.listed.all()):
-        totals = rank_on_host(flavor, ks, rows.preds, rows.target, indexes=rows.ids)
-        if totals is not None:
-            return sum_totals(flavor, totals)
-    batch = read_batch(flavor, rows.preds, rows.target, indexes=rows.ids)
-    assert batch is not None
-    return _sum_with_faults(flavor, ks, batch.layout, batch.scores, batch.labels, rows.listed[batch.rows])
-
-
-def _sum_with_faults(
-    flavor: Flavor, ks: Cutoffs, layout: Layout, scores: Tensor, labels: Tensor, listed: Tensor
-) -> MetricSums:
-    """Compute the sums and count faults, without reading data on the host."""
-    return _sum_result(flavor, layout, evaluate(flavor, ks, layout, scores, labels, listed, None, None, True))
-
-
-def _sum_result(flavor: Flavor, layout: Layout, result: Result) -> MetricSums:
-    empty = layout.existing(result.empty)  # result.empty is also set for entries without a query
-    n_queries, n_empty = layout.n_queries(), empty.sum(0)
-    if flavor.aggregate == "micro":
-        numerator, denominator = (part.masked_fill(result.empty, 0.0).sum(0) for part in (result.dcg, result.idcg))
-    else:
-        left_out = result.empty if flavor.empty == "skip" else result.empty & ~empty
-        numerator = result.ndcg.masked_fill(left_out, 0.0).sum(0)
-        counted = n_queries - n_empty if flavor.empty == "skip" else n_queries.expand_as(n_empty)
-        denominator = counted.to(numerator.dtype)
-    faults = n_empty.new_zeros(len(FAULTS)) if result.faults is None else result.faults
-    return MetricSums(n_queries, n_empty, faults, numerator, denominator)
-
-
-def sum_totals(flavor: Flavor, totals: Totals) -> MetricSums:
-    """Compute the sums over queries that the NumPy kernel has ranked."""
-    sums = totals.sums(flavor)
-    return MetricSums(
-        torch.as_tensor(sums.n_queries),
-        torch.from_numpy(sums.n_empty),
-        torch.zeros(len(FAULTS), dtype=torch.int64),
-        torch.from_numpy(sums.numerator),
-        torch.from_numpy(sums.denominator),
-    )
-
-
-# -- rows ------------------------------------------------------------------------------------------------------------
-
-
-class MetricRows(NamedTuple):
-    """Rows of queries that arrive in parts, kept until all have arrived."""
-
-    preds: Tensor
-    target: Tensor
-    ids: Tensor
-    listed: Tensor
-    """False for padding, and for the row that represents a query without documents."""
-
-
-def read_list_ids(preds: Tensor, indexes: object) -> Tensor:
-    """Check the ids of padded lists, one per list, and flatten them to one dimension.
-
-    Raises
-    ------
-    TypeError
-        They are not a tensor of integers.
-    ValueError
-        There is not one id per list.
-    """
-    ids = check_integers(check_tensor(indexes, "indexes"), "indexes", "one query id per list")
-    leading = tuple(preds.shape[:-1])
-    if tuple(ids.shape) != leading:
-        raise ValueError(
-            f"indexes of padded input must have one query id per list, shape {leading} (that of preds without its last "
-            f"dimension); got {tuple(ids.shape)}. If there is one id per row, pass indexes[..., 0], or flatten preds, "
-            "target and indexes to one dimension."
-        )
-    refuse_other_device(ids, "indexes", preds, "preds")
-    return ids.detach().reshape(-1).to(torch.int64, copy=True)
-
-
-def flatten_rows(preds: Tensor, target: Tensor, ids: Tensor, mask: Tensor | None, *, drop: bool) -> MetricRows:
-    """Copy the rows of an update, flat (one id per row) or padded (one id per list).
-
-    Parameters
-    ----------
-    drop : bool
-        Whether to leave padding out, which makes the host read the mask. Otherwise padding is kept as rows that are not
-        listed.
-    """
-    preds, target = preds.detach(), target.detach()
-    if preds.ndim == 1:
-        listed = torch.ones(preds.shape, dtype=torch.bool, device=preds.device)
-        return MetricRows(preds.clone(), target.clone(), ids.detach().to(torch.int64, copy=True), listed)
-    mask = torch.ones_like(preds, dtype=torch.bool) if mask is None else mask.detach()
-    n_lists, width = ids.numel(), preds.shape[-1]
-    parts = [part.reshape(n_lists, width) for part in (preds, target, mask)]
-    if width == 0:  # each list must have a row, or a query without documents would be lost
-        parts = [pad(part, (0, 1)) for part in parts]
-    preds, target, listed = parts
-    ids = ids[:, None].expand_as(preds)
-    if drop:
-        kept = listed.clone()
-        kept[:, 0] |= ~listed.any(-1)
-        return MetricRows(preds[kept], target[kept], ids[kept], listed[kept])
-    return MetricRows(*(part.flatten().clone() for part in (preds, target, ids, listed)))
-
-
-def concatenate(parts: Sequence[Tensor], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Concatenate 1-D tensors, of which there may be none."""
-    if not parts:
-        return torch.zeros(0, dtype=dtype, device=device)
-    return torch.cat([part.to(dtype=dtype, device=device) for part in parts])
-
-
-def to_floats(preds: Tensor, dtype: torch.dtype) -> Tensor:
-    """Convert scores to another dtype. An integer that it cannot represent becomes NaN, which ``compute`` refuses."""
-    values = preds.to(dtype)
-    if preds.is_floating_point() or not dtype.is_floating_point:
-        return values
-    return values.masked_fill(values.to(preds.dtype) != preds, math.nan)
-
-
-# -- ``NDCG`` ---------------------------------------------------------------------------------------------------------
 
 try:
     from torchmetrics import Metric, MetricCollection
@@ -249,6 +46,7 @@ except ImportError as _error:
     ) from _error
 
 
+Cutoffs = tuple[int | None, ...]
 QueryIds = Literal["global", "batch"]
 
 
@@ -278,7 +76,6 @@ _FIX = {
     "averaged over the rest. Call metric.persistent(True) before training to save them, or save checkpoints between "
     "epochs.",
 }
-
 
 _uncompiled = never_compile("an NDCG adds to its state; ndcg_ml.torch.ndcg can be compiled")
 
@@ -407,9 +204,6 @@ compute_with_cache
     """One entry per query."""
     row_ids: list[Tensor]
     """Sorted ids of rows on a device, one tensor per update, until ``compute`` reduces them to ids of queries."""
-    preds: list[Tensor]
-    target: list[Tensor]
-    listed: list[Tensor]
     _update_count: int  # torchmetrics sets these two
     compute_on_cpu: bool
     _closed: str | None = None
@@ -438,7 +232,13 @@ compute_with_cache
         flavor = as_flavor(flavor)
         ks, several = cutoffs(k, flavor)
         refuse_docid(flavor, "NDCG", "update receives no document ids (ndcg_ml.torch.ndcg does, as doc_id=)")
-        _check_query_ids(query_ids, split_queries)
+        one_of(query_ids, "query_ids", get_args(QueryIds))
+        true_or_false(split_queries, "split_queries")
+        if split_queries and query_ids == "batch":
+            raise ValueError(
+                "split_queries must be False under query_ids='batch', because rows are joined by ids of the whole "
+                "epoch; got split_queries=True. Number the queries over the whole epoch and pass query_ids='global'."
+            )
         super().__init__(
             compute_on_cpu=compute_on_cpu,
             dist_sync_on_step=dist_sync_on_step,
@@ -460,7 +260,7 @@ compute_with_cache
         if split_queries:
             lists = MetricRows._fields
         else:
-            for name, zeros in zero_sums(ks)._asdict().items():
+            for name, zeros in Sums.zeros(len(ks))._asdict().items():
                 self.add_state(name, zeros, dist_reduce_fx="sum", persistent=False)
         for name in lists:
             self.add_state(name, [], dist_reduce_fx="cat", persistent=False)
@@ -509,9 +309,8 @@ compute_with_cache
         names = ("preds", "target")
         preds, target = scores_and_labels(preds, target, mask, names)
         warn_of_dtypes(preds, target, names)
-        # Ids of padded input are per list.
         list_ids = None
-        if preds.ndim > 1:
+        if preds.ndim > 1:  # ids of padded input are per list
             if self.split_queries and indexes is None:
                 raise ValueError(
                     "indexes must be given under split_queries=True; got None. Pass one query id per list, shape "
@@ -524,23 +323,18 @@ compute_with_cache
                 )
             if indexes is not None:
                 list_ids, indexes = read_list_ids(preds, indexes), None
-        # Parts of queries are kept until all have arrived.
+        # Parts of queries are kept until all have arrived. Of whole queries, the sums and the ids are.
         if self.split_queries:
             self._keep_rows(preds, target, indexes, mask, list_ids)
-            return
-        sums_and_ids = sum_batch(self.flavor, self.ks, preds, target, indexes, mask)
+        else:
+            self._keep_sums(preds, target, indexes, mask, list_ids)
+
+    def _keep_sums(self, preds: Tensor, target: Tensor, indexes: Any, mask: Any, list_ids: Tensor | None) -> None:
+        """Add the sums of these queries, and keep their ids to detect queries that appear again."""
+        sums_and_ids = _sum_queries(self.flavor, self.ks, preds, target, indexes, mask)
         if sums_and_ids is None:
             return
-        # Of whole queries, keep the sums, and the ids to detect queries that appear again.
-        sums, row_ids = sums_and_ids
-        self._add_sums(sums)
-        if self.query_ids == "global":
-            if list_ids is not None:
-                self.ids.append(list_ids.to(self.device))
-            elif row_ids is not None:
-                (self.ids if can_check_now(preds) else self.row_ids).append(row_ids.to(self.device))
-
-    def _add_sums(self, sums: MetricSums) -> None:
+        sums, ids = sums_and_ids
         added = {}
         for name, more in sums._asdict().items():
             state = getattr(self, name)
@@ -548,17 +342,20 @@ compute_with_cache
             # copies of the state share the old one.
             added[name] = state.to(more.dtype) + more.to(state.device)
         self.__dict__.update(added)  # at once, so that an interrupt leaves the sums of whole batches
+        if self.query_ids == "global" and list_ids is not None:
+            self.ids.append(list_ids.to(self.device))
+        elif self.query_ids == "global" and ids is not None:
+            (self.ids if _can_read(preds) else self.row_ids).append(ids.to(self.device))
 
     def _keep_rows(self, preds: Tensor, target: Tensor, indexes: Any, mask: Any, list_ids: Tensor | None) -> None:
         """Keep the rows, and raise for faults in them that can be detected now."""
-        looks = can_check_now(preds)
-        if looks:
+        if _can_read(preds):
             # Only for its errors. Whether a query is empty is not known yet.
-            sum_batch(self.flavor.replace(empty=0.0), (1,), preds, target, indexes, mask, whole=False)
+            _sum_queries(self.flavor.replace(empty=0.0), (1,), preds, target, indexes, mask, whole=False)
         else:
             read_batch(self.flavor, preds, target, mask=mask, indexes=indexes, names=("preds", "target"))
         ids = indexes if list_ids is None else list_ids
-        for name, part in flatten_rows(preds, target, ids, mask, drop=looks)._asdict().items():
+        for name, part in flatten_rows(preds, target, ids, mask, drop=_can_read(preds))._asdict().items():
             if part.numel():
                 getattr(self, name).append(part.to(self.device))
 
@@ -614,8 +411,8 @@ compute_with_cache
         return ByCutoff(zip(map(metric_key, self.ks), values, strict=True))
 
     def _values(self) -> Tensor:
-        sums = self._sums()
-        refused = fault_message(self.flavor, sums.problems.tolist(), labels="target", scores="preds")
+        sums = self._sum_rows() if self.split_queries else Sums(*(getattr(self, name) for name in Sums._fields))
+        refused = fault_message(self.flavor, sums.faults.tolist(), labels="target", scores="preds")
         if refused is not None:
             raise ValueError(f"{refused} (Found in the batches since the last reset; reset before you continue.)")
         if self.query_ids == "global" and not self.split_queries:
@@ -629,27 +426,37 @@ compute_with_cache
                     f"a query must have a relevant document under empty='skip'; all {n_queries} queries have an ideal "
                     "DCG of 0. Check the labels, or use a flavor with empty=0, 1 or nan."
                 )
-        return sums.ratios(self.flavor)
+        return sums.mean(self.flavor)
 
-    def _sums(self) -> MetricSums:
-        if not self.split_queries:
-            return MetricSums(*(getattr(self, name) for name in MetricSums._fields))
+    def _sum_rows(self) -> Sums:
+        """Compute the sums over the queries of all rows; faults are counted."""
         dtypes = self._dtypes_of_lists()
         # Values in a single dtype keep it, to save time and memory.
         for name in ("preds", "target"):
             held = {part.dtype for part in getattr(self, name)}
             dtypes[name] = held.pop() if len(held) == 1 else dtypes[name]
-        rows = MetricRows(*(self._join(name, dtypes[name]) for name in MetricRows._fields))
-        return sum_rows(self.flavor, self.ks, rows)
+        preds, target, ids, listed = (self._join(name, dtypes[name]) for name in MetricRows._fields)
+        if _can_read(preds) and bool(listed.all()):
+            on_host = rank_on_host(self.flavor, self.ks, preds, target, indexes=ids)
+            if on_host is not None:
+                return Sums.of_arrays(on_host.sums(self.flavor))
+        batch = read_batch(self.flavor, preds, target, indexes=ids)
+        if batch is None:
+            return Sums.zeros(len(self.ks), self.device)
+        batch = replace(batch, listed=listed[batch.rows])
+        return evaluate(self.flavor, self.ks, batch, count_faults=True).sums(self.flavor)
 
     def _join(self, name: str, dtype: torch.dtype) -> Tensor:
-        """Concatenate the parts of a list."""
+        """Concatenate the parts of a list, of which there may be none."""
         parts = getattr(self, name)
-        return concatenate([to_floats(part, dtype) for part in parts] if name == "preds" else parts, dtype, self.device)
+        if not parts:
+            return torch.zeros(0, dtype=dtype, device=self.device)
+        convert = to_floats if name == "preds" else Tensor.to
+        return torch.cat([convert(part, dtype).to(self.device) for part in parts])
 
     def _refuse_queries_seen_twice(self) -> None:
         self._reduce_row_ids()
-        ids = np.sort(concatenate(self.ids, torch.int64, self.device).cpu().numpy())
+        ids = np.sort(self._join("ids", torch.int64).cpu().numpy())
         again = np.unique(ids[1:][ids[1:] == ids[:-1]])
         if again.size:
             raise ValueError(
@@ -717,10 +524,7 @@ compute_with_cache
             return
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, *found)
         if given:
-            for name in given:
-                state = getattr(self, name)
-                moved = state.to(self.device) if isinstance(state, Tensor) else [part.to(self.device) for part in state]
-                setattr(self, name, moved)
+            self._take_states({name: getattr(self, name) for name in given})
             self._update_count, self._computed, self._closed = max(self._update_count, 1), None, None
         elif self._update_count:
             self._closed = "load"
@@ -768,12 +572,16 @@ compute_with_cache
                 f"split_queries as this metric ({self.flavor}); got {type(incoming_state).__name__} with other states."
             )
         mine = self._copy_state_dict()
-        for name, theirs in states.items():
-            moved = theirs.to(self.device) if isinstance(theirs, Tensor) else [part.to(self.device) for part in theirs]
-            setattr(self, name, moved)
+        self._take_states(states)
         self._reduce_states(mine)
         self._update_count += n_updates
         self._computed = None
+
+    def _take_states(self, states: dict[str, Any]) -> None:
+        """Set these states, on the device of the metric."""
+        for name, state in states.items():
+            moved = state.to(self.device) if isinstance(state, Tensor) else [part.to(self.device) for part in state]
+            setattr(self, name, moved)
 
     def _copy_state_dict(self) -> dict[str, Tensor | list[Tensor]]:
         # Tensors of the state are never changed in place and can be shared. Copying them in every forward, as
@@ -804,6 +612,38 @@ compute_with_cache
             return out if out.dtype == tensor.dtype else tensor.to(device)
 
         return super()._apply(moved, exclude_state)
+
+
+def _can_read(tensor: Tensor) -> bool:
+    """Whether the host can read the values without waiting for a device."""
+    return tensor.is_cpu and not torch.compiler.is_compiling()
+
+
+def _sum_queries(
+    flavor: Flavor, ks: Cutoffs, preds: Tensor, target: Tensor, indexes: Any, mask: Any, *, whole: bool = True
+) -> tuple[Sums, Tensor | None] | None:
+    """Compute the sums over the queries of one update, and the ids of flat input; None without a query.
+
+    There is one id per query if the host reads the data. Otherwise there is one per row, sorted, because only the
+    device knows which are equal. `whole` is False for parts of queries.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``ndcg_ml.torch.ndcg``. Faults in data that the host does not read are counted.
+    """
+    on_host = rank_on_host(flavor, ks, preds, target, mask=mask, indexes=indexes, whole=whole)
+    if on_host is not None:
+        ids = None if indexes is None else torch.from_numpy(on_host.ids.astype(np.int64))
+        return Sums.of_arrays(on_host.sums(flavor)), ids
+    batch = read_batch(flavor, preds, target, mask=mask, indexes=indexes, names=("preds", "target"))
+    if batch is None:
+        return None
+    ids = None if batch.rows is None else indexes.detach().long()[batch.rows]
+    if not _can_read(preds):
+        return evaluate(flavor, ks, batch, count_faults=True).sums(flavor), ids
+    totals = evaluate_or_refuse(flavor, ks, batch, labels="target", scores="preds")
+    return totals.sums(flavor), None if ids is None else ids.unique_consecutive()
 
 
 def ndcg_collection(
@@ -857,16 +697,6 @@ class ByCutoff(dict[Any, Tensor]):
             if name in self:
                 return self[name]
         raise KeyError(key)
-
-
-def _check_query_ids(query_ids: object, split_queries: object) -> None:
-    one_of(query_ids, "query_ids", get_args(QueryIds))
-    true_or_false(split_queries, "split_queries")
-    if split_queries and query_ids == "batch":
-        raise ValueError(
-            "split_queries must be False under query_ids='batch', because rows are joined by ids of the whole epoch; "
-            "got split_queries=True. Number the queries over the whole epoch and pass query_ids='global'."
-        )
 
 
 _TOKENS: WeakKeyDictionary[Callable[..., Any], str] = WeakKeyDictionary()

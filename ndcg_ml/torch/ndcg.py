@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
 from ndcg_ml._core.checks import KSpec, cutoffs
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.inputs import Batch, Flat, rank_on_host, read_batch, read_flavor, scores_and_labels, warn_of_dtypes
-from ndcg_ml.torch.kernel import evaluate
-from ndcg_ml.torch.limits import not_mapped, refuse
+from ndcg_ml.torch.kernel import evaluate_or_refuse
+from ndcg_ml.torch.limits import not_mapped
 
 __all__ = ["ndcg"]
 
@@ -118,7 +116,7 @@ def ndcg(
             raise ValueError(
                 f"scores must hold at least one query; got shape {tuple(scores.shape)}. Skip batches without queries."
             )
-        values = _rank_with_torch(flavor, ks, batch)
+        values = _restore_query_order(evaluate_or_refuse(flavor, ks, batch).ndcg(flavor), batch)
     else:
         values = torch.from_numpy(totals.ndcg(flavor)[0])
         if scores.ndim > 1:
@@ -126,19 +124,6 @@ def ndcg(
     if several:
         return {cut: values[..., column] for column, cut in enumerate(ks)}
     return values[..., 0]
-
-
-def _rank_with_torch(flavor: Flavor, ks: Sequence[int | None], batch: Batch) -> Tensor:
-    given = batch.layout, batch.scores, batch.labels, batch.listed, batch.retrieved, batch.doc_id
-    result = evaluate(flavor, ks, *given)
-
-    def counts() -> Tensor:
-        counted = evaluate(flavor, ks, *given, True).faults
-        assert counted is not None
-        return counted
-
-    refuse(flavor, result.wrong, counts)
-    return _restore_query_order(result.ndcg, batch)
 
 
 def _restore_query_order(values: Tensor, batch: Batch) -> Tensor:

@@ -10,14 +10,25 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
-from ndcg_ml._core.checks import as_float, one_of, positive_number, quote
+from ndcg_ml._core.checks import as_float, one_of, positive_number, quote, warn_of_lists_of_one
 from ndcg_ml._core.flavor_text import WORDS
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch.inputs import Padded, PaddedLists, pad_lists, read_flavor, read_lists, working_dtype
+from ndcg_ml.torch.inputs import (
+    Padded,
+    constant,
+    read_flags,
+    read_flavor,
+    read_integers,
+    refuse_other_device,
+    scores_and_labels,
+    warn_of_a_column,
+    working_dtype,
+)
 from ndcg_ml.torch.kernel import (
+    Judgements,
     discount_at,
-    empty_queries,
     gains_of,
     ideal_dcg,
     ideal_pool,
@@ -29,10 +40,146 @@ from ndcg_ml.torch.kernel import (
     table_for,
     too_short,
 )
-from ndcg_ml.torch.limits import can_inspect, count_faults_by_kind, recompute_in_backward, refuse
+from ndcg_ml.torch.limits import (
+    can_inspect,
+    count_faults_by_kind,
+    never_compile,
+    not_mapped,
+    recompute_in_backward,
+    refuse,
+)
+from ndcg_ml.torch.totals import empty_queries
 
 Reduction = Literal["mean", "sum", "none"]
 _REDUCTIONS = get_args(Reduction)
+
+
+# -- the caller's tensors, as batches of padded lists ------------------------------------------------------------------
+
+PaddedLists = tuple[Tensor, Tensor, Tensor | None]
+"""Scores, labels and mask of shape (n_lists, longest list)."""
+
+
+def check_lists(
+    scores: object, labels: object, mask: object, indexes: object
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
+    """Check padded lists, which may have a mask, or flat lists, which have `indexes`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``ListLoss.forward``.
+    """
+    scores, labels = scores_and_labels(scores, labels, mask)
+    if not scores.is_floating_point():
+        raise TypeError(
+            f"scores must be floats, which have a gradient; got dtype {scores.dtype}. The order is (scores, labels)."
+        )
+    if indexes is None and scores.ndim != 2:
+        raise ValueError(
+            f"scores must have shape (n_lists, n_documents), padded with mask=; got shape {tuple(scores.shape)}. For "
+            "one list, pass scores[None] and labels[None]; for flat lists, pass indexes=."
+        )
+    if indexes is not None and mask is not None:
+        raise ValueError(
+            "mask must not be given with indexes. Remove mask for flat lists, and indexes for padded ones."
+        )
+    if indexes is not None and scores.ndim != 1:
+        raise ValueError(
+            f"indexes is for 1-D scores; got shape {tuple(scores.shape)}, so that each row is a list. "
+            "Remove indexes, and pass mask=, True for slots with a document."
+        )
+    refuse_other_device(labels, "labels", scores, "scores")
+    mask = None if mask is None else read_flags(mask, "mask", scores, "scores")
+    if indexes is not None:
+        indexes = read_integers(indexes, "indexes", "one query id per row", scores, "scores")
+    return scores, constant(labels), mask, indexes
+
+
+def pad_lists(
+    scores: Tensor, labels: Tensor, mask: Tensor | None, indexes: Tensor | None
+) -> tuple[list[PaddedLists], Tensor | None]:
+    """Pad flat lists; padded lists are returned unchanged, with at least one slot.
+
+    Flat lists become one batch, unless more than half of it would be padding. They then become a batch of the lists of
+    1 document, one of those of 2, of 3 and 4, of 5 to 8 and so on, each padded to its longest list, so that there are
+    at most twice as many slots as rows and lists. Scores remain in the graph, documents keep their order within a list,
+    and lists are in order of first appearance. Flat input waits for the device, because the lengths determine shapes.
+
+    Returns
+    -------
+    list of PaddedLists
+        At least one.
+    Tensor of int, shape (n_lists,), or None
+        Position of each list in the concatenated batches; None if they are in order.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``check_lists``.
+    """
+    scores, labels, mask, indexes = check_lists(scores, labels, mask, indexes)
+    if indexes is None:
+        warn_of_a_column(scores)
+        if scores.shape[1] == 0:  # one masked slot per list, because reductions need one
+            scores, labels = pad(scores, (0, 1)), pad(labels, (0, 1))
+            mask = torch.zeros_like(labels, dtype=torch.bool)
+        return [(scores, labels, mask)], None
+    with not_mapped(
+        "indexes must be the same for all samples of torch.func.vmap, because they determine shapes; got indexes that "
+        "are mapped over. Pass padded lists with mask=, or in_dims=None for indexes."
+    ):
+        grouped: tuple[list[PaddedLists], Tensor | None] = _pad_groups(scores, labels, indexes)
+    return grouped
+
+
+@never_compile("the lengths of flat lists depend on data; padded lists can be compiled")
+def _pad_groups(scores: Tensor, labels: Tensor, indexes: Tensor) -> tuple[list[PaddedLists], Tensor | None]:
+    lists, positions, lengths = _number_lists(indexes)
+    sizes = lengths.cpu()
+    longest = int(sizes.max()) if sizes.numel() else 1
+    if longest == 1 and sizes.numel() > 1:
+        warn_of_lists_of_one(sizes.numel())
+    if sizes.numel() * longest <= 2 * labels.numel():
+        return [_pad_to(longest, scores, labels, lists, positions, lengths)], None
+    # The bits of size - 1: 0 for lists of 1 document, 1 for 2, 2 for 3 and 4, 3 for 5 to 8.
+    bits = torch.frexp((lengths - 1).to(working_dtype(lengths.device))).exponent
+    batches: list[PaddedLists] = []
+    members = []
+    for value in torch.unique(bits):
+        chosen = bits == value
+        rows = chosen[lists].nonzero()[:, 0]
+        number = (chosen.cumsum(0) - 1)[lists[rows]]
+        part = lengths[chosen]
+        batches.append(_pad_to(int(part.max()), scores[rows], labels[rows], number, positions[rows], part))
+        members.append(chosen.nonzero()[:, 0])
+    return batches, torch.cat(members).argsort()
+
+
+def _pad_to(
+    width: int, scores: Tensor, labels: Tensor, lists: Tensor, positions: Tensor, lengths: Tensor
+) -> PaddedLists:
+    """Place each row at its position of its list."""
+    mask = torch.arange(width, device=scores.device) < lengths.unsqueeze(-1)
+    scores, labels = (rows.new_zeros(mask.shape).index_put((lists, positions), rows) for rows in (scores, labels))
+    return scores, labels, mask
+
+
+def _number_lists(indexes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Number the lists by first appearance; return list and position of each row, and the lengths of the lists."""
+    n_rows = indexes.numel()
+    row = torch.arange(n_rows, device=indexes.device)
+    _, by_id, counts = torch.unique(indexes, return_inverse=True, return_counts=True)
+    first = torch.full_like(counts, n_rows).scatter_reduce(0, by_id, row, "amin")
+    order = first.argsort()
+    lengths = counts[order]
+    lists = torch.empty_like(order).scatter(0, order, torch.arange(order.numel(), device=order.device))[by_id]
+    together = torch.sort(lists, stable=True).indices
+    positions = torch.empty_like(row).scatter(0, together, row - (lengths.cumsum(0) - lengths)[lists[together]])
+    return lists, positions, lengths
+
+
+# -- the base classes --------------------------------------------------------------------------------------------------
 
 
 class Lists(NamedTuple):
@@ -174,15 +321,15 @@ class ListLoss(nn.Module):
         Labels are read once, unless the ideal depends on the scores.
         """
         means: list[Tensor] = []
-        read_once = labels.numel() > 0 and not needs_ranking(self.flavor)  # reading gives lists without slots one
+        read: list[Lists] = []
         for scores in draws:
-            batches, places = pad_lists(scores, labels, mask, indexes=indexes)
-            if not means or not read_once:
+            batches, places = pad_lists(scores, labels, mask, indexes)
+            if read and not needs_ranking(self.flavor):
+                read = [_replace_scores(lists, batch[0]) for lists, batch in zip(read, batches, strict=True)]
+            else:
                 read = [self._read(*batch) for batch in batches]
                 looked = _refuse_faults(self.flavor, read, batches)
                 full = _all_have_loss(read)
-            else:
-                read = [_replace_scores(lists, batch[0]) for lists, batch in zip(read, batches, strict=True)]
             losses = [_mask_losses(self._losses_of(lists), lists, looked=looked, full=full) for lists in read]
             means.append(self._reduce(_concatenate(losses), places, None if full else [lists.empty for lists in read]))
         return means[0] if len(means) == 1 else torch.stack(means).mean(0)
@@ -213,21 +360,49 @@ class ListLoss(nn.Module):
         return loss
 
     def _read(self, scores: Tensor, labels: Tensor, mask: Tensor | None) -> Lists:
-        """Check the arguments and compute what all losses use."""
-        given = scores
-        scores, labels, listed = read_lists(given, labels, mask)
-        full = mask is None and given.shape[1] > 0
+        """Compute what all losses use."""
+        scores, listed = widen(scores), _listed(labels, mask)
         with torch.no_grad():
-            gains, weight, ranked, empty, refused, absent = _weights(
-                self.flavor, scores, labels, listed, self.weighed, full
-            )
-        read = Lists(scores, gains, weight, ranked, empty, refused, None, absent)
-        return _replace_scores(read, scores)
+            layout = Padded(scores.shape[0], scores.shape[1], scores.device)
+            judgements = judge(self.flavor, labels, listed, layout, full=mask is None)
+            ranked = ranked_documents(self.flavor, judgements, None)
+            gains = gains_of(self.flavor, judgements, ideal_pool(self.flavor, judgements, ranked))
+            weight, empty = self._weigh(layout, scores, judgements, ranked, gains)
+            absent = None if mask is None and ranked is listed else ~ranked
+        return _replace_scores(Lists(scores, gains, weight, ranked, empty, judgements.refused, None, absent), scores)
+
+    def _weigh(
+        self, layout: Padded, scores: Tensor, judgements: Judgements, ranked: Tensor, gains: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Divide the gains by the ideal, and flag the empty lists."""
+        flavor, ks = self.flavor, (self.flavor.k,)
+        # Without weights, a list is empty if its best gain is 0, because rank 1 is within every cut-off.
+        best_first = flavor.ideal in ("global", "recall") and not needs_ranking(flavor)
+        if not self.weighed and best_first and not callable(flavor.discount):
+            return gains, empty_queries(gains.amax(-1))
+        ranking = rank(flavor, layout, scores, ranked, gains, None) if needs_ranking(flavor) else None
+        table = table_for(flavor, ks, layout, gains)
+        ideal = ideal_dcg(flavor, ks, layout, judgements, gains, ranked, ranking, table)
+        empty = empty_queries(ideal)
+        weight = gains / ideal.masked_fill(empty, math.inf)
+        if flavor.short_lists == "zero":
+            weight = weight.masked_fill(too_short(ks, layout, ranked), 0.0)
+        return weight.to(scores.dtype), empty.squeeze(-1)
+
+
+def widen(scores: Tensor) -> Tensor:
+    """Promote half precision to float32."""
+    return scores if scores.dtype == torch.float64 else scores.float()
+
+
+def _listed(labels: Tensor, mask: Tensor | None) -> Tensor:
+    """Flag the slots with a document."""
+    return torch.ones_like(labels, dtype=torch.bool) if mask is None else mask
 
 
 def _replace_scores(lists: Lists, scores: Tensor) -> Lists:
     """Replace the scores of lists by these."""
-    clean = scores.to(torch.float64 if scores.dtype == torch.float64 else torch.float32)
+    clean = widen(scores)
     # Before any arithmetic, because a padded NaN times 0 is NaN.
     if lists.absent is not None:
         clean = clean.masked_fill(lists.absent, 0.0)
@@ -397,11 +572,9 @@ def _refuse_faults(flavor: Flavor, read: Sequence[Lists], batches: Sequence[Padd
 
     def counts() -> Tensor:
         of_batches = []
-        for batch in batches:
-            _, labels, listed = read_lists(*batch)
-            of_batches.append(
-                count_faults_by_kind(label_faults(flavor, labels.to(working_dtype(labels.device)), listed))
-            )
+        for _, labels, mask in batches:
+            faults = label_faults(flavor, labels.to(working_dtype(labels.device)), _listed(labels, mask))
+            of_batches.append(count_faults_by_kind(faults))
         return torch.stack(of_batches).sum(0)
 
     return refuse(flavor, _concatenate([lists.refused for lists in read]), counts)
@@ -421,30 +594,3 @@ def _mask_losses(loss: Tensor, lists: Lists, *, looked: bool, full: bool) -> Ten
     if lists.nan_penalty is not None:
         loss = loss + lists.nan_penalty.squeeze(-1)
     return loss if looked else loss.masked_fill(lists.refused, math.nan)
-
-
-def _weights(
-    flavor: Flavor, scores: Tensor, labels: Tensor, listed: Tensor, weighed: bool, full: bool
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor | None]:
-    """Compute the fields of ``Lists`` from `gains` to `absent` except `nan_penalty`."""
-    dtype = torch.float64 if scores.dtype == torch.float64 else torch.float32
-    layout = Padded(scores.shape[0], scores.shape[1], scores.device)
-    judgements = judge(flavor, labels, listed, layout, full=full)
-    ranked = ranked_documents(flavor, judgements, None)
-    absent = None if full and ranked is listed else ~ranked
-    gains = gains_of(flavor, judgements, ideal_pool(flavor, judgements, ranked))
-    refused = judgements.refused
-    # Without weights, a list is empty if its best gain is 0, because rank 1 is within every cut-off.
-    best_first = flavor.ideal in ("global", "recall") and not needs_ranking(flavor)
-    if not weighed and best_first and not callable(flavor.discount):
-        empty = empty_queries(gains.amax(-1))
-        return gains, gains, ranked, empty, refused, absent
-    ks = (flavor.k,)
-    ranking = rank(flavor, layout, scores, ranked, gains, None) if needs_ranking(flavor) else None
-    table = table_for(flavor, ks, layout, gains)
-    idcg = ideal_dcg(flavor, ks, layout, judgements, gains, ranked, ranking, table)
-    empty = empty_queries(idcg)
-    weight = gains / idcg.masked_fill(empty, math.inf)
-    if flavor.short_lists == "zero":
-        weight = weight.masked_fill(too_short(ks, layout, ranked), 0.0)
-    return gains, weight.to(dtype), ranked, empty.squeeze(-1), refused, absent

@@ -6,13 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from ndcg_ml._core.checks import whole_number
-from ndcg_ml.torch.inputs import check_rows, read_lists
 from ndcg_ml.torch.limits import never_compile
-from ndcg_ml.torch.losses._loss import ListLoss, above_zero
+from ndcg_ml.torch.losses._loss import ListLoss, above_zero, check_lists, widen
 
 __all__ = ["Stochastic"]
 
-# -- random numbers for losses, from the caller's generator or the default one of torch -------------------------------
+# -- random numbers for losses, from the caller's generator or the default one of torch --------------------------------
 
 
 def check_generator(generator: torch.Generator | None) -> torch.Generator | None:
@@ -51,7 +50,7 @@ def _draw_with_generator(
     return torch.rand(shape, generator=generator, dtype=dtype, device=device)
 
 
-# -- ``Stochastic``: the mean of a loss over noisy scores -------------------------------------------------------------
+# -- ``Stochastic``: the mean of a loss over noisy scores --------------------------------------------------------------
 
 
 class Stochastic(nn.Module):
@@ -137,9 +136,8 @@ class Stochastic(nn.Module):
         TypeError, ValueError
             As for ``ListLoss.forward`` and the loss.
         """
-        scores, labels, indexes = check_rows(scores, labels, mask, indexes)
-        read_lists(*((scores, labels, mask) if indexes is None else (scores[None], labels[None], None)))
-        wide = scores if scores.dtype == torch.float64 else scores.float()
+        scores, labels, mask, indexes = check_lists(scores, labels, mask, indexes)
+        wide = widen(scores)
         drawn = wide + self.scale * gumbel(wide.detach(), self.samples, self.generator)
         if isinstance(self.loss, ListLoss) and _is_unobserved(self.loss):
             return self.loss.mean_over_draws(list(drawn), labels, mask, indexes)

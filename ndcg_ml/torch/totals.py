@@ -1,0 +1,115 @@
+"""The mean in torch: the rule for empty queries, NDCG of each query, and the sums whose ratio is the mean.
+
+Names and rules are those of ``ndcg_ml._core.totals``, written separately for tensors.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ndcg_ml.flavor import Flavor
+from ndcg_ml.torch.inputs import Layout, working_dtype
+from ndcg_ml.torch.limits import FAULTS
+
+if TYPE_CHECKING:
+    from ndcg_ml._core.totals import Sums as NumPySums
+
+
+def empty_queries(ideal: Tensor) -> Tensor:
+    """Flag the queries whose ideal DCG is not above 0."""
+    return ~(ideal > 0)
+
+
+@dataclass(frozen=True)
+class Totals:
+    """DCG and ideal DCG of every query at every cut-off, shape (n_queries, n_cutoffs)."""
+
+    layout: Layout
+    dcg: Tensor
+    ideal: Tensor
+    empty: Tensor
+    invalid: Tensor
+    """Queries with a fault in their data, shape (n_queries,)."""
+    faults: Tensor | None
+    """The number of each of ``FAULTS``, if requested."""
+
+    def refused(self, flavor: Flavor) -> Tensor:
+        """Flag the queries with a fault, including the empty ones under ``empty="raise"``."""
+        return self.invalid | self.refused_as_empty() if flavor.empty == "raise" else self.invalid
+
+    def refused_as_empty(self) -> Tensor:
+        """Flag the queries that ``empty="raise"`` refuses: those that are empty at one of the cut-offs."""
+        return self.layout.existing(self.empty.any(-1))
+
+    def ndcg(self, flavor: Flavor) -> Tensor:
+        """Return NDCG of each query; nan if it is invalid, or empty and the flavor has no value for that."""
+        ndcg = _snap_to_one(self.dcg / self.ideal.masked_fill(self.empty, 1.0))
+        ndcg = ndcg.masked_fill(self.empty, _value_if_empty(flavor))
+        return ndcg.masked_fill(self.invalid.unsqueeze(-1), math.nan)
+
+    def sums(self, flavor: Flavor) -> Sums:
+        """Return the sums of these queries, to be added to those of other queries."""
+        empty = self.layout.existing(self.empty)  # self.empty is also set for entries without a query
+        n_queries, n_empty = self.layout.n_queries(), empty.sum(0)
+        if flavor.aggregate == "micro":
+            numerator, denominator = (part.masked_fill(self.empty, 0.0).sum(0) for part in (self.dcg, self.ideal))
+        else:
+            left_out = self.empty if flavor.empty == "skip" else self.empty & ~empty
+            numerator = self.ndcg(flavor).masked_fill(left_out, 0.0).sum(0)
+            counted = n_queries - n_empty if flavor.empty == "skip" else n_queries.expand_as(n_empty)
+            denominator = counted.to(numerator.dtype)
+        faults = n_empty.new_zeros(len(FAULTS)) if self.faults is None else self.faults
+        return Sums(n_queries, n_empty, faults, numerator, denominator)
+
+
+class Sums(NamedTuple):
+    """Sums over queries. All except `n_queries` and `faults` have one entry per cut-off. Counts are int64."""
+
+    n_queries: Tensor
+    n_empty: Tensor
+    faults: Tensor
+    """The number of each of ``FAULTS``."""
+    numerator: Tensor
+    """The sum of NDCG, or of DCG if the flavor's aggregate is "micro"."""
+    denominator: Tensor
+    """The number of queries in the mean, or the sum of ideal DCG."""
+
+    @classmethod
+    def zeros(cls, n_cutoffs: int, device: torch.device | None = None) -> Sums:
+        """Make the sums over no queries."""
+
+        def zeros(*shape: int, dtype: torch.dtype = torch.int64) -> Tensor:
+            return torch.zeros(shape, dtype=dtype, device=device)
+
+        real = torch.float64 if device is None else working_dtype(device)
+        numerator, denominator = zeros(n_cutoffs, dtype=real), zeros(n_cutoffs, dtype=real)
+        return cls(zeros(), zeros(n_cutoffs), zeros(len(FAULTS)), numerator, denominator)
+
+    @classmethod
+    def of_arrays(cls, sums: NumPySums) -> Sums:
+        """Convert the sums over queries that the NumPy kernel has ranked, which have no faults."""
+        parts = {name: torch.as_tensor(getattr(sums, name)) for name in cls._fields if name != "faults"}
+        return cls(faults=torch.zeros(len(FAULTS), dtype=torch.int64), **parts)
+
+    def mean(self, flavor: Flavor) -> Tensor:
+        """Return the value at each cut-off; nan without a query, or under ``empty="skip"`` with only empty ones."""
+        some = self.denominator > 0
+        ratio = self.numerator / torch.where(some, self.denominator, 1.0)
+        if flavor.aggregate == "micro":
+            ratio = _snap_to_one(ratio)
+        return torch.where(some, ratio, _value_if_empty(flavor)).masked_fill(self.n_queries == 0, math.nan)
+
+
+def _value_if_empty(flavor: Flavor) -> float:
+    return flavor.empty if isinstance(flavor.empty, float) else math.nan
+
+
+def _snap_to_one(ndcg: Tensor) -> Tensor:
+    """Round values slightly above 1, which are rounding errors of a perfect ranking, to 1."""
+    rounding = 1e-12 if ndcg.dtype == torch.float64 else 1e-6
+    return ndcg.masked_fill((ndcg > 1) & (ndcg < 1 + rounding), 1.0)
