@@ -17,7 +17,7 @@ from ndcg_ml.torch.losses._loss import DirectLoss, Lists, Reduction, above_zero,
 
 __all__ = ["ApproxNDCGLoss"]
 
-# -- smooth ranks: over all pairs of documents, or in O(n log n) time by sorting scores and scanning ------------------
+# -- smooth ranks: over all pairs of documents, or in O(n log n) time by sorting scores and scanning -------------------
 
 _BLOCK = 16
 # The relative error of F is 2 / 5.83^M: 1e-15 and 1e-9. That of its derivative is larger, 3e-13 and 2e-7.
@@ -49,42 +49,37 @@ def tail(n_terms: int) -> tuple[float, ...]:
 _TAILS = {dtype: tail(n_terms) for dtype, n_terms in _TERMS.items()}
 
 
-def dense_soft_ranks(scores: Tensor, valid: Tensor, temperature: float) -> Tensor:
-    """Compute smooth ranks over all pairs, differentiable any number of times; 1 where `valid` is False.
+def dense_soft_ranks(scores: Tensor, ranked: Tensor, temperature: float) -> Tensor:
+    """Compute smooth ranks over all pairs, differentiable any number of times; 1 where `ranked` is False.
 
     Parameters
     ----------
     scores : Tensor of float, shape (..., n_documents)
-        Finite where `valid` is False.
-    valid : Tensor of bool, like `scores`
+        Finite where `ranked` is False.
+    ranked : Tensor of bool, like `scores`
     temperature : float
     """
     ahead = torch.sigmoid((scores.unsqueeze(-2) - scores.unsqueeze(-1)) / temperature)
     # F(0) = 1/2 for the document itself: 0.5 + the sum over all documents is 1 + the sum over the others.
-    ranks = 0.5 + (ahead * valid.to(ahead.dtype).unsqueeze(-2)).sum(-1)
-    return ranks.masked_fill(~valid, 1.0)
+    ranks = 0.5 + (ahead * ranked.to(ahead.dtype).unsqueeze(-2)).sum(-1)
+    return ranks.masked_fill(~ranked, 1.0)
 
 
-def fast_soft_ranks(scores: Tensor, valid: Tensor, temperature: float) -> Tensor:
+def fast_soft_ranks(scores: Tensor, ranked: Tensor, temperature: float) -> Tensor:
     """Compute smooth ranks by scans, differentiable once, in O(n log n) time and O(n) memory.
 
     All ranks of a list with a score that is not finite are nan.
     """
-    return _SoftRanks.apply(scores, valid, temperature)  # type: ignore[no-untyped-call]
-
-
-def _slope(x: Tensor) -> Tensor:
-    behind = torch.sigmoid(-x.abs())  # accurate where 1 - sigmoid(x) is not
-    return behind * (1.0 - behind)
+    return _SoftRanks.apply(scores, ranked, temperature)  # type: ignore[no-untyped-call]
 
 
 class _SoftRanks(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(scores: Tensor, valid: Tensor, temperature: float) -> Tensor:
+    def forward(scores: Tensor, ranked: Tensor, temperature: float) -> Tensor:
         # A rank is a difference of large sums, which needs float64 if the device has it.
-        blocks, order, counted = _split_into_blocks(scores.to(working_dtype(scores.device)), valid)
+        blocks, order, counted = _split_into_blocks(scores.to(working_dtype(scores.device)), ranked)
         one = counted.to(blocks.dtype)
         gap = (blocks.unsqueeze(-2) - blocks.unsqueeze(-1)) / temperature
         ranks = 0.5 + (torch.sigmoid(gap) * one.unsqueeze(-2)).sum(-1)
@@ -94,18 +89,18 @@ class _SoftRanks(torch.autograd.Function):
         below = _from_above(-blocks.flip(-2, -1), one.flip(-2, -1), temperature, coefficients).flip(-2, -1)
         ranks = ranks + (below - _from_above(blocks, one, temperature, coefficients))
         ranks = _restore_order(ranks, order, scores)
-        finite = (scores.isfinite() | ~valid).all(-1, keepdim=True)
-        return torch.where(valid, torch.where(finite, ranks, math.nan), 1.0)
+        finite = (scores.isfinite() | ~ranked).all(-1, keepdim=True)
+        return torch.where(ranked, torch.where(finite, ranks, math.nan), 1.0)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        scores, valid, ctx.temperature = inputs
-        ctx.save_for_backward(scores, valid)
+        scores, ranked, ctx.temperature = inputs
+        ctx.save_for_backward(scores, ranked)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        scores, valid = ctx.saved_tensors
-        return _RankSlopes.apply(grads[0], scores, valid, ctx.temperature), None, None  # type: ignore[no-untyped-call]
+        scores, ranked = ctx.saved_tensors
+        return _RankSlopes.apply(grads[0], scores, ranked, ctx.temperature), None, None  # type: ignore[no-untyped-call]
 
 
 class _RankSlopes(torch.autograd.Function):
@@ -114,19 +109,20 @@ class _RankSlopes(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(grad: Tensor, scores: Tensor, valid: Tensor, temperature: float) -> Tensor:
-        blocks, order, counted = _split_into_blocks(scores.to(working_dtype(scores.device)), valid)
+    def forward(grad: Tensor, scores: Tensor, ranked: Tensor, temperature: float) -> Tensor:
+        blocks, order, counted = _split_into_blocks(scores.to(working_dtype(scores.device)), ranked)
         one = counted.to(blocks.dtype)
         g = torch.where(counted, _blocked(grad.gather(-1, order), 0.0), 0.0).to(blocks.dtype)
         gap = (blocks.unsqueeze(-2) - blocks.unsqueeze(-1)) / temperature
-        slope = _slope(gap) * one.unsqueeze(-2)
+        behind = torch.sigmoid(-gap.abs())  # accurate where 1 - sigmoid(gap) is not
+        slope = behind * (1.0 - behind) * one.unsqueeze(-2)
         slopes = (slope * (g.unsqueeze(-2) - g.unsqueeze(-1))).sum(-1)
         coefficients = tuple(m * c for m, c in enumerate(_TAILS[scores.dtype], 1))
         both = torch.stack([g, one])
         far = _from_above(blocks, both, temperature, coefficients)
         far = far + _from_above(-blocks.flip(-2, -1), both.flip(-2, -1), temperature, coefficients).flip(-2, -1)
         slopes = _restore_order((slopes + (far[0] - g * far[1])) / temperature, order, scores)
-        return torch.where(valid, slopes, 0.0)
+        return torch.where(ranked, slopes, 0.0)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -140,17 +136,17 @@ class _RankSlopes(torch.autograd.Function):
         )
 
 
-def _split_into_blocks(scores: Tensor, valid: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Sort scores in descending order, shape (..., n_blocks, block); return them, the order, and the valid slots."""
+def _split_into_blocks(scores: Tensor, ranked: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Sort scores in descending order, shape (..., n_blocks, block); return them, the order, and the ranked slots."""
     # Invalid slots, and those of a list without ranks, get the lowest score, which opens no gap.
-    counted = valid & scores.isfinite()
+    counted = ranked & scores.isfinite()
     least = torch.where(counted, scores, math.inf).amin(-1, keepdim=True)
     filled = torch.where(counted, scores, torch.where(least.isfinite(), least, 0.0))
     ordered, order = torch.sort(filled, dim=-1, descending=True)
     missing = -ordered.shape[-1] % _BLOCK
     if missing:
         ordered = torch.cat([ordered, ordered[..., -1:].expand(*ordered.shape[:-1], missing)], -1)
-    return _as_blocks(ordered), order, _blocked(valid.gather(-1, order), False)
+    return _as_blocks(ordered), order, _blocked(ranked.gather(-1, order), False)
 
 
 def _blocked(values: Tensor, fill: float | bool) -> Tensor:
@@ -208,7 +204,7 @@ def _scan(values: Tensor, decay: Tensor) -> Tensor:
     return values
 
 
-# -- ``ApproxNDCGLoss``: NDCG with smooth ranks instead of integer ranks ----------------------------------------------
+# -- ``ApproxNDCGLoss``: NDCG with smooth ranks instead of integer ranks -----------------------------------------------
 
 Method = Literal["auto", "dense", "fast"]
 _METHODS = get_args(Method)
@@ -293,7 +289,9 @@ class ApproxNDCGLoss(DirectLoss):
 
     def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:
         """Compute the smooth NDCG of each list from the discounts at smooth ranks."""
-        soft_ranks = dense_soft_ranks if self._takes_pairs(scores) else fast_soft_ranks
+        dense_up_to = _DENSE_UP_TO_ON_CPU if scores.device.type == "cpu" else _DENSE_UP_TO
+        dense = scores.shape[-1] <= dense_up_to if self.method == "auto" else self.method == "dense"
+        soft_ranks = dense_soft_ranks if dense else fast_soft_ranks
         soft_rank = soft_ranks(scores, ranked, self.temperature)
         terms = weight * discount_at(self.flavor, soft_rank)
         k = self.flavor.k
@@ -305,15 +303,10 @@ class ApproxNDCGLoss(DirectLoss):
         """1 - ``ndcg``. A score that is not finite makes the loss and the gradient of its list nan."""
         return 1.0 - self.ndcg(lists.scores, lists.weight, lists.ranked)
 
-    def _takes_pairs(self, scores: Tensor) -> bool:
-        if self.method == "auto":
-            return scores.shape[-1] <= (_DENSE_UP_TO_ON_CPU if scores.device.type == "cpu" else _DENSE_UP_TO)
-        return self.method == "dense"
-
-    def _soft_cut(self, soft_rank: Tensor, valid: Tensor, k: int) -> Tensor:
+    def _soft_cut(self, soft_rank: Tensor, ranked: Tensor, k: int) -> Tensor:
         # A fixed threshold, k + 1/2, would be below every rank at a high temperature and cut the whole list.
         # A list of at most k documents has rank infinity at k + 1, and sigmoid(infinity) = 1: it is not cut.
         with torch.no_grad():
-            in_order = soft_rank.masked_fill(~valid, math.inf).sort(dim=-1).values
+            in_order = soft_rank.masked_fill(~ranked, math.inf).sort(dim=-1).values
             threshold = (in_order[..., k - 1 : k] + in_order[..., k : k + 1]) / 2
         return torch.sigmoid((threshold - soft_rank) / self.cut_temperature)

@@ -117,25 +117,25 @@ class LambdaNDCGLoss(ListLoss):
         with torch.no_grad():
             order = best_first(fill_absent(clean, lists, -math.inf))
         ordered, weight = clean.gather(-1, order), lists.weight.gather(-1, order)
-        valid = None if lists.absent is None else lists.ranked.gather(-1, order)
+        present = None if lists.absent is None else lists.ranked.gather(-1, order)
         width = clean.shape[-1]
         discount = discount_table(self.flavor, width + 1, clean.dtype, clean.device)
         return sum_over_ranks(
-            lambda ranks: self._pairs(ranks, ordered, weight, valid, discount),
+            lambda ranks: self._pairs(ranks, ordered, weight, present, discount),
             width if self.flavor.k is None else min(self.flavor.k, width),
             clean.numel(),
             _BLOCK,
         )
 
-    def _pairs(self, ranks: slice, scores: Tensor, weight: Tensor, valid: Tensor | None, discount: Tensor) -> Tensor:
+    def _pairs(self, ranks: slice, scores: Tensor, weight: Tensor, present: Tensor | None, discount: Tensor) -> Tensor:
         """Compute the loss of pairs of a document at `ranks` and one below it; documents are in ranked order."""
         lower = slice(ranks.start, scores.shape[-1])
         with torch.no_grad():  # the weight of a pair is constant, and so is its sign
             more = weight[..., ranks, None] - weight[..., None, lower]
             pair = more.abs() * self._factor(discount, ranks, lower)
             absent = pair <= 0
-            if valid is not None:
-                absent = absent | ~(valid[..., ranks, None] & valid[..., None, lower])
+            if present is not None:
+                absent = absent | ~(present[..., ranks, None] & present[..., None, lower])
                 pair = pair.masked_fill(absent, 0.0)
             sign = more.sign()
         gap = sign * (-self.sigma * (scores[..., ranks, None] - scores[..., None, lower]))

@@ -113,12 +113,12 @@ class NeuralNDCGLoss(DirectLoss):
 
 
 def _rows_of_matrix(
-    ranked: Tensor, present: Tensor, groups: TieGroups, start: int, stop: int, temperature: float
+    ordered: Tensor, present: Tensor, groups: TieGroups, start: int, stop: int, temperature: float
 ) -> Tensor:
     """Compute rows start + 1, ..., stop of P; columns are in ranked order."""
-    exponents: Tensor = _Exponents.apply(ranked, *groups, start, stop, temperature)  # type: ignore[no-untyped-call]
+    exponents: Tensor = _Exponents.apply(ordered, *groups, start, stop, temperature)  # type: ignore[no-untyped-call]
     # Finite rather than -inf, because a list without documents has all its columns masked.
-    return exponents.masked_fill(~present.unsqueeze(-2), torch.finfo(ranked.dtype).min).softmax(-1)
+    return exponents.masked_fill(~present.unsqueeze(-2), torch.finfo(ordered.dtype).min).softmax(-1)
 
 
 def _tie_group_bounds(key: Tensor, present: Tensor) -> TieGroups:
@@ -165,15 +165,15 @@ class _Exponents(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(ranked: Tensor, before: Tensor, upto: Tensor, start: int, stop: int, temperature: float) -> Tensor:
-        row = torch.arange(start, stop, device=ranked.device).unsqueeze(-1)
-        gap = torch.arange(ranked.shape[-1] - 1, device=ranked.device)
-        odd = (2 * (gap - row) + 1).to(ranked.dtype)
+    def forward(ordered: Tensor, before: Tensor, upto: Tensor, start: int, stop: int, temperature: float) -> Tensor:
+        row = torch.arange(start, stop, device=ordered.device).unsqueeze(-1)
+        gap = torch.arange(ordered.shape[-1] - 1, device=ordered.device)
+        odd = (2 * (gap - row) + 1).to(ordered.dtype)
         # Beyond 1000, exp is 0 in float64; the clamp keeps the sums finite.
-        size = ((ranked[..., :-1] - ranked[..., 1:]) / temperature).clamp(-1e3, 1e3).unsqueeze(-2)
+        size = ((ordered[..., :-1] - ordered[..., 1:]) / temperature).clamp(-1e3, 1e3).unsqueeze(-2)
         later = (size * odd.clamp(min=0.0)).cumsum(-1)
         sooner = (size * odd.clamp(max=0.0))[..., :stop].flip(-1).cumsum(-1).flip(-1)
-        return pad(sooner, (0, ranked.shape[-1] - sooner.shape[-1])) - pad(later, (1, 0))
+        return pad(sooner, (0, ordered.shape[-1] - sooner.shape[-1])) - pad(later, (1, 0))
 
     @staticmethod
     def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]

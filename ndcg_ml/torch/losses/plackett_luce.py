@@ -109,13 +109,12 @@ class _PLRank(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        scores: Tensor, weight: Tensor, valid: Tensor, discount: Tensor, noise: Tensor
+        scores: Tensor, weight: Tensor, ranked: Tensor, discount: Tensor, noise: Tensor
     ) -> tuple[Tensor, Tensor]:
         # Masked documents are drawn last and have no probability.
-        top = torch.where(valid, scores, torch.finfo(scores.dtype).min).amax(-1, keepdim=True)
-        logits = torch.where(
-            valid, scores - top, -math.inf
-        )  # added to a large score, noise would be rounded away in float32
+        top = torch.where(ranked, scores, torch.finfo(scores.dtype).min).amax(-1, keepdim=True)
+        # Added to a large score, noise would be rounded away in float32.
+        logits = torch.where(ranked, scores - top, -math.inf)
         order = best_first(logits + noise)
         logits = logits.expand_as(noise).gather(-1, order)
         gain = weight.expand_as(noise).gather(-1, order)
