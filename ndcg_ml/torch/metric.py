@@ -439,7 +439,7 @@ compute_with_cache
         if _can_read(preds) and bool(listed.all()):
             on_host = rank_on_host(self.flavor, self.ks, preds, target, indexes=ids)
             if on_host is not None:
-                return Sums.of_arrays(on_host.sums(self.flavor))
+                return Sums.from_numpy(on_host.sums(self.flavor))
         batch = read_batch(self.flavor, preds, target, indexes=ids)
         if batch is None:
             return Sums.zeros(len(self.ks), self.device)
@@ -635,7 +635,7 @@ def _sum_queries(
     on_host = rank_on_host(flavor, ks, preds, target, mask=mask, indexes=indexes, whole=whole)
     if on_host is not None:
         ids = None if indexes is None else torch.from_numpy(on_host.ids.astype(np.int64))
-        return Sums.of_arrays(on_host.sums(flavor)), ids
+        return Sums.from_numpy(on_host.sums(flavor)), ids
     batch = read_batch(flavor, preds, target, mask=mask, indexes=indexes, names=("preds", "target"))
     if batch is None:
         return None

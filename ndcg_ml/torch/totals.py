@@ -91,7 +91,7 @@ class Sums(NamedTuple):
         return cls(zeros(), zeros(n_cutoffs), zeros(len(FAULTS)), numerator, denominator)
 
     @classmethod
-    def of_arrays(cls, sums: NumPySums) -> Sums:
+    def from_numpy(cls, sums: NumPySums) -> Sums:
         """Convert the sums over queries that the NumPy kernel has ranked, which have no faults."""
         parts = {name: torch.as_tensor(getattr(sums, name)) for name in cls._fields if name != "faults"}
         return cls(faults=torch.zeros(len(FAULTS), dtype=torch.int64), **parts)

@@ -361,7 +361,7 @@ class ListLoss(nn.Module):
 
     def _read(self, scores: Tensor, labels: Tensor, mask: Tensor | None) -> Lists:
         """Compute what all losses use."""
-        scores, listed = widen(scores), _listed(labels, mask)
+        scores, listed = widen(scores), _full_mask(labels, mask)
         with torch.no_grad():
             layout = Padded(scores.shape[0], scores.shape[1], scores.device)
             judgements = judge(self.flavor, labels, listed, layout, full=mask is None)
@@ -395,8 +395,8 @@ def widen(scores: Tensor) -> Tensor:
     return scores if scores.dtype == torch.float64 else scores.float()
 
 
-def _listed(labels: Tensor, mask: Tensor | None) -> Tensor:
-    """Flag the slots with a document."""
+def _full_mask(labels: Tensor, mask: Tensor | None) -> Tensor:
+    """Return the mask; without one, all slots have a document."""
     return torch.ones_like(labels, dtype=torch.bool) if mask is None else mask
 
 
@@ -573,7 +573,7 @@ def _refuse_faults(flavor: Flavor, read: Sequence[Lists], batches: Sequence[Padd
     def counts() -> Tensor:
         of_batches = []
         for _, labels, mask in batches:
-            faults = label_faults(flavor, labels.to(working_dtype(labels.device)), _listed(labels, mask))
+            faults = label_faults(flavor, labels.to(working_dtype(labels.device)), _full_mask(labels, mask))
             of_batches.append(count_faults_by_kind(faults))
         return torch.stack(of_batches).sum(0)
 
