@@ -79,9 +79,10 @@ def compare(
         Labels of queries, such as their country. The systems are also compared within each slice, corrected for the
         number of slices: see ``.slices``. A column has one label per query of the first system, in its order, or is a
         mapping or Series by query id. A mapping from query ids to labels is one column, "slice".
-    unjudged : {"warn", "refuse", "accept"}, default "warn"
-        Action if the judged@k of systems differ by more than 0.05: a warning, an error or none. Under "refuse" a pair
-        is also undecided if labels of unjudged documents could change the sign of its difference (``settled``).
+    unjudged : {"warn", "note", "refuse", "accept"}, default "warn"
+        Action if the judged@k of systems differ by more than 0.05: a warning and a note, a note alone, an error, or
+        none. Under "refuse" a pair is also undecided if labels of unjudged documents could change the sign of its
+        difference (``settled``).
     confidence : float, default 0.95
         Simultaneous confidence of the intervals of all pairs. The level of the test is 1 - confidence.
     n_resamples : int, default 9999

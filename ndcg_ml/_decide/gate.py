@@ -5,8 +5,7 @@ It calls ``compare`` once per cut-off, at a confidence level that is corrected f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Literal, TypeAlias
 
@@ -15,14 +14,17 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import as_float, one_of
 from ndcg_ml._core.flavor_text import at_cutoff
+from ndcg_ml._core.groups import IntArray
 from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.one_line import brief, escape_markdown, markdown_paragraph, percent, visible
-from ndcg_ml._core.result import Evaluation, evaluation_from_totals
+from ndcg_ml._core.result import Evaluation
+from ndcg_ml._core.slice_names import slice_names_by_id
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._decide.compare import compare
 from ndcg_ml._decide.comparison import Comparison
 from ndcg_ml._decide.differences import DIFFERENCE, INTERVAL, VERDICT, Difference, Settings
 from ndcg_ml._decide.intervals import FEWEST_FOR_INTERVAL, FEWEST_FOR_TEST
+from ndcg_ml._decide.matching import describe_changes, list_ids, rows_of_ids
 from ndcg_ml._decide.means import as_confidence
 from ndcg_ml._decide.saved import label_digests
 from ndcg_ml._decide.verdict import PASSES, Outcome, gate_outcome
@@ -184,7 +186,7 @@ class Gate:
         notes = list(self.changes)
         if self.unanswered.size:
             ids = self.unanswered.tolist()
-            notes.append(f"queries for which the new run returns no documents: {_list_ids(ids)}")
+            notes.append(f"queries for which the new run returns no documents: {list_ids(ids)}")
         notes += dict.fromkeys(note for comparison in self.comparisons.values() for note in comparison.notes)
         if self.saved is not None:
             days = (date.today() - self.saved).days
@@ -225,7 +227,7 @@ def gate(
     *,
     margin: float,
     confidence: float = 0.95,
-    by: Mapping[str, Mapping[Any, Any]] | None = None,
+    by: Any = None,
     on_change: OnChange = "refuse",
     drop_at_most: float = 0.1,
     seed: int = 0,
@@ -239,8 +241,9 @@ def gate(
         Largest acceptable loss of NDCG.
     confidence : float, default 0.95
         Confidence level of all checks together, over all cut-offs and segments (Bonferroni).
-    by : mapping of mappings, optional
-        Labels by column and query id. Queries with the same label are also checked, as a segment.
+    by : mapping, optional
+        Names of segments, in the forms of ``compare``: by query id, or by column and query id. Queries with the same
+        name are also checked, as a segment.
     on_change : {"refuse", "drop"}, default "refuse"
         What to do if queries, labels, exclusions or weights changed: raise, or drop those queries.
     drop_at_most : float, default 0.1
@@ -265,7 +268,7 @@ def gate(
     _require_same_definition(base, new)
 
     # Only the same queries with the same judgements can be compared.
-    same, changes = _find_changes(base, new)
+    rows, changes = _find_changes(base, new)
     if changes and on_change == "refuse":
         raise GateError(
             f"{'; '.join(changes)}. They would distort the difference. Save a new baseline of the old system, or "
@@ -273,43 +276,38 @@ def gate(
             + " Documents without ids must be in the same order."
             * (not isinstance(base, RunEvaluation))
         )
-    n_dropped = base.n_queries - len(same)
-    if not same or n_dropped > drop_at_most * base.n_queries:
+    n_dropped = base.n_queries - len(rows)
+    if not len(rows) or n_dropped > drop_at_most * base.n_queries:
         raise GateError(
             f"at most {percent(drop_at_most)} of the baseline's queries may be left out (--drop-at-most); got "
             f"{n_dropped} of {base.n_queries}: {'; '.join(changes)}. Save a new baseline of the old system."
         )
-    changes = [f"{change}; these are left out" for change in changes] + _describe_dropped(base, same)
-    base, new = _select(base, same), _select(new, same)
+    changes = [f"{change}; these are left out" for change in changes] + _describe_dropped(base, rows[:, 0])
+    columns = {} if by is None else slice_names_by_id(by, base.per_query.qid)
+    slices = {name: [of_query[row] for row in rows[:, 0].tolist()] for name, of_query in columns.items()}
+    base, new = base._at(rows[:, 0]), new._at(rows[:, 1])
     if new.cluster is None:  # the command line cannot pass clusters
         new = replace(new, cluster=base.cluster)
 
     # Divide the level among the cut-offs and, with `by`, between all queries and the segments.
     ks = base._totals.ks
-    values, values_now = (side.per_query.ndcg.reshape(len(same), -1) for side in (base, new))
-    if (
-        np.array_equal(values, values_now, equal_nan=True)
-        and (~np.isnan(values).any(axis=1)).sum() < FEWEST_FOR_INTERVAL
-    ):
+    values, values_now = (side.per_query.ndcg.reshape(len(rows), -1) for side in (base, new))
+    n_values = int((~np.isnan(values).any(axis=1)).sum())
+    if n_values < FEWEST_FOR_INTERVAL and np.array_equal(values, values_now, equal_nan=True):
         ks = ()
-    families = len(ks) * (1 if by is None else 2)
+    families = len(ks) * (2 if slices else 1)
     shared = Settings(confidence=as_confidence(confidence), margin=margin, n_resamples=1, n_families=max(families, 1))
-    ids = base.per_query.qid.tolist()
-    labels = None if by is None else {name: [of_query[qid] for qid in ids] for name, of_query in by.items()}
     comparisons = {
-        k: replace(
-            compare(
-                base,
-                new,
-                names=[BASE, NEW],
-                margin=margin,
-                by=labels,
-                unjudged="accept",  # report a differing judged@k as a note, not a warning
-                confidence=max(shared.confidence, 1 - shared.level),  # nearly 0 must not round to 0
-                seed=seed,
-                k=k,
-            ),
-            accepts_unjudged=False,
+        k: compare(
+            base,
+            new,
+            names=[BASE, NEW],
+            margin=margin,
+            by=slices or None,
+            unjudged="note",
+            confidence=max(shared.confidence, 1 - shared.level),  # nearly 0 must not round to 0
+            seed=seed,
+            k=k,
         )
         for k in ks
     }
@@ -343,24 +341,18 @@ def _describe_definition(evaluation: Evaluation[Any]) -> dict[str, str]:
     }
 
 
-def _find_changes(base: Evaluation[Any], new: Evaluation[Any]) -> tuple[list[Any], list[str]]:
-    """Return the ids of unchanged queries, in the baseline's order, and descriptions of the changed ones."""
-    one, other = ({qid: row for row, qid in enumerate(evaluation.per_query.qid.tolist())} for evaluation in (base, new))
-    shared = [qid for qid in one if qid in other]
-    mine, theirs = (np.array([rows[qid] for qid in shared], dtype=np.int64) for rows in (one, other))
-    changed = {
-        "queries missing from the new evaluation": [qid for qid in one if qid not in other],
-        "queries that are not in the baseline": [qid for qid in other if qid not in one],
-    }
-    same = np.ones(len(shared), dtype=bool)
+def _find_changes(base: Evaluation[Any], new: Evaluation[Any]) -> tuple[IntArray, list[str]]:
+    """Return the rows of unchanged queries in the two evaluations, and descriptions of the changed ones."""
+    ids, rows = rows_of_ids([base.per_query.qid, new.per_query.qid])
+    shared = (rows >= 0).all(axis=1)
+    changes = [
+        ("queries missing from the new evaluation", rows[:, 1] < 0),
+        ("queries that are not in the baseline", rows[:, 0] < 0),
+    ]
     for name, values, values_now in zip(_COMPARED, _comparable_values(base), _comparable_values(new), strict=True):
-        differs = values[mine] != values_now[theirs]
-        changed[f"queries whose {name} changed"] = [shared[at] for at in np.flatnonzero(differs)]
-        same &= ~differs
-    return (
-        [shared[at] for at in np.flatnonzero(same)],
-        [f"{words}: {_list_ids(ids)}" for words, ids in changed.items() if ids],
-    )
+        changes.append((f"queries whose {name} changed", shared & (values[rows[:, 0]] != values_now[rows[:, 1]])))
+    changed = np.any([which for _, which in changes], axis=0)
+    return rows[~changed], describe_changes(changes, ids)
 
 
 _COMPARED = ("judgements", "exclusions", "weights")
@@ -378,14 +370,13 @@ def _comparable_values(evaluation: Evaluation[Any]) -> tuple[NDArray[Any], NDArr
     return labels, np.zeros(labels.size) if excluded is None else excluded, evaluation.per_query.weight
 
 
-def _describe_dropped(base: Evaluation[Any], same: Sequence[Any]) -> list[str]:
+def _describe_dropped(base: Evaluation[Any], kept: IntArray) -> list[str]:
     """Describe the baseline's values of the omitted queries, compared with those of all queries."""
-    kept, ids = set(same), base.per_query.qid.tolist()
-    rows = [row for row, qid in enumerate(ids) if qid not in kept]
-    if not rows:
+    rows, ids = np.delete(np.arange(base.n_queries), kept), base.per_query.qid.tolist()
+    if not rows.size:
         return []
     table = base.per_query.ndcg.reshape(base.n_queries, -1)
-    left_out = base._totals.at(np.array(rows, dtype=np.int64)).mean(base.flavor)
+    left_out = base._totals.at(rows).mean(base.flavor)
     whole = base._totals.mean(base.flavor)
     changes = []
     for column, k in enumerate(base._totals.ks):
@@ -397,27 +388,5 @@ def _describe_dropped(base: Evaluation[Any], same: Sequence[Any]) -> list[str]:
     return changes
 
 
-def _select(evaluation: Evaluation[Any], ids: Sequence[Any]) -> Evaluation[Any]:
-    """Return the evaluation of these queries only, in this order."""
-    table = evaluation.per_query
-    place = {qid: row for row, qid in enumerate(table.qid.tolist())}
-    rows = np.array([place[qid] for qid in ids], dtype=np.int64)
-    counts = {name: table[name][rows] for name in ("n_docs", "n_judged", "n_relevant", "tied")}
-    totals = evaluation._totals.at(rows)
-    part = evaluation_from_totals(totals, evaluation.flavor, isinstance(evaluation.k, tuple), **counts)
-    changed: dict[str, Any] = {name: getattr(part, name) for name in ("value", "n_queries", "n_empty", "_totals")}
-    changed["per_query"] = replace(table, **{column.name: table[column.name][rows] for column in fields(table)})
-    if isinstance(evaluation, RunEvaluation):
-        assert evaluation._judgements is not None
-        changed["_judgements"] = evaluation._judgements[rows]
-        changed["n_unanswered"] = int((changed["per_query"].n_retrieved == 0).sum())
-    changed["cluster"] = None if evaluation.cluster is None else evaluation.cluster[rows]
-    return replace(evaluation, **changed, _slice_names=None, _scored=None, _labels=None)
-
-
 def _describe_check(check: Check) -> str:
     return f"ndcg{at_cutoff(check.k)}{f' of {visible(check.segment)}' * bool(check.segment)}"
-
-
-def _list_ids(ids: Sequence[Any]) -> str:
-    return ", ".join(brief(qid) for qid in ids[:5]) + ", ..." * (len(ids) > 5) + f" ({len(ids)})"

@@ -251,7 +251,7 @@ def matched(sources: Sequence[Source], missing: Literal["raise", "drop"]) -> Mat
         or fewer than two queries are left.
     """
     one_of(missing, "missing", ("raise", "drop"))
-    ids, rows = _rows_of(sources)
+    ids, rows = rows_of_ids([source.qid for source in sources])
     absent = rows < 0
     share, values, weight = np.zeros(rows.shape), np.full(rows.shape, np.nan), np.full(rows.shape, np.nan)
     for i, source in enumerate(sources):
@@ -261,68 +261,88 @@ def matched(sources: Sequence[Source], missing: Literal["raise", "drop"]) -> Mat
     counts_here = share > 0
     unknown = absent | (counts_here & np.isnan(values)) | (~counts_here & counts_here.any(axis=1, keepdims=True))
     known: BoolArray = ~unknown.any(axis=1)
-    if missing == "raise" and not known.all():
-        raise ValueError(_missing(ids, absent, unknown, [source.name for source in sources]))
+    if missing == "raise":
+        _refuse_changes(
+            [(f"queries that are not in {source.name}", absent[:, i]) for i, source in enumerate(sources)],
+            ids,
+            "Evaluate the same queries, or pass missing='drop' to compare the others.",
+        )
+        _refuse_changes(
+            [(f"queries without a value in {source.name}", unknown[:, i]) for i, source in enumerate(sources)],
+            ids,
+            "They are empty there, and the flavor skips them or scores them nan: choose empty=0, ideal='global', or "
+            "pass missing='drop' to compare the others.",
+        )
     equal = np.abs(weight - weight[:, :1]) <= 1e-9 * weight[:, :1]
-    differs: BoolArray = known & ~equal.all(axis=1)
-    if differs.any():
-        raise ValueError(
-            f"a query must have the same weight in all systems; {int(differs.sum())} do not, the first is query "
-            f"{brief(ids[differs][:1].tolist()[0])}. Pass the same query_weight to all evaluations."
-        )
+    _refuse_changes(
+        [("queries whose weights differ", known & ~equal.all(axis=1))],
+        ids,
+        "Pass the same query_weight to all evaluations.",
+    )
     counts = known & counts_here[:, 0]
-    refuse_other_judgements(sources, ids[counts], rows[counts])
-    if counts.sum() < FEWEST_FOR_INTERVAL:
+    ids, rows, left_out = ids[counts], rows[counts], ids[~counts]
+    _refuse_changes(
+        [
+            (f"queries whose {what} differ between {sources[0].name} and {source.name}", differs)
+            for i, source in enumerate(sources[1:], start=1)
+            for what, differs in _differing_judgements(sources[0], source, rows[:, 0], rows[:, i])
+        ],
+        ids,
+        "These do not depend on the ranking. Evaluate both with the same labels: one qrels of evaluate_run, or y_true "
+        "of the same documents."
+        + " Their ids are positions (0, 1, ...): pass qid= if the queries are not the same."
+        * np.array_equal(ids, np.arange(ids.size)),
+    )
+    if ids.size < FEWEST_FOR_INTERVAL:
         raise ValueError(
-            f"at least two queries must have a value in every system; got {int(counts.sum())} of {counts.size}. "
-            "Evaluate more queries."
+            f"at least two queries must have a value in every system; got {ids.size} of {counts.size}. Evaluate more "
+            "queries."
         )
-    return Matched(sources, ids[counts], values[counts], share[counts], rows[counts], ids[~counts])
+    return Matched(sources, ids, values[counts], share[counts], rows, left_out)
 
 
-def refuse_other_judgements(sources: Sequence[Source], ids: NDArray[Any], rows: NDArray[np.int64]) -> None:
-    """Refuse systems that were evaluated against different judgements, as far as their results show it.
+def describe_changes(changes: Sequence[tuple[str, BoolArray]], ids: NDArray[Any]) -> list[str]:
+    """Return each kind of change that affects queries, with their ids. ``compare`` refuses them, a gate may drop."""
+    return [f"{words}: {list_ids(keys_of(ids[which]))}" for words, which in changes if which.any()]
 
-    A ``global`` ideal does not depend on the ranking. Nor does any ideal of the judged documents if each system ranked
-    all of them. So if an ideal DCG or a number of documents differs, the labels differ.
 
-    Raises
-    ------
-    ValueError
-        An ideal DCG, or a number of documents or of relevant ones, differs.
-    """
-    for i, source in enumerate(sources[1:], start=1):
-        for what, differs in _differing_judgements(sources[0], source, rows[:, 0], rows[:, i]):
-            if differs.any():
-                raise ValueError(
-                    f"all systems must be evaluated against the same judgements; {sources[0].name} and {source.name} "
-                    f"differ in the {what} of {int(differs.sum())} of {ids.size} queries, such as "
-                    f"{brief(ids[differs][:1].tolist()[0])}, which does not depend on the ranking. Evaluate both with "
-                    "the same labels: one qrels of evaluate_run, or y_true of the same documents."
-                    + " Their ids are positions (0, 1, ...): pass qid= if the queries are not the same."
-                    * np.array_equal(ids, np.arange(ids.size))
-                )
+def _refuse_changes(changes: Sequence[tuple[str, BoolArray]], ids: NDArray[Any], advice: str) -> None:
+    found = describe_changes(changes, ids)
+    if found:
+        raise ValueError(
+            "all systems must be evaluated on the same queries, with the same weights and judgements; got "
+            f"{'; '.join(found)}. {advice}"
+        )
+
+
+def list_ids(ids: Sequence[Any]) -> str:
+    """Return the first five ids and the number of all."""
+    return ", ".join(brief(qid) for qid in ids[:5]) + ", ..." * (len(ids) > 5) + f" ({len(ids)})"
 
 
 def _differing_judgements(
     first: Source, source: Source, mine: NDArray[np.int64], theirs: NDArray[np.int64]
 ) -> Iterator[tuple[str, BoolArray]]:
-    """Yield each property that judgements determine, with the queries in which it differs."""
+    """Yield each property that judgements determine, with the queries in which it differs.
+
+    A ``global`` ideal does not depend on the ranking. Nor does any ideal of the judged documents if each system ranked
+    all of them. So if an ideal DCG or a number of documents differs, the labels differ.
+    """
     if first.evaluation is None or source.evaluation is None:
         return
     one, other, flavor = first.evaluation.per_query, source.evaluation.per_query, first.evaluation.flavor
     # A run keeps a digest of each query's judgements, which differs if any grade does.
     digests = [getattr(side.evaluation, "_judgements", None) for side in (first, source)]
     if digests[0] is not None and digests[1] is not None:
-        yield "set of judged documents and grades", digests[0][mine] != digests[1][theirs]
+        yield "judged documents or grades", digests[0][mine] != digests[1][theirs]
     if flavor.ideal_depth == "retrieved" or flavor.duplicates == "count":  # the ideal depends on the run
         return
     whole = ((one.n_docs == one.n_judged)[mine] & (other.n_docs == other.n_judged)[theirs]).all()
     if flavor.ideal == "global" or (flavor.ideal in ("recall", "max") and whole):
-        yield "ideal DCG", ~np.isclose(_ideals(first)[mine], _ideals(source)[theirs], rtol=1e-9, atol=0)
+        yield "ideal DCGs", ~np.isclose(_ideals(first)[mine], _ideals(source)[theirs], rtol=1e-9, atol=0)
         if whole:
-            yield "number of documents", one.n_docs[mine] != other.n_docs[theirs]
-        yield "number of relevant documents", one.n_relevant[mine] != other.n_relevant[theirs]
+            yield "numbers of documents", one.n_docs[mine] != other.n_docs[theirs]
+        yield "numbers of relevant documents", one.n_relevant[mine] != other.n_relevant[theirs]
 
 
 def _ideals(source: Source) -> FloatArray:
@@ -331,12 +351,12 @@ def _ideals(source: Source) -> FloatArray:
     return ideal if ideal.ndim == 1 else ideal[:, source.evaluation._totals.ks.index(source.k)]
 
 
-def _rows_of(sources: Sequence[Source]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return all ids, those of the first system first, and the row of each id in each system, or -1."""
-    first = sources[0].qid
-    if all(source.qid.dtype == first.dtype and np.array_equal(source.qid, first) for source in sources):
-        return first, np.tile(np.arange(first.size)[:, None], (1, len(sources)))
-    places = [{qid: row for row, qid in enumerate(keys_of(source.qid))} for source in sources]
+def rows_of_ids(sides: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return all ids, those of the first side first, and the row of each id in each side, or -1."""
+    first = sides[0]
+    if all(ids.dtype == first.dtype and np.array_equal(ids, first) for ids in sides):
+        return first, np.tile(np.arange(first.size)[:, None], (1, len(sides)))
+    places = [{qid: row for row, qid in enumerate(keys_of(ids))} for ids in sides]
     union = list(dict.fromkeys(qid for row_of in places for qid in row_of))
     return as_objects(union), np.array([[row_of.get(qid, -1) for row_of in places] for qid in union], dtype=np.int64)
 
@@ -346,31 +366,9 @@ def keys_of(ids: NDArray[Any]) -> list[Any]:
     return list(ids) if ids.dtype.kind in "mM" else ids.tolist()  # tolist() would return nanoseconds as integers
 
 
-def _missing(ids: NDArray[Any], absent: BoolArray, unknown: BoolArray, names: Sequence[str]) -> str:
-    some = absent if absent.any() else unknown
-    what = "is not in" if absent.any() else "has no value in"
-    parts = []
-    for i, name in enumerate(names):
-        found = np.flatnonzero(some[:, i])
-        if found.size:
-            first = brief(ids[found[:1]].tolist()[0])
-            parts.append(
-                f"{first} {what} {name}" if found.size == 1 else f"{found.size}, such as {first}, have none in {name}"
-            )
-    cause = (
-        "Evaluate the same queries"
-        if absent.any()
-        else "It is empty there and the flavor skips it or scores it nan: choose empty=0, ideal='global'"
-    )
-    return (
-        f"every query must have a value in every system; of {len(ids)} queries {'; '.join(parts)}. {cause}, or pass "
-        "missing='drop' to compare the others."
-    )
-
-
 # -- compare the shares of judged documents above the cut-off (judged@k) of systems -----------------------------------
 
-Unjudged: TypeAlias = Literal["warn", "refuse", "accept"]
+Unjudged: TypeAlias = Literal["warn", "note", "refuse", "accept"]
 
 UNEVEN = 0.05
 """A larger difference of judged@k between two systems is reported."""
@@ -416,7 +414,7 @@ def favoured(names: Sequence[str], judged: Sequence[float], values: Sequence[flo
 def check_unjudged(
     names: Sequence[str], judged: Sequence[float], values: Sequence[float], unjudged: Unjudged, stacklevel: int
 ) -> None:
-    """Warn about a differing judged@k, refuse it, or accept it.
+    """Warn about a differing judged@k or refuse it, but not under "note" and "accept".
 
     Raises
     ------

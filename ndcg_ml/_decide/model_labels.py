@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.flavor_text import at_cutoff, metric_key
 from ndcg_ml._core.groups import FloatArray, IntArray
-from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Scored
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._decide.differences import Decision, Pairs, Settings
 from ndcg_ml._decide.intervals import FEWEST_TO_SPLIT, bounded_limits, is_unsafe_to_resample, piles_up
-from ndcg_ml._decide.matching import Matched, Source, keys_of, matched
+from ndcg_ml._decide.matching import Matched, Source, keys_of, list_ids, matched
 from ndcg_ml._decide.means import SAME, Interval, as_confidence, t_quantile, t_tail
 from ndcg_ml._decide.randomisation import MaxT, normal_t
 from ndcg_ml.flavor import Flavor
@@ -200,9 +199,7 @@ def correct_labels(model: Evaluation[float], human: Evaluation[float]) -> Correc
     ids = {qid: row for row, qid in enumerate(keys_of(model.per_query.qid))}
     unknown = [qid for qid in keys_of(human.per_query.qid) if qid not in ids]
     if unknown:
-        raise ValueError(
-            f"every query of human must be among those of model; got {_first_ids(unknown)}, which are not."
-        )
+        raise ValueError(f"every query of human must be among those of model; got {list_ids(unknown)}, which are not.")
     if not FEWEST_TO_SPLIT <= human.n_queries < model.n_queries:
         raise ValueError(
             f"human must have at least {FEWEST_TO_SPLIT} of the {model.n_queries} queries, and not all of them; got "
@@ -215,7 +212,7 @@ def correct_labels(model: Evaluation[float], human: Evaluation[float]) -> Correc
     if partly.any():
         raise ValueError(
             "each query must have the same number of documents and of judged documents in model and human; the numbers "
-            f"differ in {_first_ids(human.per_query.qid[partly].tolist())}. Judge all documents of these queries, or "
+            f"differ in {list_ids(human.per_query.qid[partly].tolist())}. Judge all documents of these queries, or "
             "leave the queries out of human."
         )
     _refuse_other_documents(model, human, labelled)
@@ -383,7 +380,7 @@ def corrected_systems(named: Mapping[str, list[Any]]) -> list[CorrectedEvaluatio
             if other != first:
                 raise ValueError(
                     f"all systems must be corrected on the same queries, with labels of the model and of people for "
-                    f"the same ones; {names[0]} and {name} differ in {_first_ids(sorted(first ^ other, key=str))} of "
+                    f"the same ones; {names[0]} and {name} differ in {list_ids(sorted(first ^ other, key=str))} of "
                     f"{side}. Evaluate every system with the same two sets of labels, and correct it again."
                 )
     return systems
@@ -428,7 +425,7 @@ def _refuse_other_documents(model: Evaluation[float], human: Evaluation[float], 
     if differs:
         raise ValueError(
             f"each query must have the same documents and scores in model and human; got others in "
-            f"{_first_ids(differs)}. Evaluate the same system under both sets of labels."
+            f"{list_ids(differs)}. Evaluate the same system under both sets of labels."
         )
 
 
@@ -460,7 +457,3 @@ def _warn_unless_random(f: FloatArray, chosen: IntArray) -> None:
 
 def _note(n: int) -> str:
     return f"the correction is valid if the {n} queries with human labels are a random sample of all"
-
-
-def _first_ids(ids: Sequence[Any]) -> str:
-    return ", ".join(brief(qid) for qid in ids[:5]) + ", ..." * (len(ids) > 5)

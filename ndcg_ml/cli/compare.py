@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -140,13 +139,12 @@ def compare(
             margin=margin,
             by=None if by is None else {"by": sides[0].query_names(by, results[0].per_query.qid)},
             cluster=None if cluster is None else sides[0].query_names(cluster, results[0].per_query.qid, "--cluster"),
-            unjudged="refuse" if unjudged == "refuse" else "accept",  # the command prints warnings with its notes
+            unjudged="note" if unjudged == "warn" else unjudged,  # the command prints notes, not warnings
             confidence=confidence,
             n_resamples=resamples,
             seed=seed,
             missing="drop" if human is None else "raise",
         )
-    comparison = replace(comparison, accepts_unjudged=unjudged == "accept")
     write_report(comparison, html)
     show(comparison, comparison.to_dict() if as_json else None)
 

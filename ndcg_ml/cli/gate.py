@@ -105,16 +105,12 @@ def gate(
                 f"{data.qrels}: the baseline names this file as its judgements, but they cannot be used with this run. "
                 "Pass the file as --qrels to see why."
             ) from None
-        ids = base.per_query.qid
-        segments = {
-            column: dict(zip(ids.tolist(), names, strict=True)) for column, names in data.slice_names(by, ids).items()
-        }
         result = compared(
             base,
             new,
             margin=margin,
             confidence=confidence,
-            by=segments or None,
+            by=data.slice_names(by, base.per_query.qid) or None,
             on_change=on_change,
             drop_at_most=drop_at_most,
             seed=seed,

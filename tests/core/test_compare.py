@@ -77,13 +77,9 @@ def test_dates_are_ids_too():
 
 
 def test_queries_that_do_not_match_are_counted():
-    with pytest.raises(
-        ValueError, match=r"of 60 queries 20, such as 'q40', have none in b. Evaluate the same queries, or"
-    ):
+    with pytest.raises(ValueError, match=r"not in b: 'q40', 'q41', .*, \.\.\. \(20\)\. Evaluate the same queries, or"):
         compare(evaluated(A), evaluated(B, slice(40)))
-    with pytest.raises(
-        ValueError, match=r"of 60 queries 10, such as 'q50', have none in a; 5, such as 'q0', have none in b"
-    ):
+    with pytest.raises(ValueError, match=r"not in a: 'q50', .* \(10\); queries that are not in b: 'q0', .* \(5\)"):
         compare(evaluated(A, slice(50)), evaluated(B, slice(5, None)))
     dropped = compare(evaluated(A, slice(50)), evaluated(B, slice(5, None)), missing="drop", seed=0)
     common = compare(evaluated(A, slice(5, 50)), evaluated(B, slice(5, 50)), seed=0)
@@ -100,7 +96,7 @@ def test_queries_that_are_empty_for_all_count_as_the_flavor_says():
     scored = by_scores(A, B, y_true=labels, flavor="sklearn@5[empty=0]", seed=0)
     assert (scored.n_queries, scored.ties - skipped.ties) == (60, 9)
     with pytest.raises(
-        ValueError, match=r"9, such as 0, have none in a; 9, such as 0, have none in b. It is empty there"
+        ValueError, match=r"in a: 0, .* \(9\); queries without a value in b: 0, .* \(9\). They are empty"
     ):
         by_scores(A, B, y_true=labels, flavor="sklearn@5[empty=nan]")
     dropped = by_scores(A, B, y_true=labels, flavor="sklearn@5[empty=nan]", missing="drop", seed=0)
@@ -109,7 +105,7 @@ def test_queries_that_are_empty_for_all_count_as_the_flavor_says():
 
 def test_a_query_that_is_empty_for_one_alone():
     flavor = "ndcg@1[ideal=local,empty=skip]"
-    with pytest.raises(ValueError, match=r"have none in b. It is empty there and the flavor skips it"):
+    with pytest.raises(ValueError, match=r"without a value in b: .* They are empty there, and the flavor skips them"):
         by_scores(A, B, y_true=Y, flavor=flavor)
     dropped = by_scores(A, B, y_true=Y, flavor=flavor, missing="drop")
     assert set(dropped.values) == {1.0}
@@ -170,7 +166,7 @@ def test_bad_input():
             (a, evaluated(B, query_weight=np.arange(1, 61))),
             {},
             ValueError,
-            "must have the same weight in all systems; 59 do not",
+            r"weights differ: .*, \.\.\. \(59\)\. Pass the same query_weight",
         ),
     ):
         with pytest.raises(kind, match=message):

@@ -485,6 +485,7 @@ def test_differing_judged_shares_are_named():
     assert "judged@4" in str(warned)
     assert "favours a" in str(warned)
     assert warned.to_dict()["systems"][1]["judged"] == 0.75
+    assert compare(full, odd, unjudged="note", seed=0).notes == warned.notes
     accepted = compare(full, odd, unjudged="accept", seed=0)
     assert not any("judged@k differs" in note for note in accepted.notes)
     assert accepted.judged == warned.judged
@@ -492,7 +493,7 @@ def test_differing_judged_shares_are_named():
         compare(full, odd, unjudged="refuse")
     assert not any("judged@k differs" in note for note in compare(full, full, unjudged="refuse", seed=0).notes)
     assert values(0, 1).judged is None
-    with pytest.raises(ValueError, match="unjudged must be one of 'warn', 'refuse', 'accept'"):
+    with pytest.raises(ValueError, match="unjudged must be one of 'warn', 'note', 'refuse', 'accept'"):
         compare(full, odd, unjudged="ignore")
 
 
@@ -538,13 +539,13 @@ def test_an_empty_query_of_any_weight_is_open_too(weight, high):
 
 def test_other_judgements_are_refused():
     binary = {q: {d: min(g, 1) for d, g in docs.items()} for q, docs in QRELS.items()}
-    with pytest.raises(ValueError, match=r"same judgements; a and b differ in the set of judged documents"):
+    with pytest.raises(ValueError, match="queries whose judged documents or grades differ between a and b"):
         compare(evaluate_run(QRELS, GOOD, k=4), evaluate_run(binary, GOOD, k=4))
     labels = np.random.default_rng(0).integers(0, 3, (40, 10))
     scores = np.random.default_rng(1).random(labels.shape)
     flavor = Flavor.preset("lightgbm", k=10)
     e = evaluate(labels, scores, flavor=flavor)
-    with pytest.raises(ValueError, match="differ in the ideal DCG"):
+    with pytest.raises(ValueError, match="queries whose ideal DCGs differ"):
         compare(e, evaluate(np.minimum(labels, 1), scores, flavor=flavor))
     halves = [evaluate(labels[part], scores[part], flavor=flavor) for part in (slice(20), slice(20, None))]
     with pytest.raises(ValueError, match=r"Their ids are positions \(0, 1, ...\): pass qid="):
@@ -569,7 +570,7 @@ def test_numbers_of_any_measure():
     )
     holed = TABLE[:, 3].copy()
     holed[5] = math.nan
-    with pytest.raises(ValueError, match=r"'q5' has no value in b"):
+    with pytest.raises(ValueError, match=r"without a value in b: 'q5' \(1\)"):
         by_values(TABLE[:, 0], holed, qid=IDS, measure="m")
     assert by_values(TABLE[:, 0], holed, qid=IDS, measure="m", missing="drop").n_queries == 39
     weighted = by_values(TABLE[:, 0], TABLE[:, 3], qid=IDS, measure="m", query_weight=np.arange(1.0, 41.0))

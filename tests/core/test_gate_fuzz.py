@@ -173,6 +173,18 @@ def test_what_is_left_out_has_the_value_of_its_queries(aggregate):
     assert note.endswith(f"(together {part.value:.4f}; all 20 queries {base.value:.4f})")
 
 
+def test_segments_are_named_in_the_forms_of_compare():
+    labels, scores, qid = np.tile([2, 0, 1], 24), np.random.default_rng(0).normal(size=72), np.repeat(np.arange(24), 3)
+    base, new = (evaluate(labels, each, qid=qid) for each in (scores, -scores))
+    names = {query: "even" if query % 2 == 0 else "odd" for query in range(24)}
+    columns = {"slice": names}, {"slice": [names[query] for query in range(24)]}
+    alone, *others = (gate(base, new, margin=0.1, by=by).checks for by in (names, *columns))
+    assert [check.segment for check in alone] == ["", "slice=even", "slice=odd"]
+    assert all(checks == alone for checks in others)
+    with pytest.raises(ValueError, match="must have a label for each query; got None for query 3"):
+        gate(base, new, margin=0.1, by={**names, 3: None})
+
+
 def test_the_confidence_that_the_refusal_names_is_that_of_all_checks_together():
     base = evaluate([[2, 0, 1]] * 30, [[3.0, 1, 2]] * 30, k=[1, 2, 3])
     with pytest.raises(ValueError, match=r"must be at most 0\.999997 here.*; got 0\.999999\.$"):
