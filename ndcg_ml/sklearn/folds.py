@@ -1,13 +1,10 @@
-"""Split data by query, without metadata routing."""
+"""Read the query of each row, refuse folds that cut queries, and make folds of whole queries."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator
 from numbers import Number
-from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,27 +15,7 @@ from ndcg_ml._core.groups import Groups
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import group_by_ids, ids_as_array, is_missing, real_array
 
-__all__ = [
-    "HOW_TO_PASS_IDS",
-    "CutQueryWarning",
-    "Fit",
-    "QueryKFold",
-    "Split",
-    "WholeQueries",
-    "check_column",
-    "column_of",
-    "current_fit",
-    "current_split",
-    "error_score_of_caller",
-    "ids_of_rows",
-    "refuse_cut_queries",
-    "refuse_missing",
-    "split_column",
-    "table",
-    "weight_of_queries",
-]
-
-# -- read the query id of each row, from an argument or a column of X, and the weight of each query -------------------
+# -- the query of each row, from an argument or a column of X, and the weight of each query ---------------------------
 
 HOW_TO_PASS_IDS = (
     "NDCG needs the query of each row: pass qid=. In a search, write sklearn.set_config(enable_metadata_routing=True), "
@@ -93,23 +70,17 @@ def refuse_missing(ids: NDArray[Any], name: str) -> None:
 def split_column(X: Any, qid_column: str | int) -> tuple[Any, NDArray[Any]]:  # noqa: N803
     """Return X without the column of query ids, and the ids. Raises as ``column_of`` does."""
     X = table(X)  # noqa: N806
-    ids = column_of(X, qid_column)
     at = _place(X, qid_column)
     others = [c for c in range(X.shape[1]) if c != at]
-    return X.iloc[:, others] if hasattr(X, "iloc") else X[:, others], ids
-
-
-def _names(X: Any) -> list[Any] | None:  # noqa: N803
-    names = getattr(X, "columns", None)
-    return None if names is None else list(names)
+    return X.iloc[:, others] if hasattr(X, "iloc") else X[:, others], column_of(X, qid_column)
 
 
 def _place(X: Any, qid_column: str | int) -> int:  # noqa: N803
     """Return the position of a column, counted from 0; refuse ambiguous names and numbers."""
+    names = list(X.columns) if hasattr(X, "columns") else []
     if isinstance(qid_column, str):
-        names = _names(X)
-        if names is None or names.count(qid_column) != 1:
-            got = f"a {type(X).__name__} without named columns" if names is None else f"columns {_first_names(names)}"
+        if names.count(qid_column) != 1:
+            got = f"columns {brief(names)}" if names else f"a {type(X).__name__} without named columns"
             raise ValueError(
                 f"X must hold the query ids in its column qid_column={qid_column!r}; got {got}. A pipeline's earlier "
                 "step may have dropped it: set_output(transform='pandas') keeps names, "
@@ -120,14 +91,13 @@ def _place(X: Any, qid_column: str | int) -> int:  # noqa: N803
     if not -n_columns <= qid_column < n_columns:
         raise ValueError(f"qid_column={qid_column} must be a column of X; got X of shape {X.shape}.")
     at = qid_column % n_columns
-    labels = (_names(X) if hasattr(X, "iloc") else None) or []
-    if any(isinstance(label, Number) for label in labels) and labels[at] != qid_column:
+    if any(isinstance(name, Number) for name in names) and names[at] != qid_column:
         raise ValueError(
-            f"qid_column={qid_column} must name one column; X has numbers as column labels, {_first_names(labels)}, "
-            f"and its column at position {qid_column} is labelled {labels[at]!r}. Name the columns, "
+            f"qid_column={qid_column} must name one column; X has numbers as column labels, {brief(names)}, and its "
+            f"column at position {qid_column} is labelled {names[at]!r}. Name the columns, "
             "X.columns = X.columns.astype(str), and pass a name."
         )
-    return int(at)
+    return at
 
 
 def _refuse_changed_ids(ids: NDArray[Any], qid_column: str | int) -> None:
@@ -160,8 +130,7 @@ def ids_of_rows(qid: Any, column: NDArray[Any] | None, groups: Any, n_rows: int)
     TypeError, ValueError
         No ids, the wrong number of ids, or an argument and a column that disagree.
     """
-    given = column if qid is None else qid
-    given = groups if given is None else given
+    given = next((ids for ids in (qid, column, groups) if ids is not None), None)
     if given is None:
         raise ValueError(f"no query ids arrived. {HOW_TO_PASS_IDS}.")
     ids = ids_as_array(given)
@@ -186,11 +155,10 @@ def weight_of_queries(sample_weight: Any, layout: Groups) -> NDArray[np.float64]
     if (low != high).any():
         first = int(np.argmax(low != high))
         assert layout.ids is not None
-        query = brief(layout.ids.tolist()[first])
         raise ValueError(
             "sample_weight must be equal in all rows of a query, because it is the weight of the query; query "
-            f"{query} has weights from {low[first]} to {high[first]}. Give each row its query's "
-            "weight, for example the mean."
+            f"{brief(layout.ids.tolist()[first])} has weights from {low[first]} to {high[first]}. Give each row its "
+            "query's weight, for example the mean."
         )
     return low
 
@@ -215,140 +183,7 @@ def table(X: Any) -> Any:  # noqa: N803
     return X
 
 
-def _first_names(names: list[Any]) -> str:
-    return f"[{', '.join(map(brief, names[:8]))}]{' and more' if len(names) > 8 else ''}"
-
-
-# -- read the split, the candidate and `error_score` from the frames of the functions that called a scorer ------------
-
-# -- the split --------------------------------------------------------------------------------------------------------
-
-
-class Split(NamedTuple):
-    """A split of a data set: the ids of all rows, and the positions of the rows that are scored."""
-
-    all_ids: NDArray[Any]
-    test: NDArray[np.int64]
-
-
-def current_split(scored_ids: NDArray[Any], qid_column: str | int | None) -> Split | None:
-    """Return the split that scikit-learn is scoring, if these are the ids of its test rows."""
-    for frame in _frames():
-        names = frame.f_code.co_varnames + frame.f_code.co_cellvars
-        if _module(frame).startswith("sklearn.") and "test" in names and "train" in names:
-            return _split_in(frame.f_locals, scored_ids, qid_column)
-    return None
-
-
-def _split_in(found: Mapping[str, Any], scored: NDArray[Any], qid_column: str | int | None) -> Split | None:
-    test = found.get("test")
-    if test is None or not isinstance(test, (np.ndarray, list)):
-        return None
-    test = np.asarray(test)
-    test = np.flatnonzero(test) if test.dtype == bool else test
-    for every in _ids_of_all_rows(found, qid_column):
-        # Positions may count from the end.
-        valid = every.ndim == 1 and -every.size <= test.min(initial=0) and test.max(initial=-1) < every.size
-        if valid and np.array_equal(every[test], scored):
-            return Split(every, np.where(test < 0, test + every.size, test))
-    return None
-
-
-def _ids_of_all_rows(found: Mapping[str, Any], qid_column: str | int | None) -> list[NDArray[Any]]:
-    routed = getattr(getattr(found.get("routed_params"), "scorer", None), "score", None)
-    passed = [params for params in (found.get("score_params"), routed) if isinstance(params, Mapping)]
-    every = [_read(value) for params in passed for value in params.values() if value is not None]
-    if qid_column is not None and found.get("X") is not None:
-        with suppress(ValueError):
-            every.append(column_of(found["X"], qid_column))
-    return every
-
-
-def _read(routed: Any) -> NDArray[Any]:
-    try:
-        return ids_as_array(routed)
-    except (TypeError, ValueError):  # other metadata, or missing ids, which are refused later
-        return np.asarray(routed)
-
-
-# -- the candidate of a search ----------------------------------------------------------------------------------------
-
-
-class Fit(NamedTuple):
-    """The fit of a search that is being scored on its test rows.
-
-    Attributes
-    ----------
-    candidate, split : int
-        Their positions. A halving search counts the candidates of each iteration from 0.
-    test : ndarray of int
-        The test rows.
-    """
-
-    candidate: int
-    split: int
-    test: NDArray[np.int64]
-
-
-def current_fit(X: Any) -> Fit | None:  # noqa: N803
-    """Return the fit that a search is scoring, if these are the features of its test rows."""
-    for frame in _frames():
-        if _module(frame).startswith("sklearn.") and frame.f_code.co_name == "_fit_and_score":
-            caller = frame.f_locals
-            candidate, split = caller.get("candidate_progress"), caller.get("split_progress")
-            if candidate is None or split is None or caller.get("X_test") is not X:
-                return None  # cross_validate has no candidates; training rows are not kept
-            return Fit(candidate[0], split[0], np.asarray(caller["test"]))
-    return None
-
-
-# -- exceptions that become scores -------------------------------------------------------------------------------------
-
-# The functions of scikit-learn and dask-ml that turn an exception into a score. The variable `error_score` is in the
-# function itself (0) or in its caller (1).
-_TURN_ERRORS = {
-    ("sklearn.model_selection._validation", "_score"): 0,
-    ("sklearn.metrics._scorer", "__call__"): 1,
-    ("dask_ml.model_selection.methods", "_score"): 1,
-}
-
-
-def error_score_of_caller() -> float | None:
-    """Return the number by which the caller replaces an exception, or None if it lets exceptions through."""
-    frame = _caller()
-    above = None if frame is None else _TURN_ERRORS.get((_module(frame), frame.f_code.co_name))
-    if frame is None or above is None:
-        return None
-    holder = frame if above == 0 else frame.f_back
-    number = None if holder is None else holder.f_locals.get("error_score")
-    if isinstance(number, str):  # "raise"
-        return None
-    return float("nan") if number is None else number
-
-
-def _caller() -> FrameType | None:
-    """Return the frame of the function that called this package, if any."""
-    for frame in _frames():
-        # With scoring=None, scikit-learn calls through this class.
-        passes_on = type(frame.f_locals.get("self")).__name__ == "_PassthroughScorer"
-        if _module(frame).partition(".")[0] != __name__.partition(".")[0] and not passes_on:
-            return frame
-    return None
-
-
-def _frames() -> Iterator[FrameType]:
-    """Yield the frames of the calling functions, innermost first."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
-def _module(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__"))
-
-
-# -- detect cut queries: only some of their rows are scored, but NDCG needs all of them -------------------------------
+# -- cut queries: only some of their rows are scored, but NDCG needs all of them --------------------------------------
 
 _FIX = (
     "NDCG is defined on whole queries. Split by query: cv=GroupKFold(5) with groups=qid, or "
@@ -413,25 +248,18 @@ def _sizes(ids: NDArray[Any]) -> dict[Any, int]:
     return dict(zip(layout.ids.tolist(), layout.sizes.tolist(), strict=True))
 
 
-def refuse_cut_queries(split: Split, known: WholeQueries | None) -> None:
-    """Raise ValueError if a scored query is cut. `known`, if given, has the sizes of whole queries."""
-    times = np.bincount(split.test, minlength=split.all_ids.size)
+def refuse_repeated_rows(every: NDArray[Any], test: NDArray[np.int64]) -> None:
+    """Raise ValueError if a row is scored twice. `every` has the ids of all rows, `test` the rows that are scored."""
+    times = np.bincount(test, minlength=every.size)
     if times.max() > 1:
         row = int(np.argmax(times))
-        query = brief(split.all_ids[row : row + 1].tolist()[0])
         raise ValueError(
-            f"the split must score each row once; row {row}, of query {query}, appears "
-            f"{times[row]} times, as in a sample with replacement. Sample whole queries, and give each copy of a query "
-            "a new id."
-        )
-    if known is None:
-        WholeQueries(split.all_ids).refuse_cut(
-            split.all_ids[split.test],
-            " If rows were left out on purpose, pass the ids of the others: ndcg_scorer(..., qid=qid[in_use])",
+            f"the split must score each row once; row {row}, of query {brief(every.tolist()[row])}, appears "
+            f"{times[row]} times, as in a sample with replacement. Sample whole queries, and give each copy of a query a new id."
         )
 
 
-# -- split data by query, without metadata routing --------------------------------------------------------------------
+# -- folds of whole queries, without metadata routing -----------------------------------------------------------------
 
 
 class QueryKFold(GroupKFold):  # type: ignore[misc]

@@ -14,13 +14,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ndcg_ml._core.checks import optional_whole_number
 from ndcg_ml._core.evaluate import ndcg_score
 from ndcg_ml._core.frames import match_index
-from ndcg_ml._core.groups import Groups, IntArray
+from ndcg_ml._core.groups import Groups, IntArray, ranges
 from ndcg_ml._core.queries import group_by_ids, real_array
 from ndcg_ml.flavor import Flavor, as_flavor, refuse_unknown
 from ndcg_ml.sklearn.folds import WholeQueries, check_column, ids_of_rows, split_column, table, weight_of_queries
 from ndcg_ml.sklearn.scorer import NDCGScorer
-
-__all__ = ["QueryRanker", "RowsByQuery", "fit", "fit_and_stop", "readable"]
 
 # -- pass queries to the `fit` of LightGBM, XGBoost and CatBoost, and stop them early on held-out queries -------------
 
@@ -47,11 +45,7 @@ class RowsByQuery:
         queries: IntArray,
     ) -> None:
         self.sizes: NDArray[np.int64] = layout.sizes[queries]
-        ends = np.cumsum(self.sizes)
-        at = np.arange(self.sizes.sum()) - np.repeat(ends - self.sizes, self.sizes)
-        rows = np.repeat(layout.starts[queries], self.sizes) + at
-        if layout.order is not None:
-            rows = layout.order[rows]
+        rows = layout.rows()[ranges(layout.starts[queries], self.sizes)]
         self.X = readable(X.iloc[rows] if hasattr(X, "iloc") else X[rows])
         self.y: NDArray[Any] = y[rows]
         self.codes: NDArray[np.intp] = np.repeat(np.arange(self.sizes.size), self.sizes)
@@ -61,11 +55,6 @@ class RowsByQuery:
     def row_weight(self) -> NDArray[np.float64] | None:
         """Weight of each row's query."""
         return None if self.weight is None else np.repeat(self.weight, self.sizes)
-
-
-def fit(ranker: Any, training: RowsByQuery) -> None:
-    """Fit the ranker in place."""
-    ranker.fit(training.X, training.y, **_query_arguments(ranker, training))
 
 
 def fit_and_stop(
@@ -79,8 +68,15 @@ def fit_and_stop(
         Number of rounds with which it predicts.
     best_score : float
     """
-    arguments = _query_arguments(ranker, training)
-    _check_best_round(ranker)
+    arguments = query_arguments(ranker, training)
+    # Dropouts change earlier trees, so LightGBM does not stop; a linear model has one set of weights.
+    settings = ranker.get_params()
+    for name in ("boosting_type", "boosting", "boost", "booster"):
+        if settings.get(name) in ("dart", "gblinear"):
+            raise ValueError(
+                f"early_stopping_rounds must be None with {name}={settings[name]!r}, which cannot predict with its "
+                f"best round, because later rounds change earlier ones. Leave it None, or choose another {name}."
+            )
     modules = {cls.__module__.partition(".")[0] for cls in type(ranker).__mro__}
     stop = next((stop for library, stop in _STOP.items() if library in modules), None)
     if stop is None:
@@ -88,7 +84,7 @@ def fit_and_stop(
             f"early_stopping_rounds needs a ranker of LightGBM, XGBoost or CatBoost; got {type(ranker).__name__}. "
             "Leave early_stopping_rounds=None."
         )
-    best = stop(ranker, training, validation, arguments, flavor, rounds)
+    best = stop(ranker, {"X": training.X, "y": training.y, **arguments}, validation, flavor, rounds)
     scores = np.asarray(ranker.predict(validation.X))
     return best, ndcg_score(validation.y, scores, flavor=flavor, group=validation.sizes, query_weight=validation.weight)
 
@@ -108,7 +104,7 @@ def readable(X: Any) -> Any:  # noqa: N803
     return X
 
 
-def _query_arguments(ranker: Any, queries: RowsByQuery) -> dict[str, Any]:
+def query_arguments(ranker: Any, queries: RowsByQuery) -> dict[str, Any]:
     """Return the queries and their weights as arguments of the ranker's `fit`."""
     steps = getattr(ranker, "steps", None)
     if isinstance(steps, list) and {"group", "qid", "group_id"} & _arguments(steps[-1][1]):
@@ -131,35 +127,17 @@ def _arguments(estimator: Any) -> set[str]:
     return set(inspect.signature(estimator.fit).parameters) if hasattr(estimator, "fit") else set()
 
 
-def _check_best_round(ranker: Any) -> None:
-    """Refuse models that can only predict with their last round.
-
-    Dropouts change earlier trees, so LightGBM does not stop; a linear model has one set of weights.
-    """
-    settings = ranker.get_params()
-    for name in ("boosting_type", "boosting", "boost", "booster"):
-        if settings.get(name) in ("dart", "gblinear"):
-            raise ValueError(
-                f"early_stopping_rounds must be None with {name}={settings[name]!r}, which cannot predict with its "
-                f"best round, because later rounds change earlier ones. Leave it None, or choose another {name}."
-            )
-
-
-def _stop_lightgbm(
-    ranker: Any, training: RowsByQuery, validation: RowsByQuery, arguments: dict[str, Any], flavor: Flavor, rounds: int
-) -> int:
+def _stop_lightgbm(ranker: Any, training: dict[str, Any], validation: RowsByQuery, flavor: Flavor, rounds: int) -> int:
     from ndcg_ml.lightgbm import StopEarly
 
     stop = StopEarly(flavor, rounds=rounds)
     weight = () if validation.row_weight is None else (validation.row_weight,)
     ranker.set_params(**stop.params)
-    ranker.fit(training.X, training.y, **arguments, **stop.fit((validation.X, validation.y, validation.sizes, *weight)))
+    ranker.fit(**training, **stop.fit((validation.X, validation.y, validation.sizes, *weight)))
     return ranker.best_iteration_
 
 
-def _stop_xgboost(
-    ranker: Any, training: RowsByQuery, validation: RowsByQuery, arguments: dict[str, Any], flavor: Flavor, rounds: int
-) -> int:
+def _stop_xgboost(ranker: Any, training: dict[str, Any], validation: RowsByQuery, flavor: Flavor, rounds: int) -> int:
     from ndcg_ml.xgboost import NDCGCallback
 
     callback = NDCGCallback(
@@ -172,14 +150,12 @@ def _stop_xgboost(
     )
     own = ranker.callbacks
     ranker.set_params(callbacks=[*(own or []), callback])
-    ranker.fit(training.X, training.y, **arguments)
+    ranker.fit(**training)
     ranker.set_params(callbacks=own)  # the callback holds the validation data
     return int(ranker.best_iteration) + 1
 
 
-def _stop_catboost(
-    ranker: Any, training: RowsByQuery, validation: RowsByQuery, arguments: dict[str, Any], flavor: Flavor, rounds: int
-) -> int:
+def _stop_catboost(ranker: Any, training: dict[str, Any], validation: RowsByQuery, flavor: Flavor, rounds: int) -> int:
     from catboost import Pool
 
     from ndcg_ml.catboost import NDCGEval
@@ -191,11 +167,9 @@ def _stop_catboost(
         group_weight=validation.row_weight,
         cat_features=ranker.get_params().get("cat_features"),
     )
-    metric = NDCGEval(flavor, learn=(training.y, training.codes), pools=[(validation.y, validation.codes)])
-    ranker.set_params(eval_metric=metric)
-    ranker.fit(
-        training.X, training.y, **arguments, eval_set=held_out, early_stopping_rounds=rounds, use_best_model=True
-    )
+    learn = (training["y"], training["group_id"])
+    ranker.set_params(eval_metric=NDCGEval(flavor, learn=learn, pools=[(validation.y, validation.codes)]))
+    ranker.fit(**training, eval_set=held_out, early_stopping_rounds=rounds, use_best_model=True)
     return int(ranker.get_best_iteration()) + 1
 
 
@@ -371,7 +345,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.best_iteration_: int | None = None
         self.best_score_: float | None = None
         if stopping is None:
-            fit(ranker, training)
+            ranker.fit(training.X, training.y, **query_arguments(ranker, training))
         else:
             validation = RowsByQuery(features, labels, layout, weight, by_id[held_out[by_id]])
             self.best_iteration_, self.best_score_ = fit_and_stop(ranker, training, validation, flavor, stopping)
