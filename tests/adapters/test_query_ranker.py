@@ -423,6 +423,7 @@ def fit(*, ranker=None, X=((1.0,), (2.0,), (3.0,)), y=(1, 0, 1), qid=(1, 1, 2), 
         ({"early_stopping_rounds": 5, "validation_fraction": 1.0}, ValueError, "validation_fraction.*between 0 and 1"),
         ({"early_stopping_rounds": 5, "qid": (1, 1, 1)}, ValueError, "at least two queries.*got 1"),
         ({"ranker": LGBMRanker}, TypeError, r"ranker must be an estimator, such as LGBMRanker\(\); got <class"),
+        ({"ranker": "LGBMRanker"}, TypeError, r"ranker must be an estimator.*got 'LGBMRanker' of type str\.$"),
         ({"ranker": make_pipeline(StandardScaler(), LGBMRanker())}, ValueError, "Put QueryRanker inside the pipeline"),
     ],
 )
@@ -431,9 +432,19 @@ def test_refused_arguments(settings, error, message):
         fit(**settings)
 
 
-def test_unknown_arguments_of_fit_are_refused_with_a_suggestion():
-    with pytest.raises(TypeError, match=r"unexpected keyword argument 'group'\. Did you mean 'qid'"):
-        QueryRanker(Ridge()).fit([[1.0], [2.0]], [1, 0], group=[2])
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("group", r" Did you mean 'qid'\?"), ("weights", r" Did you mean 'sample_weight'\?"), ("xyzzy", "")],
+)
+def test_unknown_arguments_of_fit_are_refused_with_a_suggestion(name, hint):
+    with pytest.raises(TypeError, match=rf"QueryRanker\.fit got an unexpected keyword argument '{name}'\.{hint}$"):
+        QueryRanker(Ridge()).fit([[1.0], [2.0]], [1, 0], **{name: [2]})
+
+
+def test_a_pipeline_that_takes_no_queries_is_a_ranker():
+    pipe = make_pipeline(StandardScaler(), Ridge())
+    X, y, qid = [[1.0], [2.0], [4.0]], [0, 1, 2], [1, 1, 2]
+    assert np.array_equal(QueryRanker(pipe).fit(X, y, qid).predict(X), clone(pipe).fit(X, y).predict(X))
 
 
 def test_a_frame_without_the_column_is_refused(problem):

@@ -21,7 +21,8 @@ CASES = {
     "no ids": (Y, S, {}, ValueError, r"qid or group must be given with 1-D input.*Pass qid=.*group=\[len\(y_true\)\].*ndcg_ml.sklearn.ndcg_scorer\(\)"),
     "both": (Y, S, {"qid": Q, "group": [2, 2]}, ValueError, "qid and group.*pass one of them; got both"),
     "scores of another length": (Y, S[:3], {"qid": Q}, ValueError, r"y_score must have the shape of y_true, \(4,\); got \(3,\)"),
-    "qid of another length": (Y, S, {"qid": Q[:3]}, ValueError, "qid must have one id per row, 4; got 3"),
+    "qid of another length": (Y, S, {"qid": [7, 7, 8]}, ValueError, r"qid must have one id per row, 4; got 3\.$"),
+    "more ids than rows": (Y, S, {"qid": [0, 1, 1, 1, 1]}, ValueError, r"qid must have one id per row, 4; got 5\.$"),
     "sample_weight": (Y, S, {"qid": Q, "sample_weight": Y}, TypeError, "unexpected keyword argument 'sample_weight'. Did you mean 'query_weight'"),
     **{
         name: (Y, S, {"qid": Q, name: 1}, TypeError, f"unexpected keyword argument '{name}'. Did you mean '{ours}'?")
@@ -35,7 +36,7 @@ CASES = {
     "a switch of another library": (Y, S, {"qid": Q, "ignore_ties": True}, TypeError, r"flavor=Flavor\(ties=...\)\."),
     "an argument of no library": (Y, S, {"qid": Q, "xyzzy": 1}, TypeError, "unexpected keyword argument 'xyzzy'.$"),
     "sizes as qid": (Y, S, {"qid": [2, 2]}, ValueError, "qid must have one id per row.*pass them as group="),
-    "sizes that do not sum": (Y, S, {"group": [2, 1]}, ValueError, "group must sum to the number of rows, 4; got a sum of 3"),
+    "sizes that do not sum": (Y, S, {"group": [2, 1]}, ValueError, r"group must sum to the number of rows, 4; got a sum of 3\.$"),
     "ids as group": (Y, S, {"group": Q}, ValueError, "group must sum to.*pass them as qid="),
     "string ids as group": (Y, S, {"group": list("aabb")}, TypeError, "group must hold integers.*pass them as qid="),
     "negative size": (Y, S, {"group": [5, -1]}, ValueError, "group must hold sizes >= 0; got -1"),
