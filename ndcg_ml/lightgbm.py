@@ -61,9 +61,9 @@ class NDCGEval(NamedMetric):
     Under an objective that does not rank, ``lgb.cv`` cuts queries: pass ``folds=GroupKFold(5)`` of scikit-learn, to
     which LightGBM gives the queries as groups.
 
-    As in LightGBM 4.7, the weight of a query is the mean weight of its rows. Layout, gains and ideal of each data set
-    are kept between rounds. LightGBM also computes its built-in metrics, before this one, unless ``metric="None"`` is
-    among the parameters.
+    As in LightGBM 4.7, the weight of a query is the mean weight of its rows. The layout, gains and ideal of each data
+    set are cached between rounds. LightGBM also computes its built-in metrics, before this one, unless
+    ``metric="None"`` is among the parameters.
 
     Optuna's tuners maximise only five metrics that they know by name. Pass them the negative value, as
     docs/model_selection.md shows, or they keep the worst trial.
@@ -188,10 +188,10 @@ class StopEarly:
     Raises
     ------
     TypeError, ValueError
-        An argument is not valid, or as for ``NDCGEval``. In the first round of training: there is no validation set,
-        there are several and `watch` is None, `watch` is not the name of one, the metric is not evaluated, or
-        ``early_stopping_round`` is among the parameters of the booster, which makes LightGBM (4.3 and 4.7) stop on
-        every metric of every set.
+        Raised at construction for an invalid argument, or as for ``NDCGEval``. Raised in the first training round if
+        there is no validation set; if there are several and `watch` is None; if `watch` is not the name of one; if the
+        metric is not evaluated; or if ``early_stopping_round`` is among the parameters of the booster, which makes
+        LightGBM (4.3 and 4.7) stop on every metric of every set.
 
     Notes
     -----

@@ -101,13 +101,7 @@ class PairedSearch(Comparison):
         return replace(honest, chosen=tuple(chosen.tolist()))
 
 
-def paired_search(
-    search: Any,
-    *,
-    metric: str | None = None,
-    confidence: float = 0.95,
-    seed: Seed = 0,
-) -> PairedSearch:
+def paired_search(search: Any, *, metric: str | None = None, confidence: float = 0.95, seed: Seed = 0) -> PairedSearch:
     """Compare the best candidate of a fitted search with each other one, paired by query over the same folds.
 
     Queries vary much more than candidates, so a standard error over folds, or of one candidate, mostly measures the
@@ -193,13 +187,10 @@ def paired_search(
         seed=seed,
         missing="drop",
     )
-    notes = [_CHOSEN]
-    if failed:
-        notes.append(
-            f"{len(failed)} of {len(rows) + len(failed)} candidates failed and are left out: rows {brief(failed)}"
-        )
+    left_out = f"{len(failed)} of {len(rows) + len(failed)} candidates failed and are left out: rows {brief(failed)}"
+    notes = (_CHOSEN, left_out) if failed else (_CHOSEN,)
     settings = {each.name: getattr(compared, each.name) for each in fields(compared)}
-    settings |= {"flavor": scorer.flavor.replace(k=k), "further_notes": tuple(notes)}
+    settings |= {"flavor": scorer.flavor.replace(k=k), "further_notes": notes}
     return PairedSearch(
         **settings, rows=tuple(rows[at] for at in best_first), failed=tuple(failed), _is_halving="iter" in results
     )
@@ -227,13 +218,11 @@ def _values_of_queries(
     kept, results, error_score = scorer.kept, search.cv_results_, getattr(search, "error_score", None)
     assert kept is not None
     # A halving search numbers and scores its candidates again in each iteration, with more training. Take the last.
-    first, n_rows = 0, len(results["params"])
-    if "iter" in results:
-        first = int(np.flatnonzero(results["iter"] == results["iter"].max())[0])
+    first = int(np.argmax(results["iter"])) if "iter" in results else 0
     n_splits = sum(key.startswith("split") and key.endswith(f"_test_{metric}") for key in results)
     ids: NDArray[Any] | None = None
     columns, rows, failed = [], [], []
-    for row in range(first, n_rows):
+    for row in range(first, len(results["params"])):
         fits = []
         for split in range(n_splits):
             score = float(results[f"split{split}_test_{metric}"][row])
@@ -317,12 +306,7 @@ class HonestValue:
         )
 
 
-def honest_value(
-    ndcg: FloatArray,
-    confidence: float,
-    n_resamples: int,
-    rng: np.random.Generator,
-) -> HonestValue:
+def honest_value(ndcg: FloatArray, confidence: float, n_resamples: int, rng: np.random.Generator) -> HonestValue:
     """Return the bootstrap-bias-corrected value, from the table of queries and candidates.
 
     Parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from numbers import Number
 from typing import Any
@@ -53,8 +54,22 @@ def column_of(X: Any, qid_column: str | int) -> NDArray[Any]:  # noqa: N803
         ids = X[:, [at]].toarray()[:, 0]
     else:
         ids = np.asarray(X.iloc[:, at] if hasattr(X, "iloc") else X[:, at])
-    if ids.dtype.kind == "f":
-        _refuse_changed_ids(ids, qid_column)
+    if ids.dtype.kind == "f":  # different ids may have become equal
+        present = ids[~np.isnan(ids)]
+        fractions = present[present != np.floor(present)]
+        if fractions.size:
+            raise ValueError(
+                f"qid_column={qid_column!r} must hold query ids; got fractions, the first is {fractions[0]}. "
+                "An earlier step has transformed the ids. Exclude them from it, for example with "
+                "ColumnTransformer([('scale', StandardScaler(), features)], remainder='passthrough')."
+            )
+        exact = 2 ** (np.finfo(ids.dtype).nmant + 1)
+        if present.size and np.abs(present).max() >= exact:
+            raise ValueError(
+                f"qid_column={qid_column!r} must hold ids that are exact in its dtype; got {np.abs(present).max():.0f} "
+                f"in {ids.dtype}, which is exact only below {exact}. Keep the ids as integers in a column of a "
+                "DataFrame, or number the queries 0, 1, ...: np.unique(qid, return_inverse=True)[1]."
+            )
     name = f"the column qid_column={qid_column!r} of X"
     ids = ids_as_array(ids, name)
     refuse_missing(ids, name)
@@ -67,9 +82,11 @@ def refuse_missing(ids: NDArray[Any], name: str) -> None:
         raise ValueError(f"{name} must have an id for every row; got a missing value.")
 
 
-def split_column(X: Any, qid_column: str | int) -> tuple[Any, NDArray[Any]]:  # noqa: N803
-    """Return X without the column of query ids, and the ids. Raises as ``column_of`` does."""
-    X = table(X)  # noqa: N806
+def split_column(X: Any, qid_column: object) -> tuple[Any, NDArray[Any] | None]:  # noqa: N803
+    """Return X, a ``table``, without the column of query ids, and the ids; X and None without `qid_column`."""
+    qid_column = check_column(qid_column)
+    if qid_column is None:
+        return X, None
     at = _place(X, qid_column)
     others = [c for c in range(X.shape[1]) if c != at]
     return X.iloc[:, others] if hasattr(X, "iloc") else X[:, others], column_of(X, qid_column)
@@ -98,25 +115,6 @@ def _place(X: Any, qid_column: str | int) -> int:  # noqa: N803
             "X.columns = X.columns.astype(str), and pass a name."
         )
     return at
-
-
-def _refuse_changed_ids(ids: NDArray[Any], qid_column: str | int) -> None:
-    """Refuse floats that are not exact integers, because different ids may have become equal."""
-    present = ids[~np.isnan(ids)]
-    fractions = present[present != np.floor(present)]
-    if fractions.size:
-        raise ValueError(
-            f"qid_column={qid_column!r} must hold query ids; got fractions, the first is {fractions[0]}. "
-            "An earlier step has transformed the ids. Exclude them from it, for example with "
-            "ColumnTransformer([('scale', StandardScaler(), features)], remainder='passthrough')."
-        )
-    exact = 2 ** (np.finfo(ids.dtype).nmant + 1)
-    if present.size and np.abs(present).max() >= exact:
-        raise ValueError(
-            f"qid_column={qid_column!r} must hold ids that are exact in its dtype; got {np.abs(present).max():.0f} "
-            f"in {ids.dtype}, which is exact only below {exact}. Keep the ids as integers in a column of a DataFrame, "
-            "or number the queries 0, 1, ...: np.unique(qid, return_inverse=True)[1]."
-        )
 
 
 def ids_of_rows(qid: Any, column: NDArray[Any] | None, groups: Any, n_rows: int) -> NDArray[Any]:
@@ -228,17 +226,18 @@ class WholeQueries:
                 f"{self.sizes[cut[0]]} rows of query {brief(cut[0])} are scored. {_FIX}.{fix}"
             )
 
-    def cut_elsewhere(self, scored_ids: NDArray[Any]) -> str | None:
-        """Return a warning about queries whose numbers of rows differ from those in training, or None."""
+    def warn_of_cut(self, scored_ids: NDArray[Any], stacklevel: int) -> None:
+        """Warn if these rows are of queries that had more or fewer rows in training."""
         scored = _sizes(scored_ids)
         cut = [query for query, rows in scored.items() if self.sizes.get(query, rows) != rows]
-        if not cut:
-            return None
-        return (
-            f"{len(cut)} of {len(scored)} queries that are scored were also in training with other rows, the first is "
-            f"{brief(cut[0])}. If these are the same queries, they were cut: {_FIX}. If they are others, give them ids "
-            "that differ from those of the training data"
-        )
+        if cut:
+            warnings.warn(
+                f"{len(cut)} of {len(scored)} queries that are scored were also in training with other rows, the first "
+                f"is {brief(cut[0])}. If these are the same queries, they were cut: {_FIX}. If they are others, give "
+                "them ids that differ from those of the training data.",
+                CutQueryWarning,
+                stacklevel,
+            )
 
 
 def _sizes(ids: NDArray[Any]) -> dict[Any, int]:
@@ -255,7 +254,8 @@ def refuse_repeated_rows(every: NDArray[Any], test: NDArray[np.int64]) -> None:
         row = int(np.argmax(times))
         raise ValueError(
             f"the split must score each row once; row {row}, of query {brief(every.tolist()[row])}, appears "
-            f"{times[row]} times, as in a sample with replacement. Sample whole queries, and give each copy of a query a new id."
+            f"{times[row]} times, as in a sample with replacement. Sample whole queries, and give each copy of a query "
+            "a new id."
         )
 
 
@@ -342,11 +342,8 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
         """
         refuse_lazy(X, "X")
         match_index({"X": X, "y": y, "qid": self.qid, "groups": groups})
-        if self.qid_column is not None:
-            ids = column_of(X, self.qid_column)
-        else:
-            ids = ids_as_array(self.qid)
-            refuse_missing(ids, "qid")
+        ids = ids_as_array(self.qid) if self.qid_column is None else column_of(X, self.qid_column)
+        refuse_missing(ids, "qid")
         if groups is not None and not np.array_equal(ids_as_array(groups), ids):
             raise ValueError(
                 "groups must be equal to the ids of QueryKFold; they differ. To split by these ids and score by query, "

@@ -11,13 +11,13 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ndcg_ml._core.checks import optional_whole_number
+from ndcg_ml._core.checks import as_float, optional_whole_number
 from ndcg_ml._core.evaluate import ndcg_score
 from ndcg_ml._core.frames import match_index
-from ndcg_ml._core.groups import Groups, IntArray, ranges
+from ndcg_ml._core.groups import FloatArray, Groups, IntArray, ranges
 from ndcg_ml._core.queries import group_by_ids, real_array
 from ndcg_ml.flavor import Flavor, as_flavor, refuse_unknown
-from ndcg_ml.sklearn.folds import WholeQueries, check_column, ids_of_rows, split_column, table, weight_of_queries
+from ndcg_ml.sklearn.folds import WholeQueries, ids_of_rows, split_column, table, weight_of_queries
 from ndcg_ml.sklearn.scorer import NDCGScorer
 
 # -- pass queries to the `fit` of LightGBM, XGBoost and CatBoost, and stop them early on held-out queries -------------
@@ -36,23 +36,16 @@ class RowsByQuery:
     weight : ndarray of float, shape (n_queries,), or None
     """
 
-    def __init__(
-        self,
-        X: Any,  # noqa: N803
-        y: NDArray[Any],
-        layout: Groups,
-        weight: NDArray[np.float64] | None,
-        queries: IntArray,
-    ) -> None:
+    def __init__(self, X: Any, y: NDArray[Any], layout: Groups, weight: FloatArray | None, queries: IntArray) -> None:  # noqa: N803
         self.sizes: NDArray[np.int64] = layout.sizes[queries]
         rows = layout.rows()[ranges(layout.starts[queries], self.sizes)]
         self.X = readable(X.iloc[rows] if hasattr(X, "iloc") else X[rows])
         self.y: NDArray[Any] = y[rows]
         self.codes: NDArray[np.intp] = np.repeat(np.arange(self.sizes.size), self.sizes)
-        self.weight: NDArray[np.float64] | None = None if weight is None else weight[queries]
+        self.weight: FloatArray | None = None if weight is None else weight[queries]
 
     @property
-    def row_weight(self) -> NDArray[np.float64] | None:
+    def row_weight(self) -> FloatArray | None:
         """Weight of each row's query."""
         return None if self.weight is None else np.repeat(self.weight, self.sizes)
 
@@ -141,12 +134,7 @@ def _stop_xgboost(ranker: Any, training: dict[str, Any], validation: RowsByQuery
     from ndcg_ml.xgboost import NDCGCallback
 
     callback = NDCGCallback(
-        flavor,
-        X=validation.X,
-        y=validation.y,
-        group=validation.sizes,
-        query_weight=validation.weight,
-        rounds=rounds,
+        flavor, X=validation.X, y=validation.y, group=validation.sizes, query_weight=validation.weight, rounds=rounds
     )
     own = ranker.callbacks
     ranker.set_params(callbacks=[*(own or []), callback])
@@ -329,7 +317,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         X = table(X)  # noqa: N806
         match_index({"X": X, "y": y, "qid": qid, "sample_weight": sample_weight, "groups": groups})
         validate_data(self, X, skip_check_array=True)
-        features, ids = self._features_and_ids(X)
+        features, ids = split_column(X, self.qid_column)
         labels = _labels(y, X.shape[0])
         ids = ids_of_rows(qid, ids, groups, labels.size)
         layout = group_by_ids(ids, labels.size)
@@ -369,17 +357,10 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         X = table(X)  # noqa: N806
         validate_data(self, X, skip_check_array=True, reset=False)
-        features, _ = self._features_and_ids(X)
+        features, _ = split_column(X, self.qid_column)
         return np.asarray(self.ranker_.predict(readable(features)))
 
-    def score(
-        self,
-        X: Any,  # noqa: N803
-        y: ArrayLike,
-        qid: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | None = None,
-    ) -> float:
+    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> float:  # noqa: N803
         """Return the NDCG of the predictions under `flavor`, by query.
 
         Parameters
@@ -402,15 +383,12 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             tags.input_tags.sparse = inner.input_tags.sparse
         return tags
 
-    def _features_and_ids(self, X: Any) -> tuple[Any, NDArray[Any] | None]:  # noqa: N803
-        column = check_column(self.qid_column)
-        return (X, None) if column is None else split_column(X, column)
-
     def _held_out(self, n_queries: int) -> NDArray[np.int64]:
-        fraction = self.validation_fraction
-        if isinstance(fraction, bool) or not isinstance(fraction, (int, float, np.floating)) or not 0 < fraction < 1:
+        fraction = as_float(self.validation_fraction)
+        if fraction is None or not 0 < fraction < 1:
             raise ValueError(
-                f"validation_fraction must be a number between 0 and 1, a share of the queries; got {fraction!r}."
+                "validation_fraction must be a number between 0 and 1, a share of the queries; got "
+                f"{self.validation_fraction!r}."
             )
         if n_queries < 2:
             raise ValueError(
@@ -439,11 +417,10 @@ def _labels(y: Any, n_rows: int) -> NDArray[Any]:
 
 def _order_of_ids(ids: NDArray[Any]) -> NDArray[np.int64]:
     try:
-        order: NDArray[np.int64] = np.argsort(ids, kind="stable")
+        return np.argsort(ids, kind="stable")
     except TypeError as error:
         kinds = sorted({type(value).__name__ for value in ids.tolist()})
         raise TypeError(
             f"query ids must be of one sortable type; got {', '.join(kinds)}. "
             "Convert them, for example with [str(q) for q in qid]."
         ) from error
-    return order

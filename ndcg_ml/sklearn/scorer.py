@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import uuid
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from types import FrameType
 from typing import Any, NamedTuple, NoReturn
 from weakref import WeakValueDictionary
@@ -25,7 +25,6 @@ from ndcg_ml._core.scores import Prepared, prepare
 from ndcg_ml._core.totals import EmptyQueryError
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.sklearn.folds import (
-    CutQueryWarning,
     WholeQueries,
     check_column,
     column_of,
@@ -33,8 +32,6 @@ from ndcg_ml.sklearn.folds import (
     refuse_repeated_rows,
     weight_of_queries,
 )
-
-_SLOTS = 16
 
 
 def ndcg_scorer(
@@ -93,7 +90,7 @@ def ndcg_scorer(
 
     If ids are missing or their number is wrong, if a fold has nothing to average, or if a split cuts queries, a search
     stops with an error. scikit-learn 1.9.1 turns an exception of a scorer into nan and still chooses ``best_params_``,
-    so within a search the scorer returns an object that is not a number. If you call it directly, it raises.
+    so within a search the scorer returns an object that is not a number. If you call it directly, it raises the error.
 
     Examples
     --------
@@ -147,8 +144,7 @@ class NDCGScorer:
         keep_queries: bool = False,
     ) -> None:
         flavor = as_flavor(flavor)
-        ks, several = cutoffs(k, flavor)
-        self.ks: tuple[int | None, ...] = ks
+        self.ks, several = cutoffs(k, flavor)
         if not several:
             flavor = flavor.replace(k=self.ks[0])
         refuse_docid(flavor, "a scorer", "scikit-learn passes it no document ids")
@@ -170,7 +166,7 @@ class NDCGScorer:
                 "aggregate='micro'. Use flavor.replace(aggregate='macro'), or leave keep_queries=False."
             )
         self.kept: KeptQueries | None = KeptQueries(uuid.uuid4().hex) if keep_queries else None
-        self._cache: Cache[Prepared[Any]] = Cache(_SLOTS)  # all candidates of a search share folds
+        self._cache: Cache[Prepared[Any]] = Cache(16)  # all candidates of a search share folds
 
     def __repr__(self) -> str:
         column = "" if self.qid_column is None else f", qid_column={self.qid_column!r}"
@@ -336,9 +332,8 @@ def _warn_of_cut_queries(estimator: Any, ids: NDArray[Any]) -> None:
         if inner is None and isinstance(getattr(estimator, "steps", None), list):
             inner = estimator.steps[-1][1]
     trained = getattr(estimator, "trained_queries_", None)
-    sentence = trained.cut_elsewhere(ids) if isinstance(trained, WholeQueries) else None
-    if sentence is not None:
-        warnings.warn(f"{sentence}.", CutQueryWarning, stacklevel=4)
+    if isinstance(trained, WholeQueries):
+        trained.warn_of_cut(ids, stacklevel=5)
 
 
 def _expected_grades(estimator: Any, X: Any, shape: tuple[int, ...], axes: Axes | None) -> NDArray[Any]:  # noqa: N803
@@ -499,7 +494,12 @@ def _current_split(scored: NDArray[Any], qid_column: str | int | None) -> tuple[
     test = np.flatnonzero(test) if test.dtype == bool else test
     routed = getattr(getattr(found.get("routed_params"), "scorer", None), "score", None)
     passed = [params for params in (found.get("score_params"), routed) if isinstance(params, Mapping)]
-    candidates = [_read(value) for params in passed for value in params.values() if value is not None]
+    candidates = []
+    for value in (value for params in passed for value in params.values() if value is not None):
+        try:
+            candidates.append(ids_as_array(value))
+        except (TypeError, ValueError):  # other metadata, or missing ids, which are refused later
+            candidates.append(np.asarray(value))
     if qid_column is not None and found.get("X") is not None:
         with suppress(ValueError):
             candidates.append(column_of(found["X"], qid_column))
@@ -509,13 +509,6 @@ def _current_split(scored: NDArray[Any], qid_column: str | int | None) -> tuple[
         if valid and np.array_equal(every[test], scored):
             return every, np.where(test < 0, test + every.size, test)
     return None
-
-
-def _read(routed: Any) -> NDArray[Any]:
-    try:
-        return ids_as_array(routed)
-    except (TypeError, ValueError):  # other metadata, or missing ids, which are refused later
-        return np.asarray(routed)
 
 
 def _current_fit(X: Any) -> tuple[int, int, NDArray[np.int64]] | None:  # noqa: N803
@@ -544,12 +537,11 @@ def _error_score_of_caller() -> float | None:
     """Return the number by which the caller replaces an exception, or None if it lets exceptions through."""
     # With scoring=None, scikit-learn calls this package through _PassthroughScorer.
     frames = (frame for frame in _frames() if type(frame.f_locals.get("self")).__name__ != "_PassthroughScorer")
-    caller = next((frame for frame in frames if not _module(frame).startswith("ndcg_ml.")), None)
-    above = None if caller is None else _TURN_ERRORS.get((_module(caller), caller.f_code.co_name))
-    if caller is None or above is None:
+    callers = [*islice((frame for frame in frames if not _module(frame).startswith("ndcg_ml.")), 2)]
+    above = _TURN_ERRORS.get((_module(callers[0]), callers[0].f_code.co_name)) if callers else None
+    if above is None:
         return None
-    holder = caller if above == 0 else caller.f_back
-    number = None if holder is None else holder.f_locals.get("error_score")
+    number = callers[above].f_locals.get("error_score")
     if isinstance(number, str):  # "raise"
         return None
     return float("nan") if number is None else number
