@@ -185,11 +185,10 @@ def _gain(codes: Codes, gains: FloatArray, row: int) -> float:
 @_PART
 def _candidates(
     scores: FloatArray,
-    at: int,
     n: int,
     codes: Codes,
     gains: FloatArray,
-    gains_at: int,
+    start: int,
     depth: int,
     average: bool,
     lanes: int,
@@ -209,14 +208,14 @@ def _candidates(
     bound = -np.inf
     if depth <= lanes and n >= lanes * _PER_LANE and n >= lanes * lanes * _PER_PAIR_OF_LANES:
         for lane in range(lanes):
-            top[lane] = scores[at + lane]
-        for first in range(at + lanes, at + n - lanes + 1, lanes):
+            top[lane] = scores[lane]
+        for first in range(lanes, n - lanes + 1, lanes):
             for lane in range(lanes):
                 x = scores[first + lane]
                 top[lane] = x if x > top[lane] else top[lane]
         rest = n % lanes
         for lane in range(rest):
-            x = scores[at + n - rest + lane]
+            x = scores[n - rest + lane]
             top[lane] = x if x > top[lane] else top[lane]
         bound = _nth_largest(top, lanes, depth)
     above = 0
@@ -225,8 +224,8 @@ def _candidates(
         # gains in order is faster. Every document is written, and the next one overwrites it unless it is kept. This
         # avoids a branch that the processor could not predict.
         for i in range(n):
-            x = scores[at + i]
-            kept[above], kept_gains[above] = x, gains[gains_at + i]
+            x = scores[i]
+            kept[above], kept_gains[above] = x, gains[start + i]
             above += not (x <= bound)
     else:
         # In long lists few stretches have a document above the bound, and counting such documents is vectorised.
@@ -234,26 +233,26 @@ def _candidates(
         for first in range(0, done, _STRETCH):
             some = 0
             for i in range(first, first + _STRETCH):
-                some += not (scores[at + i] <= bound)
+                some += not (scores[i] <= bound)
             if some:
                 for i in range(first, first + _STRETCH):
                     kept_rows[above] = i
-                    above += not (scores[at + i] <= bound)
+                    above += not (scores[i] <= bound)
         for i in range(done, n):
             kept_rows[above] = i
-            above += not (scores[at + i] <= bound)
+            above += not (scores[i] <= bound)
         # Gains are read for kept documents only.
         for i in range(above):
             row = kept_rows[i]
-            kept[i] = scores[at + row]
-            kept_gains[i] = _gain(codes, gains, gains_at + row)
+            kept[i] = scores[row]
+            kept_gains[i] = _gain(codes, gains, start + row)
     # The remaining ranks belong to the tie group at the bound, which needs no sorting.
     tied, mean = 0, 0.0
     if above < depth:
         total, least, most = 0.0, np.inf, -np.inf
         for i in range(n):
-            if scores[at + i] == bound:
-                gain = _gain(codes, gains, gains_at + i)
+            if scores[i] == bound:
+                gain = _gain(codes, gains, start + i)
                 if above + tied < depth:
                     kept_gains[above + tied] = gain
                 elif not average:
@@ -515,18 +514,15 @@ def rank(
         # Put the best documents into `best`, in the order of their ranks. Comparisons with NaN are false, so a NaN is
         # among them.
         depth = min(deepest, n)
+        own = scores[start : start + n]
         if order.size > 0:  # gathered once, because they are read twice
+            own = line[:n]
             for i in range(n):
                 line[i] = scores[order[start + i]]
-            above, mean = _candidates(
-                *(line, 0, n, codes, gains, start, depth, average),
-                *(lanes, top, kept, kept_rows, kept_gains),
-            )
-        else:
-            above, mean = _candidates(
-                *(scores, start, n, codes, gains, start, depth, average),
-                *(lanes, top, kept, kept_rows, kept_gains),
-            )
+        above, mean = _candidates(
+            *(own, n, codes, gains, start, depth, average),
+            *(lanes, top, kept, kept_rows, kept_gains),
+        )
         for i in range(above):
             if kept[i] != kept[i]:
                 return False
