@@ -5,7 +5,7 @@ This module imports no adapter, because ``Flavor`` and the adapters import it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ndcg_ml._core.checks import KSpec, cutoffs, one_of, refuse_docid, true_or_false
-from ndcg_ml._core.flavor_text import at_cutoff
+from ndcg_ml._core.flavor_text import at_cutoff, switch_text
 from ndcg_ml._core.gains_and_discounts import gain
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 
@@ -98,20 +98,17 @@ def _check_expressible(flavor: Flavor, library: Library, evaluate: object) -> No
         for switch, rule in rules.items():
             value = getattr(flavor, switch)
             if value not in rule.takes and not (switch in _OF_A_CUTOFF and flavor.k is None):
+                # off_table needs a gain table.
+                also = ", off_table='raise'" if switch == "gain" and flavor.off_table != "raise" else ""
                 raise NotExpressibleError(
                     f"{name} cannot express {switch}={_value_in_words(value)}: it {rule.does}.",
-                    f"Use {_fix(flavor, switch, rule)}{otherwise}.",
+                    f"Use flavor.replace({switch}={rule.takes[0]!r}{also}){otherwise}.",
                 )
-
-
-def _fix(flavor: Flavor, switch: str, rule: Rule) -> str:
-    also = ", off_table='raise'" if switch == "gain" and flavor.off_table != "raise" else ""  # needs a gain table
-    return f"flavor.replace({switch}={rule.takes[0]!r}{also})"
 
 
 def _value_in_words(value: object) -> str:
     """Return the value of a switch for an error message."""
-    return f"<{getattr(value, '__qualname__', type(value).__qualname__)}>" if callable(value) else repr(value)
+    return switch_text(value) if callable(value) else repr(value)
 
 
 # -- LightGBM ---------------------------------------------------------------------------------------------------------
@@ -162,7 +159,15 @@ def _label_gain(flavor: Flavor) -> list[float]:
     grades = range(_GRADES if top is None else int(top) + 1)
     if isinstance(flavor.gain, tuple):
         grades = grades[: len(flavor.gain)] if top is not None else range(len(flavor.gain))
-    gains = _gains_of(flavor, grades)
+    try:
+        with np.errstate(over="ignore"):
+            gains: list[float] = gain(flavor, np.array(grades, dtype=np.float64)).tolist()
+    except (TypeError, ValueError) as error:
+        raise NotExpressibleError(
+            f"gain must have a value for every grade of LightGBM's table, 0 to {len(grades) - 1}; "
+            f"{str(error).rstrip('.')}.",
+            "Use flavor.replace(max_grade=...) with the top of your grade scale.",
+        ) from error
     for grade, (lower, higher) in enumerate(pairwise(gains), start=1):
         if higher < lower:
             raise NotExpressibleError(
@@ -176,19 +181,6 @@ def _label_gain(flavor: Flavor) -> list[float]:
             f"beyond {_LARGEST_GAIN:g}.",
             "Use flavor.replace(max_grade=...) on labels of fewer grades, or another gain.",
         )
-    return gains
-
-
-def _gains_of(flavor: Flavor, grades: Sequence[int]) -> list[float]:
-    try:
-        with np.errstate(over="ignore"):
-            gains: list[float] = gain(flavor, np.array(grades, dtype=np.float64)).tolist()
-    except (TypeError, ValueError) as error:
-        raise NotExpressibleError(
-            f"gain must have a value for every grade of LightGBM's table, 0 to {len(grades) - 1}; "
-            f"{str(error).rstrip('.')}.",
-            "Use flavor.replace(max_grade=...) with the top of your grade scale.",
-        ) from error
     return gains
 
 

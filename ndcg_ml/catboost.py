@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -214,10 +215,9 @@ def _bound(entry: Any, what: str) -> _Bound:
 
 
 def _distinct(sets: Sequence[_Bound]) -> None:
-    for i, one in enumerate(sets):
-        for other in sets[:i]:
-            if np.array_equal(one.labels, other.labels) and not np.array_equal(one.sizes, other.sizes):
-                raise ValueError(
-                    f"{other.what} and {one.what} have the same labels and different queries, so NDCGEval cannot "
-                    "distinguish them. Evaluate only one of them."
-                )
+    for one, other in combinations(sets, 2):
+        if np.array_equal(one.labels, other.labels) and not np.array_equal(one.sizes, other.sizes):
+            raise ValueError(
+                f"{one.what} and {other.what} have the same labels and different queries, so NDCGEval cannot "
+                "distinguish them. Evaluate only one of them."
+            )

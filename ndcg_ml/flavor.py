@@ -181,7 +181,12 @@ class Flavor:
                 f"Flavor takes switches by keyword, such as gain='exponential'; got {brief(args[0])}. "
                 "Use Flavor.preset(name) for a preset, or Flavor.parse(text)."
             )
-        _check_names(switches)
+        names = cls.__dataclass_fields__
+        for name in switches:
+            if name not in names:
+                raise TypeError(
+                    f"{brief(name)} is not a field of Flavor; the fields are {quote(names)}.{did_you_mean(name, names)}"
+                )
         return object.__new__(cls)
 
     def __post_init__(self) -> None:
@@ -435,8 +440,7 @@ class Flavor:
                 if differs and name != "k":  # scikit-learn takes k as an argument
                     marked.append(len(rows))
                 other = "any" if name == "k" else switch_text(theirs[name])
-                row = {"switch": name, "value": switch_text(value), "other": other, "words": words.get(name, "")}
-                rows.append(row)
+                rows.append({"switch": name, "value": switch_text(value), "other": other, "words": words.get(name, "")})
         ours = "no switch differs from scikit-learn's" if not marked else "marked: what differs from scikit-learn"
         headings = {"switch": "switch", "value": "value", "other": "scikit-learn", "words": "in words"}
         columns = [Column(heading, f"{{{name}}}", "l") for name, heading in headings.items()]
@@ -636,16 +640,6 @@ def _check_empty(value: object) -> Empty:
 def same_value(mine: object, theirs: object) -> bool:
     """Return whether two values of a switch are equal; nan equals nan."""
     return bool(mine == theirs) or (mine != mine and theirs != theirs)
-
-
-def _check_names(switches: Iterable[str]) -> None:
-    """Refuse names that are not fields of Flavor."""
-    names = Flavor.__dataclass_fields__
-    for name in switches:
-        if name not in names:
-            raise TypeError(
-                f"{brief(name)} is not a field of Flavor; the fields are {quote(names)}.{did_you_mean(name, names)}"
-            )
 
 
 def refuse_unknown(function: Callable[..., object], arguments: Iterable[str]) -> None:

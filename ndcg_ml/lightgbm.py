@@ -261,11 +261,9 @@ class StopEarly:
             raise ValueError("StopEarly.fit needs a validation set; got none. Pass (X, y, group).")
         for number, entry in enumerate(valid):
             _check_valid(entry, number)
-        sets: dict[str, Any]
-        if "eval_X" in inspect.signature(lightgbm.LGBMRanker.fit).parameters:
-            sets = {"eval_X": tuple(entry[0] for entry in valid), "eval_y": tuple(entry[1] for entry in valid)}
-        else:
-            sets = {"eval_set": [(entry[0], entry[1]) for entry in valid]}
+        X, y = tuple(entry[0] for entry in valid), tuple(entry[1] for entry in valid)  # noqa: N806
+        has_eval_X = "eval_X" in inspect.signature(lightgbm.LGBMRanker.fit).parameters  # noqa: N806
+        sets = {"eval_X": X, "eval_y": y} if has_eval_X else {"eval_set": list(zip(X, y, strict=True))}
         return {
             **sets,
             "eval_group": [entry[2] for entry in valid],
@@ -309,6 +307,8 @@ class _Watch:
         return metric == self._metric and self._watch in (None, name)  # LightGBM ignores the training set
 
     def _check(self, env: Any) -> None:
+        from lightgbm import Booster
+
         if (env.params.get("early_stopping_round") or 0) > 0:
             raise ValueError(
                 "early_stopping_round must not be among the parameters with StopEarly; got "
@@ -316,7 +316,9 @@ class _Watch:
                 "Leave it out and pass StopEarly(..., rounds=)."
             )
         evaluated = [_set_and_metric(entry) for entry in env.evaluation_result_list or ()]
-        sets = [name for name, metric in evaluated if metric == self._metric and name not in _training_sets(env)]
+        # As in LightGBM's own callback, because the training data of a Booster may have any name.
+        training = env.model._train_data_name if isinstance(env.model, Booster) else "train"
+        sets = [name for name, metric in evaluated if metric == self._metric and name != training]
         if self._watch not in (sets if len(sets) != 1 else [None, *sets]):
             raise ValueError(
                 f"watch must name a validation set on which {self._metric!r} is evaluated, one of {sets} (or be None "
@@ -330,13 +332,6 @@ def _set_and_metric(entry: Any) -> tuple[str, str]:
     if name == "cv_agg":  # lgb.cv before LightGBM 4.7 has "valid ndcg@10" here
         name, _, metric = metric.partition(" ")
     return name, metric
-
-
-def _training_sets(env: Any) -> tuple[str, ...]:
-    # As in LightGBM's own callback, because the training data of a Booster may have any name.
-    from lightgbm import Booster
-
-    return (env.model._train_data_name,) if isinstance(env.model, Booster) else ("train",)
 
 
 def _check_valid(entry: Any, number: int) -> None:
