@@ -140,7 +140,7 @@ def evaluate_topk(
     ids = np.arange(n_users) if users is None else users.copy()
     dcg, ideal = (np.concatenate([getattr(part, name) for part in totals]) for name in ("dcg", "ideal"))
     columns = {name: np.concatenate([part[name] for part in counts]) for name in counts[0]}
-    evaluation = evaluation_from_totals(Totals(ks, ids, dcg, ideal, None), flavor, several, **columns)
+    evaluation = evaluation_from_totals(Totals(ks, ids, dcg, ideal, None), flavor, several, columns)
     check_missing(evaluation, flavor)
     result = as_run_evaluation(evaluation, np.concatenate(sizes), np.concatenate(judged), "qrels", ids[:0], ids[:0])
     warn_of_empty_answers(result)

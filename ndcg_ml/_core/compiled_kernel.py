@@ -96,13 +96,13 @@ def _merge_sort(scores: FloatArray, gains: FloatArray, n: int, room: FloatArray,
 
 @_PART
 def _insert(score: float, gain: float, n: int, best: FloatArray, best_gains: FloatArray) -> int:
-    """Insert into `best[:n]` after equal scores. Return the new count."""
+    """Insert into `best[:n]` after equal scores. Return the position."""
     to = n
     while to > 0 and best[to - 1] < score:
         best[to], best_gains[to] = best[to - 1], best_gains[to - 1]
         to -= 1
     best[to], best_gains[to] = score, gain
-    return n + 1
+    return to
 
 
 @_PART
@@ -156,15 +156,8 @@ def _sort(
         # and insertion takes quadratic time, so the moves are limited.
         moves = _MOVES * n
         for i in range(1, n):
-            x = best[i]
-            if best[i - 1] < x:
-                gain = best_gains[i]
-                to = i
-                while to > 0 and best[to - 1] < x:
-                    best[to], best_gains[to] = best[to - 1], best_gains[to - 1]
-                    to -= 1
-                best[to], best_gains[to] = x, gain
-                moves -= i - to
+            if best[i - 1] < best[i]:
+                moves -= i - _insert(best[i], best_gains[i], i, best, best_gains)
                 if moves < 0:
                     break
     else:
@@ -495,10 +488,7 @@ def rank(
     longest = 0
     for size in sizes:
         longest = max(longest, size)
-    deepest = 0
-    for cut in cuts:
-        deepest = max(deepest, cut)
-    lanes = _FEWEST_LANES
+    deepest, lanes = cuts.max(), _FEWEST_LANES
     while lanes < min(deepest, longest) * _LANES_PER_RANK:
         lanes *= 2
     line = np.empty(longest if order.size > 0 else 0)

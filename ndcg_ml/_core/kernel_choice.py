@@ -157,8 +157,6 @@ def _equal(kept: NDArray[Any] | None, given: NDArray[Any] | None) -> bool:
 _NO_CUT = 1 << 62
 # Number of parts per thread.
 _PARTS = 8
-# Number of rows in a part if scores must be converted.
-_PART_ROWS = 1 << 16
 _NO_ORDER = np.empty(0, dtype=np.int64)
 
 
@@ -189,9 +187,8 @@ class CompiledQueries:
 
     def dcg(self, rank: Rank, scores: Scores, threads: int) -> FloatArray | None:
         """Return DCG by query and cut-off; None if a score is NaN."""
-        converted = scores.dtype == np.float64 and scores.flags.aligned
-        if not converted and self._order is not None:  # any part may need any row
-            scores, converted = _as_float64(scores), True
+        with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs
+            scores = scores.astype(np.float64, copy=not scores.flags.aligned)
         dcg = np.zeros(self._sizes.size * self._n_ks)
         nan = False
 
@@ -202,7 +199,7 @@ class CompiledQueries:
                 if not rank(*lists, *self._rule, dcg[begin * self._n_ks : end * self._n_ks]):
                     nan = True
 
-        run_in_threads(work, self._parts(threads, converted), threads)
+        run_in_threads(work, self._parts(threads), threads)
         return None if nan else dcg.reshape(self._sizes.size, self._n_ks)
 
     def _lists(self, scores: Scores, begin: int, end: int) -> tuple[NDArray[Any], ...]:
@@ -211,34 +208,25 @@ class CompiledQueries:
         first = int(starts[0])
         rows = slice(first, int(starts[-1] + sizes[-1]))
         if self._order is None:
-            order, scores = _NO_ORDER, _as_float64(scores[rows])
+            order, scores = _NO_ORDER, scores[rows]
         else:
             order = self._order[rows]
         gains = self._gains if self._codes.size else self._gains[rows]
         return (scores, order, self._codes[rows], gains, starts - first if first else starts, sizes)
 
-    def _parts(self, threads: int, converted: bool) -> list[tuple[int, int]]:
+    def _parts(self, threads: int) -> list[tuple[int, int]]:
         """Divide the queries into parts with about the same number of rows.
 
         Each thread gets several parts, in case one takes longer. Scores that must be converted are converted part by
         part, so that they stay in the processor's cache.
         """
-        n_rows = int(self._sizes.sum())
-        n_parts = 1 if threads == 1 else _PARTS * threads
-        if not converted:
-            n_parts = max(n_parts, n_rows // _PART_ROWS)
-        if n_parts == 1:
+        if threads == 1:
             return [(0, self._sizes.size)]
+        n_parts = _PARTS * threads
         ends = np.cumsum(self._sizes)
-        marks = np.arange(1, n_parts) * (n_rows / n_parts)
+        marks = np.arange(1, n_parts) * (int(ends[-1]) / n_parts)
         cuts = [0, *np.searchsorted(ends, marks).tolist(), self._sizes.size]
         return [(begin, end) for begin, end in pairwise(cuts) if begin < end]
-
-
-def _as_float64(scores: Scores) -> FloatArray:
-    with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs
-        doubles: FloatArray = scores.astype(np.float64, copy=not scores.flags.aligned)
-    return doubles
 
 
 # -- choose the NumPy or the compiled kernel for a call. Their results are bitwise identical; only the time differs ---

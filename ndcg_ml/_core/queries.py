@@ -684,11 +684,6 @@ class Scored:
             labels: NDArray[np.float64] = listed.astype(np.float64, copy=False)
         return labels
 
-    @property
-    def weight(self) -> NDArray[np.float64] | None:
-        """The weight of each query."""
-        return self.queries.weight
-
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore_none, ()
 

@@ -624,13 +624,12 @@ def evaluation_from_totals(
     totals: Totals,
     flavor: Flavor,
     several: bool,
-    *,
-    n_docs: NDArray[np.int64],
-    n_judged: NDArray[np.int64],
-    n_relevant: NDArray[np.int64],
-    tied: NDArray[np.int64],
+    counts: Mapping[str, NDArray[np.int64]],
 ) -> Evaluation[Any]:
-    """Return the evaluation of these totals. With `several`, its values are dicts by cut-off."""
+    """Return the evaluation of these totals; with `several`, its values are dicts by cut-off.
+
+    `counts` holds the columns ``n_docs``, ``n_judged``, ``n_relevant`` and ``tied`` of the table of queries.
+    """
     ndcg, empty = totals.ndcg(flavor)
     dcg, ideal = totals.dcg.copy(), totals.ideal.copy()  # the caller may change the result
     n_queries = len(totals.ids)
@@ -653,10 +652,7 @@ def evaluation_from_totals(
             dcg=columns(dcg),
             idcg=columns(ideal),
             empty=columns(empty),
-            n_docs=n_docs,
-            n_judged=n_judged,
-            n_relevant=n_relevant,
-            tied=tied,
+            **counts,
             weight=np.ones(n_queries) if totals.weight is None else totals.weight,
         ),
         _totals=totals,

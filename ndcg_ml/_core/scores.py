@@ -185,7 +185,7 @@ class Prepared(Generic[V]):
         totals = self._rank(scores)
         # Copy what is stored, so that later changes of the caller's arrays have no effect.
         totals = replace(totals, ids=totals.ids.copy(), weight=None if totals.weight is None else totals.weight.copy())
-        evaluation = evaluation_from_totals(totals, self.flavor, self._several, **self.counts(scores))
+        evaluation = evaluation_from_totals(totals, self.flavor, self._several, self.counts(scores))
         return replace(evaluation, _scored=Scored(self.queries, scores))
 
     def counts(self, scores: NDArray[Any]) -> dict[str, NDArray[np.int64]]:

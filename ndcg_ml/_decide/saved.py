@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import cutoffs
+from ndcg_ml._core.groups import as_objects
 from ndcg_ml._core.json_values import plain, unique_keys
 from ndcg_ml._core.one_line import brief, brief_text
 from ndcg_ml._core.queries import Scored
@@ -240,9 +241,9 @@ def _to_evaluation(stored: dict[str, Any]) -> Evaluation[Any]:
         None if column["weight"][0] is None else np.array(column["weight"], dtype=np.float64),
     )
     counts = {name: np.array(column[name], dtype=np.int64) for name in _COUNTS}
-    result, labels = evaluation_from_totals(totals, flavor, several, **counts), _from_hexadecimal(column["labels"])
+    result, labels = evaluation_from_totals(totals, flavor, several, counts), _from_hexadecimal(column["labels"])
     if "cluster" in column:
-        result = replace(result, cluster=np.array(column["cluster"], dtype=object))
+        result = replace(result, cluster=as_objects(column["cluster"]))
     if run is None:
         return replace(result, _labels=labels)
     topics = id_array(run["qrels_only"]), id_array(run["run_only"])

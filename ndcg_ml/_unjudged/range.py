@@ -94,8 +94,8 @@ def compute_range(
     unjudged = documents.unjudged & documents.pooled
     closed = np.bincount(documents.query[unjudged], minlength=documents.n_queries) == 0
     problem = documents.ratios(flavor, np.where(closed, dcg, 0.0), np.where(closed, ideal, np.nan))
-    high = _maximise(problem, gains, flavor, scored.weight, 1.0)
-    low = -_maximise(problem.negate(), gains, flavor, scored.weight, -1.0)
+    high = _maximise(problem, gains, flavor, scored.queries.weight, 1.0)
+    low = -_maximise(problem.negate(), gains, flavor, scored.queries.weight, -1.0)
     low, high = (1.0 if 1 < limit < 1 + _ROUNDING else limit + 0.0 for limit in (low, high))
     return Range(low=low, high=high, value=value, n_unjudged=n_unjudged, grades=tuple(grades.tolist()))
 
@@ -291,7 +291,7 @@ def match_systems(
         flavor=flavor,
         constant=constant,
         fixed=fixed,
-        weight_of_query=np.ones(len(queries)) if a.weight is None else a.weight[queries[:, 0]],
+        weight_of_query=np.ones(len(queries)) if a.queries.weight is None else a.queries.weight[queries[:, 0]],
     )
 
 
