@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._core.groups import keys_of
 from ndcg_ml._core.one_line import brief, brief_text
 
 # -- refuse lazy frames and columns, which are not in memory ----------------------------------------------------------
@@ -172,7 +173,7 @@ def align_by_id(value: Any, name: str, ids: NDArray[Any]) -> Any:
         A query has no entry, or an id has two.
     """
     if isinstance(value, Mapping):
-        keys = list(ids) if ids.dtype.kind in "mM" else ids.tolist()
+        keys = keys_of(ids)
         absent = [key for key in keys if key not in value]
         if absent:
             raise ValueError(

@@ -23,6 +23,11 @@ def as_objects(values: Sequence[Any]) -> NDArray[Any]:
     return objects
 
 
+def keys_of(ids: NDArray[Any]) -> list[Any]:
+    """Return the ids as keys of a dict; tolist() would make times integers."""
+    return list(ids) if ids.dtype.kind in "mM" else ids.tolist()
+
+
 # -- which rows belong to which query: a ragged layout, and its padded blocks -----------------------------------------
 
 # Queries whose lengths are within this factor share a block: the padding costs a few per cent of the rows.

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core.checks import EXACT_INTEGERS, axis_too_many, refuse_column, warn_of_lists_of_one, warn_of_swap
 from ndcg_ml._core.frames import Axes, align_by_id, match_index, refuse_index, refuse_lazy
-from ndcg_ml._core.groups import FloatArray, Groups, IntArray, as_objects, ranges, starts_of
+from ndcg_ml._core.groups import FloatArray, Groups, IntArray, as_objects, keys_of, ranges, starts_of
 from ndcg_ml._core.one_line import brief, brief_text
 
 # -- recognise labels and scores that were passed in each other's place -----------------------------------------------
@@ -367,8 +367,7 @@ def is_missing(value: Any) -> bool:
 
 
 def _names_at(ids: NDArray[Any], rows: IntArray) -> list[Any]:
-    names = ids.reshape(-1)[rows]
-    return list(names) if names.dtype.kind in "mM" else names.tolist()  # tolist() makes times integers
+    return keys_of(ids.reshape(-1)[rows])
 
 
 def find_repeats(doc_id: IntArray, groups: Groups, names: NDArray[Any]) -> Repeats | None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.frames import align_by_id, match_index, refuse_index, refuse_lazy
-from ndcg_ml._core.groups import as_objects
+from ndcg_ml._core.groups import as_objects, keys_of
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Queries, ids_as_array, is_missing
 
@@ -79,7 +79,7 @@ def _columns(by: Any, ids: NDArray[Any] | None) -> dict[str, Any]:
     """Return the columns of ``by`` by name."""
     refuse_lazy(by, "by")
     if isinstance(by, Mapping):
-        keys = () if ids is None else list(ids) if ids.dtype.kind in "mM" else ids.tolist()
+        keys = () if ids is None else keys_of(ids)
         columns = {"slice": by} if any(key in by and _is_name(by[key]) for key in keys) else dict(by)
     elif hasattr(by, "columns") and len(by.shape) == 2:
         headings = by.column_names if hasattr(by, "column_names") else by.columns  # pyarrow; pandas and polars
@@ -140,7 +140,7 @@ def _of_rows(values: Any, name: str, queries: Queries) -> list[Any]:
 
 def _without_missing(names: NDArray[Any], name: str, ids: NDArray[Any]) -> list[Any]:
     """Return the slice names as a list; raise if one is missing or cannot be hashed."""
-    known = list(names) if names.dtype.kind in "mM" else names.tolist()
+    known = keys_of(names)
     for query, one in enumerate(known):
         try:
             hash(one)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import EXACT_INTEGERS
+from ndcg_ml._core.groups import keys_of
 from ndcg_ml._core.json_values import unique_keys
 from ndcg_ml._core.one_line import brief, brief_text
 from ndcg_ml._core.queries import real_array
@@ -614,7 +615,7 @@ def _read_parquet(path: AnyPath, of: str) -> Iterator[Lines]:
 
 def _to_strings(path: AnyPath, ids: np.ndarray[Any, Any], what: str) -> list[str]:
     """Return ids as strings. Integers are converted."""
-    listed = list(ids) if ids.dtype.kind in "mM" else ids.tolist()  # tolist() makes times integers
+    listed = keys_of(ids)
     invalid = next((value for value in listed if type(value) not in (str, int)), None)
     if invalid is not None:
         raise DataFileError(f"{path}: the ids of {what} must be strings or integers; got {brief(invalid)}.")
