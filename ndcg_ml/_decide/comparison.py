@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import one_of, whole_number
 from ndcg_ml._core.flavor_text import at_cutoff
-from ndcg_ml._core.groups import FloatArray, as_objects
+from ndcg_ml._core.groups import FloatArray
 from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.one_line import percent, visible
 from ndcg_ml._core.table import Column, Record
@@ -673,8 +673,7 @@ class UnjudgedDocuments:
         """
         source = self._sources[b]
         assert source.evaluation is not None
-        ids = as_objects(self._qid)
-        return next_to_judge(self._pair(a, b), difference, ids, n, max_grade, library=source.evaluation.frame_library)
+        return next_to_judge(self._pair(a, b), difference, self._qid, n, max_grade, source.evaluation.frame_library)
 
     def may_turn(self, a: int, b: int, difference: float) -> bool:
         """Return whether labels can change the sign of the difference, or may do so if the range is not searched."""

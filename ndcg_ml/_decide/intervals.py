@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -26,9 +26,7 @@ from ndcg_ml._decide.means import (
     spread_of,
     t_quantile,
 )
-
-if TYPE_CHECKING:
-    from ndcg_ml.flavor import Flavor
+from ndcg_ml.flavor import Flavor
 
 # -- how few queries are too few --------------------------------------------------------------------------------------
 
@@ -196,49 +194,6 @@ _MANY = 1000
 _LARGEST = 1e150
 
 
-def intervals(
-    totals: Totals,
-    flavor: Flavor,
-    values: Mapping[int | None, float],
-    confidence: float,
-    method: Method | None,
-    n_resamples: int,
-    seed: Seed,
-    clusters: IntArray | None,
-) -> dict[int | None, Interval]:
-    """Return the interval at each cut-off; see ``Evaluation.interval``.
-
-    Parameters
-    ----------
-    totals : Totals
-    flavor : Flavor
-    values : mapping of float by cut-off
-        The reported values.
-    confidence, method, n_resamples, seed
-        As for ``Evaluation.interval``.
-    clusters : ndarray of int, shape (n_queries,), or None
-        The cluster of each query.
-    """
-    if method is not None:
-        one_of(method, "method", get_args(Method))
-    number, most, rng = as_confidence(confidence), whole_number(n_resamples, "n_resamples"), generator(seed)
-    found: dict[int | None, Interval] = {}
-    for ks, queries, units in means_of(totals, flavor, clusters):
-        share = units.share()
-        methods = [method or _method(units.values[:, at], share[:, at]) for at in range(len(ks))]
-        # All cut-offs share the draws, also if only some of them need draws.
-        spreads = spread_of(units, None if {"t", "bounded"}.issuperset(methods) else most, rng)
-        for at, (k, spread, of_k) in enumerate(zip(ks, spreads, methods, strict=True)):
-            interval = spread.interval(number, "t" if of_k == "bounded" else of_k, value=values[k])
-            if of_k == "bounded":
-                low, high = bounded_limits(units.values[:, at], share[:, at], number)
-                interval = replace(interval, low=min(low, values[k]), high=max(high, values[k]), method="bounded")
-            if clusters is not None:
-                interval = over_clusters(interval, queries, units, at, spread.value)
-            found[k] = interval
-    return found
-
-
 def means_of(
     totals: Totals, flavor: Flavor, clusters: IntArray | None
 ) -> list[tuple[tuple[int | None, ...], Means, Means]]:
@@ -285,15 +240,6 @@ def means_of(
     return found
 
 
-def _method(values: FloatArray, share: FloatArray) -> Method:
-    """Choose the default method: the bootstrap unless it is unsafe or the t interval agrees with it."""
-    if is_unsafe_to_resample(values, share):
-        return "bounded"
-    # BCa and t limits differ by .37 skewness / sqrt(n) of the width.
-    n = n_equal(share)
-    return "t" if n >= _MANY and 37 * abs(skewness(share * (values - share @ values))) < math.sqrt(n) else "bca"
-
-
 def standard_errors(totals: Totals, flavor: Flavor, clusters: IntArray | None) -> dict[int | None, float]:
     """Return the standard error at each cut-off, over queries or over clusters."""
     found: dict[int | None, float] = {}
@@ -303,6 +249,58 @@ def standard_errors(totals: Totals, flavor: Flavor, clusters: IntArray | None) -
             errors = robust_error(units)[0].tolist()
         found |= dict(zip(ks, errors, strict=True))
     return found
+
+
+def intervals(
+    totals: Totals,
+    flavor: Flavor,
+    values: Mapping[int | None, float],
+    confidence: float,
+    method: Method | None,
+    n_resamples: int,
+    seed: Seed,
+    clusters: IntArray | None,
+) -> dict[int | None, Interval]:
+    """Return the interval at each cut-off; see ``Evaluation.interval``.
+
+    Parameters
+    ----------
+    totals : Totals
+    flavor : Flavor
+    values : mapping of float by cut-off
+        The reported values.
+    confidence, method, n_resamples, seed
+        As for ``Evaluation.interval``.
+    clusters : ndarray of int, shape (n_queries,), or None
+        The cluster of each query.
+    """
+    if method is not None:
+        one_of(method, "method", get_args(Method))
+    number, most, rng = as_confidence(confidence), whole_number(n_resamples, "n_resamples"), generator(seed)
+    found: dict[int | None, Interval] = {}
+    for ks, queries, units in means_of(totals, flavor, clusters):
+        share = units.share()
+        methods = [method or _method(units.values[:, at], share[:, at]) for at in range(len(ks))]
+        # All cut-offs share the draws, also if only some of them need draws.
+        spreads = spread_of(units, None if {"t", "bounded"}.issuperset(methods) else most, rng)
+        for at, (k, spread, of_k) in enumerate(zip(ks, spreads, methods, strict=True)):
+            interval = spread.interval(number, "t" if of_k == "bounded" else of_k, value=values[k])
+            if of_k == "bounded":
+                low, high = bounded_limits(units.values[:, at], share[:, at], number)
+                interval = replace(interval, low=min(low, values[k]), high=max(high, values[k]), method="bounded")
+            if clusters is not None:
+                interval = over_clusters(interval, queries, units, at, spread.value)
+            found[k] = interval
+    return found
+
+
+def _method(values: FloatArray, share: FloatArray) -> Method:
+    """Choose the default method: the bootstrap unless it is unsafe or the t interval agrees with it."""
+    if is_unsafe_to_resample(values, share):
+        return "bounded"
+    # BCa and t limits differ by .37 skewness / sqrt(n) of the width.
+    n = n_equal(share)
+    return "t" if n >= _MANY and 37 * abs(skewness(share * (values - share @ values))) < math.sqrt(n) else "bca"
 
 
 def over_clusters(interval: Interval, queries: Means, clusters: Means, at: int, value: float) -> Interval:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from ndcg_ml._core.table import Column, Record
 from ndcg_ml._files.opening import AnyPath, DataFileError, write_atomically
 from ndcg_ml._files.run_rows import Ids, RunLike, read_rows
 from ndcg_ml._files.tables import objects, parse_json_cell
-from ndcg_ml._unjudged.completions import compute_gains, sum_by_query
+from ndcg_ml._unjudged.completions import Problem, compute_gains, sum_by_query
 from ndcg_ml._unjudged.range import Pair, Range
 
 # -- read the labels filled in after ``judge_next``, and join them with the judgements --------------------------------
@@ -256,7 +256,7 @@ def _ids(ids: list[Any]) -> NDArray[Any]:
 
 
 def next_to_judge(
-    pair: Pair, difference: float, qid: NDArray[Any], n: int, max_grade: float | None = None, library: str = "pandas"
+    pair: Pair, difference: float, qid: Sequence[Any], n: int, max_grade: float | None = None, library: str = "pandas"
 ) -> ToJudge:
     """Return the `n` documents whose labels can change the difference most; `qid` holds the ids of the pair's queries.
 
@@ -280,11 +280,9 @@ def next_to_judge(
         documents, change, size = documents[can], change[can], size[can]
     first = np.lexsort((-size, -change))[:n]
     chosen = documents[first]
-    names = _find_ids(pair, chosen)
-    ids = [qid[query] for query in pair.query[chosen].tolist()]
     tasks = (
-        Task(one.item() if isinstance(one, np.generic) and one.dtype.kind not in "mM" else one, name, float(moves))
-        for one, name, moves in zip(ids, names, change[first].tolist(), strict=True)
+        Task(qid[query], document, float(moves))
+        for query, document, moves in zip(pair.query[chosen], _find_ids(pair, chosen), change[first], strict=True)
     )
     return ToJudge(tuple(tasks), limits, documents.size, library)
 
@@ -295,9 +293,9 @@ def _find_ids(pair: Pair, documents: IntArray) -> list[Any]:
     in_a = rows[:, 0] >= 0
     names: list[Any] = np.where(in_a, rows[:, 0], rows[:, 1]).tolist()
     for side, system in enumerate((pair.a, pair.b)):
-        of_side = np.flatnonzero(in_a if side == 0 else ~in_a)
         if system.queries.names is not None:
-            for at, name in zip(of_side.tolist(), system.queries.names(rows[of_side, side]), strict=True):
+            listed = np.flatnonzero(in_a == (side == 0))
+            for at, name in zip(listed.tolist(), system.queries.names(rows[listed, side]), strict=True):
                 names[at] = name
     return names
 
@@ -309,7 +307,7 @@ def _changes(pair: Pair, documents: IntArray, gains: FloatArray) -> FloatArray:
     query = pair.query[documents]
     weight = pair.weight_of_query
     numerator = problem.constant + lowest * sum_by_query(problem.query, problem.weight, n_queries)
-    ideal, lifts = _ideals(pair, gains)
+    ideal, lifts = _ideals(problem, gains)
     # The difference with this document at each gain and all others at the lowest.
     coefficient = pair.weight[documents]
     upper = numerator[query] + (gains[:, None] - lowest) * coefficient
@@ -323,15 +321,14 @@ def _changes(pair: Pair, documents: IntArray, gains: FloatArray) -> FloatArray:
     sums = total + weight[query] * (then - np.where(counts, now, 0.0)[query])
     sizes = size + np.where(joins, weight[query], 0.0)
     means = np.divide(sums, sizes, out=np.zeros(sums.shape), where=sizes > 0)
-    return np.asarray(means.max(axis=0) - means.min(axis=0))
+    return means.max(axis=0) - means.min(axis=0)
 
 
-def _ideals(pair: Pair, gains: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _ideals(problem: Problem, gains: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return each query's ideal with all unjudged documents at the lowest gain, and the increase if one has each gain.
 
     The arrays have shapes (n_queries,) and (n_gains, n_queries).
     """
-    problem = pair.problem()
     lifts = np.zeros((gains.size, problem.n_queries))
     unjudged = np.bincount(problem.query, minlength=problem.n_queries)
     levels = np.union1d(problem.judged_gain, gains)
