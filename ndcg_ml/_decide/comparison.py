@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import one_of, whole_number
 from ndcg_ml._core.flavor_text import at_cutoff
-from ndcg_ml._core.groups import FloatArray
+from ndcg_ml._core.groups import FloatArray, keys_of
 from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.one_line import percent, visible
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._decide.differences import DIFFERENCE, INTERVAL, P_ADJUSTED, SYSTEMS, VERDICT, Difference
 from ndcg_ml._decide.intervals import FEWEST_FOR_BOOTSTRAP
-from ndcg_ml._decide.matching import Matched, favoured, keys_of
+from ndcg_ml._decide.matching import Matched, favoured
 from ndcg_ml._decide.means import Interval
 from ndcg_ml._decide.slices import ComparedSlices
 from ndcg_ml._decide.verdict import DECIDED, NO_LOSS

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import one_of
 from ndcg_ml._core.frames import align_by_id
-from ndcg_ml._core.groups import BoolArray, FloatArray, as_objects
+from ndcg_ml._core.groups import BoolArray, FloatArray, as_objects, keys_of
 from ndcg_ml._core.one_line import brief, visible
 from ndcg_ml._core.queries import ids_as_array
 from ndcg_ml._core.result import Evaluation
@@ -359,11 +359,6 @@ def rows_of_ids(sides: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], NDArray[np
     places = [{qid: row for row, qid in enumerate(keys_of(ids))} for ids in sides]
     union = list(dict.fromkeys(qid for row_of in places for qid in row_of))
     return as_objects(union), np.array([[row_of.get(qid, -1) for row_of in places] for qid in union], dtype=np.int64)
-
-
-def keys_of(ids: NDArray[Any]) -> list[Any]:
-    """Return the ids as keys of a dict."""
-    return list(ids) if ids.dtype.kind in "mM" else ids.tolist()  # tolist() would return nanoseconds as integers
 
 
 # -- compare the shares of judged documents above the cut-off (judged@k) of systems -----------------------------------

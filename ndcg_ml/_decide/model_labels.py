@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.flavor_text import at_cutoff, metric_key
-from ndcg_ml._core.groups import FloatArray, IntArray
+from ndcg_ml._core.groups import FloatArray, IntArray, keys_of
 from ndcg_ml._core.queries import Scored
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._decide.differences import Decision, Pairs, Settings
 from ndcg_ml._decide.intervals import FEWEST_TO_SPLIT, bounded_limits, is_unsafe_to_resample, piles_up
-from ndcg_ml._decide.matching import Matched, Source, keys_of, list_ids, matched
+from ndcg_ml._decide.matching import Matched, Source, list_ids, matched
 from ndcg_ml._decide.means import SAME, Interval, as_confidence, t_quantile, t_tail
 from ndcg_ml._decide.randomisation import MaxT, normal_t
 from ndcg_ml.flavor import Flavor
