@@ -28,7 +28,7 @@ from ndcg_ml._core.checks import (
 from ndcg_ml._core.queries import Queries
 from ndcg_ml._core.scores import Prepared
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.torch.limits import is_plain_eager
+from ndcg_ml.torch.limits import Names, is_plain_eager
 
 if TYPE_CHECKING:
     from ndcg_ml._core.totals import Totals
@@ -150,6 +150,7 @@ def working_dtype(device: torch.device) -> torch.dtype:
 # -- single tensors, and the checks of scores with labels --------------------------------------------------------------
 
 _NATIVE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_DROP = "{}.squeeze(-1)"
 
 
 def read_flavor(flavor: object) -> Flavor:
@@ -194,11 +195,15 @@ def _is_ragged(value: object) -> bool:
 
 def check_integers(tensor: Tensor, name: str, meaning: str) -> Tensor:
     """Check that the tensor holds integers, described by `meaning`."""
-    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
+    if not _holds_integers(tensor):
         raise TypeError(
             f"{name} must hold integers, {meaning}; got dtype {tensor.dtype}. Pass {name}.long() if all are integers."
         )
     return tensor
+
+
+def _holds_integers(tensor: Tensor) -> bool:
+    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
 
 
 def refuse_other_device(tensor: Tensor, name: str, like: Tensor, of: str) -> None:
@@ -239,36 +244,17 @@ def read_integers(value: object, name: str, meaning: str, scores: Tensor, of: st
     return check_integers(_companion(value, name, scores, of), name, meaning).long()
 
 
-def _rank_as_text(ids: Tensor) -> Tensor:
-    """Rank integer ids by their decimal text, "10" before "9", as outside of torch."""
-    if not is_plain_eager():  # the order would become a constant
-        raise ValueError(
-            "ties must not be broken by document id in compiled, traced or mapped code, because the host sorts ids as "
-            "text. Call ndcg outside of it, or use a flavor with another tie-breaking rule."
-        )
-    places = np.unique(np.array(ids.tolist()).astype(str), return_inverse=True)[1]
-    return torch.from_numpy(places.reshape(ids.shape)).to(ids.device)
-
-
-def _score_values(scores: Tensor) -> Tensor:
-    """Detach scores and convert them to floats, except integers that floats may make equal, for ``evaluate``."""
-    scores = constant(scores)
-    if scores.is_floating_point():
-        return scores if scores.dtype in _NATIVE else scores.float()
-    dtype = working_dtype(scores.device)
-    may_round = 2.0 ** (8 * scores.element_size()) > 2 / torch.finfo(dtype).eps
-    return scores if may_round else scores.to(dtype)
-
-
 def constant(tensor: Tensor) -> Tensor:
     """Detach a tensor that has a gradient."""
     return tensor.detach() if tensor.requires_grad else tensor
 
 
 def scores_and_labels(
-    scores: object, labels: object, mask: object, names: tuple[str, str] = ("scores", "labels")
+    scores: object, labels: object, mask: object, names: Names = ("scores", "labels")
 ) -> tuple[Tensor, Tensor]:
     """Check that both are tensors of real numbers and one shape, and that a last axis of length 1 is intended.
+
+    Integer scores of floating labels cause a warning, except in compiled code.
 
     Raises
     ------
@@ -282,16 +268,9 @@ def scores_and_labels(
     if scores.ndim > 0 and scores.shape[-1] == 1:
         of_all = f"torch.ones_like({names[0]}, dtype=torch.bool)"
         refuse_column(names, scores.shape, mask is not None, _DROP, "indexes= (one query id per row)", of_all)
-    return scores, labels
-
-
-_DROP = "{}.squeeze(-1)"
-
-
-def warn_of_dtypes(scores: Tensor, labels: Tensor, names: tuple[str, str] = ("scores", "labels")) -> None:
-    """Warn of integer scores of floating labels, except in compiled code. Reading values would wait for a device."""
     if not scores.is_floating_point() and labels.is_floating_point() and not torch.compiler.is_compiling():
         warn_of_swap(names[1], names[0])
+    return scores, labels
 
 
 def warn_of_a_column(scores: Tensor) -> None:
@@ -300,7 +279,7 @@ def warn_of_a_column(scores: Tensor) -> None:
         warn_of_lists_of_one(scores.numel())
 
 
-# -- the metric --------------------------------------------------------------------------------------------------------
+# -- a batch of queries, padded or flat --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -328,7 +307,7 @@ def read_batch(
     indexes: object = None,
     retrieved: object = None,
     doc_id: object = None,
-    names: tuple[str, str] = ("scores", "labels"),
+    names: Names = ("scores", "labels"),
 ) -> Batch | None:
     """Lay out scores and labels that ``scores_and_labels`` has checked; None if they hold no query.
 
@@ -375,6 +354,27 @@ def read_batch(
     listed = torch.ones_like(scores, dtype=torch.bool) if mask is None else read_flags(mask, "mask", scores, names[0])
     warn_of_a_column(scores)
     return _padded_batch(scores, labels, listed, flags, ids)
+
+
+def _rank_as_text(ids: Tensor) -> Tensor:
+    """Rank integer ids by their decimal text, "10" before "9", as outside of torch."""
+    if not is_plain_eager():  # the order would become a constant
+        raise ValueError(
+            "ties must not be broken by document id in compiled, traced or mapped code, because the host sorts ids as "
+            "text. Call ndcg outside of it, or use a flavor with another tie-breaking rule."
+        )
+    places = np.unique(np.array(ids.tolist()).astype(str), return_inverse=True)[1]
+    return torch.from_numpy(places.reshape(ids.shape)).to(ids.device)
+
+
+def _score_values(scores: Tensor) -> Tensor:
+    """Detach scores and convert them to floats, except integers that floats may make equal, for ``evaluate``."""
+    scores = constant(scores)
+    if scores.is_floating_point():
+        return scores if scores.dtype in _NATIVE else scores.float()
+    dtype = working_dtype(scores.device)
+    may_round = 2.0 ** (8 * scores.element_size()) > 2 / torch.finfo(dtype).eps
+    return scores if may_round else scores.to(dtype)
 
 
 def _padded_batch(
@@ -511,8 +511,8 @@ def torch_kernel() -> Iterator[None]:
 def rank_on_host(
     flavor: Flavor,
     ks: Sequence[int | None],
-    scores: Any,
-    labels: Any,
+    scores: Tensor,
+    labels: Tensor,
     *,
     mask: Any = None,
     indexes: Any = None,
@@ -569,10 +569,6 @@ def _are_compatible(given: Mapping[str, Tensor]) -> bool:
         and all(given[name].dtype == torch.bool for name in ("mask", "retrieved") if name in given)
         and all(_holds_integers(given[name]) for name in ("qid", "doc_id") if name in given)
     )
-
-
-def _holds_integers(tensor: Tensor) -> bool:
-    return not tensor.is_floating_point() and tensor.dtype != torch.bool
 
 
 def _as_array(tensor: Tensor) -> NDArray[Any]:

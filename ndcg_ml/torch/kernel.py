@@ -23,16 +23,16 @@ from ndcg_ml._core.gains_and_discounts import gain as host_gain
 from ndcg_ml._core.gains_and_discounts import top_gain as host_top_gain
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.inputs import Batch, Layout, Padded, working_dtype
-from ndcg_ml.torch.limits import can_inspect, count_faults_by_kind, not_mapped, refuse
+from ndcg_ml.torch.limits import Names, can_inspect, count_faults_by_kind, not_mapped, refuse
 from ndcg_ml.torch.totals import Totals, empty_queries
 
 # -- the totals of a batch ---------------------------------------------------------------------------------------------
 
 
 def evaluate_or_refuse(
-    flavor: Flavor, ks: Sequence[int | None], batch: Batch, labels: str = "labels", scores: str = "scores"
+    flavor: Flavor, ks: Sequence[int | None], batch: Batch, names: Names = ("scores", "labels")
 ) -> Totals:
-    """Compute the totals of each query, and raise for faults in the data by the names of the caller's parameters.
+    """Compute the totals of each query, and raise for faults in the data, under the names of the caller's parameters.
 
     The host waits for the device, to learn whether there is a fault.
     """
@@ -41,7 +41,7 @@ def evaluate_or_refuse(
     def counts() -> Tensor:
         return evaluate(flavor, ks, batch, count_faults=True).sums(flavor).faults
 
-    refuse(flavor, totals.refused(flavor), counts, labels, scores)
+    refuse(flavor, totals.refused(flavor), counts, names)
     return totals
 
 

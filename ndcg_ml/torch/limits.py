@@ -20,6 +20,8 @@ from ndcg_ml.flavor import Flavor
 # -- helpers for compiled code and ``torch.func``, where the values of tensors cannot be read --------------------------
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Names = tuple[str, str]
+"""The names that a caller has for scores and labels."""
 
 
 def is_plain_eager() -> bool:
@@ -101,9 +103,7 @@ FAULTS = (
 """The kinds of fault, in the order in which they are counted and reported."""
 
 
-def refuse(
-    flavor: Flavor, wrong: Tensor, counts: Callable[[], Tensor], labels: str = "labels", scores: str = "scores"
-) -> bool:
+def refuse(flavor: Flavor, wrong: Tensor, counts: Callable[[], Tensor], names: Names = ("scores", "labels")) -> bool:
     """Raise if there is a fault. Compiled code and vmap cannot raise.
 
     Parameters
@@ -113,7 +113,7 @@ def refuse(
         Slots or queries with a fault.
     counts : callable
         Computes the number of each of ``FAULTS``; called if there is a fault.
-    labels, scores : str
+    names : tuple of str
         Names of the caller's parameters.
 
     Returns
@@ -129,7 +129,7 @@ def refuse(
     any_wrong = None if torch.compiler.is_compiling() else any_of(wrong)
     if not any_wrong:
         return any_wrong is False
-    message = fault_message(flavor, to_ints(counts()), labels, scores)
+    message = fault_message(flavor, to_ints(counts()), names)
     assert message is not None
     raise ValueError(message)
 
@@ -140,7 +140,7 @@ def count_faults_by_kind(faults: Mapping[str, Tensor]) -> Tensor:
     return torch.stack([faults.get(name, none) for name in FAULTS]).flatten(1).sum(-1)
 
 
-def fault_message(flavor: Flavor, counts: Sequence[int], labels: str, scores: str) -> str | None:
+def fault_message(flavor: Flavor, counts: Sequence[int], names: Names) -> str | None:
     """Return the message about the first kind of fault with a count above 0, or None.
 
     Parameters
@@ -148,7 +148,7 @@ def fault_message(flavor: Flavor, counts: Sequence[int], labels: str, scores: st
     flavor : Flavor
     counts : sequence of int
         The number of each of ``FAULTS``.
-    labels, scores : str
+    names : tuple of str
         Names of the caller's parameters.
     """
     fault = next((name for name, count in zip(FAULTS, counts, strict=True) if count), None)
@@ -159,7 +159,7 @@ def fault_message(flavor: Flavor, counts: Sequence[int], labels: str, scores: st
         named = not (callable(flavor.gain) or callable(flavor.discount))
         return f", such as {flavor.replace(**switch).short_text!r}" if named else ""
 
-    n = counts[FAULTS.index(fault)]
+    (scores, labels), n = names, counts[FAULTS.index(fault)]
     table = len(flavor.gain) if isinstance(flavor.gain, tuple) else 0
     grades = f"from 0 to {table - 1}" if flavor.off_table == "raise" else ">= 0"
     return {

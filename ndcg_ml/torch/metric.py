@@ -27,7 +27,6 @@ from ndcg_ml.torch.inputs import (
     read_list_ids,
     scores_and_labels,
     to_floats,
-    warn_of_dtypes,
     working_dtype,
 )
 from ndcg_ml.torch.kernel import evaluate, evaluate_or_refuse
@@ -48,6 +47,7 @@ except ImportError as _error:
 
 Cutoffs = tuple[int | None, ...]
 QueryIds = Literal["global", "batch"]
+_NAMES = ("preds", "target")
 
 
 class EpochWarning(UserWarning):
@@ -86,12 +86,12 @@ class NDCG(Metric):  # type: ignore[misc]  # torchmetrics is untyped here
         value = (sum over queries q of NDCG_q@k) / (number of queries)
 
     (or, with ``aggregate="micro"``, sum of DCG / sum of IDCG). The value is that of the whole epoch, however its
-    queries are divided into batches and processes. Input that would change it raises an error.
+    queries are divided into batches and processes. Methods raise an error for input that would change it.
 
     Parameters
     ----------
     flavor : Flavor, name of a preset, or a flavor's text, default "sklearn"
-        The definition of NDCG. ``ties="docid"`` raises, because ``update`` receives no document ids.
+        The definition of NDCG. ``ties="docid"`` is refused, because ``update`` receives no document ids.
     k : int, None, or sequence of these, default the flavor's own
         Cut-off; None for the whole list. With a sequence, ``compute`` returns a dict, which tools that expect a tensor
         (``MetricTracker.best_metric``, Lightning's ``log_dict``) do not take: for these, use ``ndcg_collection``.
@@ -228,7 +228,7 @@ compute_with_cache
         **unknown: object,
     ) -> None:
         refuse_unknown(NDCG.__init__, unknown)
-        # Invalid arguments raise before torchmetrics sets anything up.
+        # Arguments are checked before torchmetrics sets anything up.
         flavor = as_flavor(flavor)
         ks, several = cutoffs(k, flavor)
         refuse_docid(flavor, "NDCG", "update receives no document ids (ndcg_ml.torch.ndcg does, as doc_id=)")
@@ -294,7 +294,7 @@ compute_with_cache
         Raises
         ------
         TypeError, ValueError
-            As for ``ndcg_ml.torch.ndcg``; on an accelerator, errors in the data raise in ``compute``. Padded input has
+            As for ``ndcg_ml.torch.ndcg``; on an accelerator, ``compute`` raises errors in the data. Padded input has
             `indexes` under ``query_ids="batch"``, or none under ``split_queries=True``.
 
         Warns
@@ -306,9 +306,7 @@ compute_with_cache
         """
         if not self._batch_alone:
             self._warn_if_closed()
-        names = ("preds", "target")
-        preds, target = scores_and_labels(preds, target, mask, names)
-        warn_of_dtypes(preds, target, names)
+        preds, target = scores_and_labels(preds, target, mask, _NAMES)
         list_ids = None
         if preds.ndim > 1:  # ids of padded input are per list
             if self.split_queries and indexes is None:
@@ -331,10 +329,21 @@ compute_with_cache
 
     def _keep_sums(self, preds: Tensor, target: Tensor, indexes: Any, mask: Any, list_ids: Tensor | None) -> None:
         """Add the sums of these queries, and keep their ids to detect queries that appear again."""
-        sums_and_ids = _sum_queries(self.flavor, self.ks, preds, target, indexes, mask)
-        if sums_and_ids is None:
-            return
-        sums, ids = sums_and_ids
+        ids = list_ids
+        totals = rank_on_host(self.flavor, self.ks, preds, target, mask=mask, indexes=indexes)
+        if totals is not None:
+            sums = Sums.from_numpy(totals.sums(self.flavor))
+            ids = ids if indexes is None else torch.from_numpy(totals.ids.astype(np.int64))
+        else:
+            batch = read_batch(self.flavor, preds, target, mask=mask, indexes=indexes, names=_NAMES)
+            if batch is None:
+                return
+            ids = ids if batch.rows is None else indexes.detach().long()[batch.rows]
+            if _can_read(preds):
+                sums = evaluate_or_refuse(self.flavor, self.ks, batch, _NAMES).sums(self.flavor)
+                ids = ids if batch.rows is None else ids.unique_consecutive()
+            else:
+                sums = evaluate(self.flavor, self.ks, batch, count_faults=True).sums(self.flavor)
         added = {}
         for name, more in sums._asdict().items():
             state = getattr(self, name)
@@ -342,20 +351,20 @@ compute_with_cache
             # copies of the state share the old one.
             added[name] = state.to(more.dtype) + more.to(state.device)
         self.__dict__.update(added)  # at once, so that an interrupt leaves the sums of whole batches
-        if self.query_ids == "global" and list_ids is not None:
-            self.ids.append(list_ids.to(self.device))
-        elif self.query_ids == "global" and ids is not None:
-            (self.ids if _can_read(preds) else self.row_ids).append(ids.to(self.device))
+        if self.query_ids == "global" and ids is not None:
+            # Only the device knows which ids of rows are equal.
+            held = self.ids if list_ids is not None or _can_read(preds) else self.row_ids
+            held.append(ids.to(self.device))
 
     def _keep_rows(self, preds: Tensor, target: Tensor, indexes: Any, mask: Any, list_ids: Tensor | None) -> None:
         """Keep the rows, and raise for faults in them that can be detected now."""
-        if _can_read(preds):
-            # Only for its errors. Whether a query is empty is not known yet.
-            _sum_queries(self.flavor.replace(empty=0.0), (1,), preds, target, indexes, mask, whole=False)
-        else:
-            read_batch(self.flavor, preds, target, mask=mask, indexes=indexes, names=("preds", "target"))
+        flavor, can_read = self.flavor.replace(empty=0.0), _can_read(preds)  # whether a query is empty is not known yet
+        if rank_on_host(flavor, (1,), preds, target, mask=mask, indexes=indexes, whole=False) is None:
+            batch = read_batch(flavor, preds, target, mask=mask, indexes=indexes, names=_NAMES)
+            if batch is not None and can_read:
+                evaluate_or_refuse(flavor, (1,), batch, _NAMES)
         ids = indexes if list_ids is None else list_ids
-        for name, part in flatten_rows(preds, target, ids, mask, drop=_can_read(preds))._asdict().items():
+        for name, part in flatten_rows(preds, target, ids, mask, drop=can_read)._asdict().items():
             if part.numel():
                 getattr(self, name).append(part.to(self.device))
 
@@ -412,7 +421,7 @@ compute_with_cache
 
     def _values(self) -> Tensor:
         sums = self._sum_rows() if self.split_queries else Sums(*(getattr(self, name) for name in Sums._fields))
-        refused = fault_message(self.flavor, sums.faults.tolist(), labels="target", scores="preds")
+        refused = fault_message(self.flavor, sums.faults.tolist(), _NAMES)
         if refused is not None:
             raise ValueError(f"{refused} (Found in the batches since the last reset; reset before you continue.)")
         if self.query_ids == "global" and not self.split_queries:
@@ -617,33 +626,6 @@ compute_with_cache
 def _can_read(tensor: Tensor) -> bool:
     """Whether the host can read the values without waiting for a device."""
     return tensor.is_cpu and not torch.compiler.is_compiling()
-
-
-def _sum_queries(
-    flavor: Flavor, ks: Cutoffs, preds: Tensor, target: Tensor, indexes: Any, mask: Any, *, whole: bool = True
-) -> tuple[Sums, Tensor | None] | None:
-    """Compute the sums over the queries of one update, and the ids of flat input; None without a query.
-
-    There is one id per query if the host reads the data. Otherwise there is one per row, sorted, because only the
-    device knows which are equal. `whole` is False for parts of queries.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As for ``ndcg_ml.torch.ndcg``. Faults in data that the host does not read are counted.
-    """
-    on_host = rank_on_host(flavor, ks, preds, target, mask=mask, indexes=indexes, whole=whole)
-    if on_host is not None:
-        ids = None if indexes is None else torch.from_numpy(on_host.ids.astype(np.int64))
-        return Sums.from_numpy(on_host.sums(flavor)), ids
-    batch = read_batch(flavor, preds, target, mask=mask, indexes=indexes, names=("preds", "target"))
-    if batch is None:
-        return None
-    ids = None if batch.rows is None else indexes.detach().long()[batch.rows]
-    if not _can_read(preds):
-        return evaluate(flavor, ks, batch, count_faults=True).sums(flavor), ids
-    totals = evaluate_or_refuse(flavor, ks, batch, labels="target", scores="preds")
-    return totals.sums(flavor), None if ids is None else ids.unique_consecutive()
 
 
 def ndcg_collection(

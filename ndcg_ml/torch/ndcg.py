@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ndcg_ml._core.checks import KSpec, cutoffs
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch.inputs import Batch, Flat, rank_on_host, read_batch, read_flavor, scores_and_labels, warn_of_dtypes
+from ndcg_ml.torch.inputs import Batch, Flat, rank_on_host, read_batch, read_flavor, scores_and_labels
 from ndcg_ml.torch.kernel import evaluate_or_refuse
 from ndcg_ml.torch.limits import not_mapped
 
@@ -107,7 +107,6 @@ def ndcg(
     flavor = read_flavor(flavor)
     ks, several = cutoffs(k, flavor)
     scores, labels = scores_and_labels(scores, labels, mask)
-    warn_of_dtypes(scores, labels)
     # The NumPy kernel if it can take the tensors, and otherwise the torch kernel, which raises all errors.
     totals = rank_on_host(flavor, ks, scores, labels, mask=mask, indexes=indexes, retrieved=retrieved, doc_id=doc_id)
     if totals is None:

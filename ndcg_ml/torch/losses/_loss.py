@@ -17,6 +17,7 @@ from ndcg_ml._core.flavor_text import WORDS
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.inputs import (
     Padded,
+    check_tensor,
     constant,
     read_flags,
     read_flavor,
@@ -70,11 +71,12 @@ def check_lists(
     TypeError, ValueError
         As for ``ListLoss.forward``.
     """
-    scores, labels = scores_and_labels(scores, labels, mask)
+    scores = check_tensor(scores, "scores")
     if not scores.is_floating_point():
         raise TypeError(
             f"scores must be floats, which have a gradient; got dtype {scores.dtype}. The order is (scores, labels)."
         )
+    scores, labels = scores_and_labels(scores, labels, mask)
     if indexes is None and scores.ndim != 2:
         raise ValueError(
             f"scores must have shape (n_lists, n_documents), padded with mask=; got shape {tuple(scores.shape)}. For "
@@ -467,12 +469,12 @@ class DirectLoss(ListLoss):
         scores : Tensor of float32 or float64, shape (n_lists, n_documents)
             In the graph and finite; 0 if `ranked` is False.
         ranked : Tensor of bool, like `scores`
-            Documents with a rank. The others must not change the discounts of these.
+            Ranked documents. The other slots must not affect their discounts.
 
         Returns
         -------
         Tensor, like `scores`
-            Finite everywhere. The discounts of documents without a rank are not used.
+            Finite everywhere. The discounts of other slots are not used.
         """
         raise NotImplementedError(f"{type(self).__name__} must define discounts(self, scores, ranked).")
 
