@@ -1,6 +1,6 @@
 """The compiled kernel: bitwise identical to the NumPy kernel, one query after another, without Python's global lock.
 
-This module needs Numba. Importing it compiles it, or loads an earlier compilation from a file; see ``choice``.
+This module needs Numba. Importing it compiles it, or loads an earlier compilation from a file; see ``kernel_choice``.
 
 The scores of a query are read twice. The first pass finds the largest score of each of a few interleaved lanes. The
 d-th largest of these is a lower bound of the d-th score of the query. The second pass keeps the documents above the
@@ -18,11 +18,9 @@ from typing import Any
 
 import numpy as np
 from numba import boolean, float64, int64, njit, types, uint8
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-Codes = NDArray[np.uint8]
+from ndcg_ml._core.gains_and_discounts import Codes
+from ndcg_ml._core.groups import FloatArray, IntArray
 
 # Lists are sorted by insertion up to the first length, by counting up to the second, and by buckets beyond.
 _INSERT, _COUNT = 6, 32

@@ -1,4 +1,4 @@
-"""Read columns of data frames of pandas, polars and pyarrow, and make such frames.
+"""Data frames of pandas, polars and pyarrow: refuse lazy ones, compare indexes, read columns, and make frames.
 
 A library is imported only to make a frame.
 """
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ndcg_ml._core.groups import keys_of
 from ndcg_ml._core.one_line import brief, brief_text
 
-# -- refuse lazy frames and columns, which are not in memory ----------------------------------------------------------
+# -- lazy frames, which are not in memory -----------------------------------------------------------------------------
 
 
 def refuse_lazy(data: object, name: str) -> None:
@@ -74,7 +74,7 @@ def _lazy_library(data: object) -> str | None:
     return "dask" if graph is not None and graph(data) is not None else None
 
 
-# -- compare the indexes of pandas objects, and find values of queries by index ---------------------------------------
+# -- indexes of pandas objects ----------------------------------------------------------------------------------------
 
 
 class Axes(NamedTuple):
@@ -212,7 +212,7 @@ def _label(labels: Any, at: int = 0) -> str:
     return brief(next(iter(labels[at : at + 1].tolist()), None))
 
 
-# -- read columns of data frames of pandas, polars and pyarrow, and make such frames ----------------------------------
+# -- columns ----------------------------------------------------------------------------------------------------------
 
 ColumnNames: TypeAlias = "Mapping[str, Hashable]"
 """Your names of the columns ``qid``, ``docno``, ``label`` and ``score``."""

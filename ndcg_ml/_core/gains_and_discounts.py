@@ -1,4 +1,4 @@
-"""Rules of a flavor for labels, and its gains and discounts: the only NumPy implementation of these rules."""
+"""Apply a flavor's rules for labels and repeated documents, and its gains and discounts, in NumPy."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ndcg_ml._core.groups import FloatArray, Groups, IntArray
 from ndcg_ml._core.queries import Queries, Repeats, refuse_rounded
 from ndcg_ml.flavor import Flavor
 
-# -- gains of wide lists with integer grades: one byte per row, and a table with the gain of each byte ----------------
+# -- gains of wide lists: one byte per row, and a table with the gain of each byte ------------------------------------
 
 Codes = NDArray[np.uint8]
 
 HIGHEST = 254
 """The highest grade with a code. The remaining code is that of padding."""
 
-# Number of grades in a part. A part is read twice, so it must fit the processor's cache.
-_PART_OF_CODES = 1 << 15
+# Number of values in a part. A part is read twice, so it must fit the processor's cache.
+_PART = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,8 +99,8 @@ def encode_grades(grades: NDArray[Any], order: NDArray[np.int64] | None) -> Code
 
 def _read(grades: NDArray[Any]) -> Codes | None:
     out = np.empty(grades.size, dtype=np.uint8)
-    for at in range(0, grades.size, _PART_OF_CODES):
-        part, codes = grades[at : at + _PART_OF_CODES], out[at : at + _PART_OF_CODES]
+    for at in range(0, grades.size, _PART):
+        part, codes = grades[at : at + _PART], out[at : at + _PART]
         if not (part.min() >= 0 and part.max() <= HIGHEST):  # comparisons with NaN are false
             return None
         np.copyto(codes, part, casting="unsafe")
@@ -109,17 +109,13 @@ def _read(grades: NDArray[Any]) -> Codes | None:
     return out
 
 
-# -- rules of a flavor for labels, and its gains and discounts --------------------------------------------------------
-
 # Sums of gains up to this size, times weights and discounts, stay within float64.
 _LARGEST = 2.0**500
-# Number of values per step, few enough for the processor's cache.
-_PART = 1 << 14
 # Lists with at least this many rows on average are wide, and their integer grades are kept as bytes.
 _WIDE = 256
 
 
-# -- from labels to gains -------------------------------------------------------------------------------------------
+# -- rules for labels -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -278,7 +274,7 @@ def _encode_gains(flavor: Flavor, grades: NDArray[Any], groups: Groups) -> Coded
     return Coded(codes, np.append(table, 0.0))
 
 
-# -- gains that fit float64 -----------------------------------------------------------------------------------------
+# -- gains that fit float64 -------------------------------------------------------------------------------------------
 
 
 def _row_gains(flavor: Flavor, grades: FloatArray, groups: Groups) -> FloatArray:
@@ -316,7 +312,7 @@ def all_integers(values: FloatArray) -> bool:
     return all((part == np.rint(part)).all() for part in parts)
 
 
-# -- the formulas ---------------------------------------------------------------------------------------------------
+# -- the formulas of gains and discounts ------------------------------------------------------------------------------
 
 
 def gain(flavor: Flavor, grades: FloatArray) -> FloatArray:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-# -- types of arrays --------------------------------------------------------------------------------------------------
+# -- arrays -----------------------------------------------------------------------------------------------------------
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -28,7 +28,7 @@ def keys_of(ids: NDArray[Any]) -> list[Any]:
     return list(ids) if ids.dtype.kind in "mM" else ids.tolist()
 
 
-# -- which rows belong to which query: a ragged layout, and its padded blocks -----------------------------------------
+# -- layouts and blocks -----------------------------------------------------------------------------------------------
 
 # Queries whose lengths are within this factor share a block: the padding costs a few per cent of the rows.
 _SPREAD = 1.15

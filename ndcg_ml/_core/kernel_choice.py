@@ -1,4 +1,7 @@
-"""Choose the NumPy or the compiled kernel for a call. Their results are bitwise identical; only the time differs."""
+"""Choose the kernel of a call and its number of threads, call the compiled kernel, and cache prepared data sets.
+
+The results of the NumPy and the compiled kernel are bitwise identical for any number of threads; only the time differs.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,14 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import one_of
 from ndcg_ml._core.gains_and_discounts import Coded, Gains
-from ndcg_ml._core.groups import Groups, IntArray
-from ndcg_ml._core.numpy_kernel import Cutoffs, FloatArray, Scores
+from ndcg_ml._core.groups import FloatArray, Groups, IntArray
+from ndcg_ml._core.numpy_kernel import Cutoffs, Scores
 from ndcg_ml._core.one_line import brief, brief_text
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-# -- the number of threads of the compiled kernel, and the division of work among them --------------------------------
+# -- threads ----------------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
 
@@ -96,7 +99,7 @@ if hasattr(os, "register_at_fork"):  # a child process has none of its parent's 
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
-# -- cache of prepared data sets, for adapters that are called repeatedly with the same labels ------------------------
+# -- cache of prepared data sets --------------------------------------------------------------------------------------
 
 Arrays: TypeAlias = "tuple[NDArray[Any] | None, ...]"
 
@@ -151,7 +154,7 @@ def _equal(kept: NDArray[Any] | None, given: NDArray[Any] | None) -> bool:
     return np.array_equal(kept, given) or (kept.dtype.kind == "f" and np.array_equal(kept, given, equal_nan=True))
 
 
-# -- call the compiled kernel on all queries: prepare its arguments, and divide the queries among threads -------------
+# -- call of the compiled kernel --------------------------------------------------------------------------------------
 
 # Longer than any list.
 _NO_CUT = 1 << 62
@@ -229,7 +232,7 @@ class CompiledQueries:
         return [(begin, end) for begin, end in pairwise(cuts) if begin < end]
 
 
-# -- choose the NumPy or the compiled kernel for a call. Their results are bitwise identical; only the time differs ---
+# -- choice of the kernel ---------------------------------------------------------------------------------------------
 
 Rank = Callable[..., bool]
 """``compiled_kernel.rank``."""

@@ -4,7 +4,8 @@ The expected discount of a document is the mean of D over the ranks of its tie g
 the same as if each of its ranks had the group's mean gain. The kernel computes this second form, because one array of
 expected gains serves all cut-offs and the local ideal.
 
-All work is on padded blocks. Padded slots hold score -inf and gain 0; no document keeps a score of -inf.
+All work is on padded blocks. Padded slots hold score -inf and gain 0; no document keeps a score of -inf. Scores are not
+NaN: see ``scores``. ``dcg`` cuts off at k.
 """
 
 from __future__ import annotations
@@ -17,10 +18,9 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import EXACT_INTEGERS, TIES_BY_ID, without_doc_ids
 from ndcg_ml._core.gains_and_discounts import Coded, Gains, Graded, all_integers, full, take_gains, top_gain
-from ndcg_ml._core.groups import Block, Groups, IntArray, ranges, starts_of
+from ndcg_ml._core.groups import Block, FloatArray, Groups, IntArray, ranges, starts_of
 from ndcg_ml.flavor import Flavor
 
-FloatArray = NDArray[np.float64]
 Scores = NDArray[np.floating[Any]]
 Cutoffs: TypeAlias = "Sequence[int | None]"
 Filled: TypeAlias = "tuple[Block, Gains]"

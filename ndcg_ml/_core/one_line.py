@@ -1,11 +1,11 @@
-"""Format a caller's values for messages and tables, on one line of limited length."""
+"""Format a caller's values for messages and tables, on one line of limited length, and escape them for pages."""
 
 from __future__ import annotations
 
 import re
 from html import escape
 
-# -- format a caller's values for messages and tables, on one line of limited length ----------------------------------
+# -- one line ---------------------------------------------------------------------------------------------------------
 
 _WIDTH = 100
 _TAIL = 20
@@ -45,7 +45,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.12g} %"
 
 
-# -- escape text for HTML and Markdown, and make paragraphs of it -----------------------------------------------------
+# -- HTML and Markdown ------------------------------------------------------------------------------------------------
 
 # Some characters are markup only in certain places: "]" in a link, "<" in a tag, "&" in an entity, "_" at word ends,
 # "://" and "www." in a bare address, which GitHub makes a link.

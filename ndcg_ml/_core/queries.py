@@ -19,7 +19,7 @@ from ndcg_ml._core.frames import Axes, align_by_id, match_index, refuse_index, r
 from ndcg_ml._core.groups import FloatArray, Groups, IntArray, as_objects, keys_of, ranges, starts_of
 from ndcg_ml._core.one_line import brief, brief_text
 
-# -- recognise labels and scores that were passed in each other's place -----------------------------------------------
+# -- labels and scores in each other's place --------------------------------------------------------------------------
 
 # Half-precision scores above 256 are all integers, and so are numbers of views. Grades are seldom above this one.
 _LARGEST_GRADE = 100
@@ -48,7 +48,7 @@ def are_grades(scores: NDArray[Any]) -> bool:
     return bool((scores == np.floor(scores)).all())
 
 
-# -- read and check labels, scores, ids and weights of documents. No other module converts arguments to arrays --------
+# -- all arguments of a score -----------------------------------------------------------------------------------------
 
 Weights: TypeAlias = "ArrayLike | Mapping[Any, float]"
 """One weight per query, in the order of the queries or by id."""
@@ -205,7 +205,7 @@ class Queries:
         return ranked if self.retrieved is None else ranked[self.retrieved[rows]]
 
 
-# -- which rows are one query ------------------------------------------------------------------------------------------
+# -- which rows are one query -----------------------------------------------------------------------------------------
 
 
 def _layout(labels: NDArray[Any], qid: Any, group: Any, mask: Any) -> Groups:
@@ -218,7 +218,13 @@ def _layout(labels: NDArray[Any], qid: Any, group: Any, mask: Any) -> Groups:
                 f"{name} is for 1-D input; y_true is 2-D (shape {labels.shape}), where each row is one query. "
                 f"Leave {name} out, or flatten y_true and y_score."
             )
-        groups = group_by_shape((labels.shape[0], labels.shape[1]))
+        n_queries, width = labels.shape
+        if n_queries == 0:
+            raise ValueError(
+                f"y_true must hold at least one query; got shape {labels.shape}. There is nothing to evaluate."
+            )
+        sizes = np.full(n_queries, width, dtype=np.intp)
+        groups = Groups(sizes=sizes, starts=starts_of(sizes), order=None, n_rows=n_queries * width)
         return groups if mask is None else groups.keep(_flag_array(mask, "mask", labels.shape).reshape(-1))
     if labels.ndim != 1:
         raise ValueError(f"y_true must be one- or two-dimensional; got shape {labels.shape}.")
@@ -305,16 +311,7 @@ def _group_sortable_ids(ids: NDArray[Any]) -> Groups:
     )
 
 
-def group_by_shape(shape: tuple[int, int]) -> Groups:
-    """Make each row of a two-dimensional array a query."""
-    n_queries, width = shape
-    if n_queries == 0:
-        raise ValueError(f"y_true must hold at least one query; got shape {shape}. There is nothing to evaluate.")
-    sizes = np.full(n_queries, width, dtype=np.intp)
-    return Groups(sizes=sizes, starts=starts_of(sizes), order=None, n_rows=n_queries * width)
-
-
-# -- ids ---------------------------------------------------------------------------------------------------------------
+# -- ids --------------------------------------------------------------------------------------------------------------
 
 
 def _stable_argsort(keys: NDArray[Any]) -> IntArray:
@@ -423,7 +420,7 @@ def _text_order(ids: NDArray[Any]) -> IntArray:
     return place
 
 
-# -- weights -----------------------------------------------------------------------------------------------------------
+# -- weights ----------------------------------------------------------------------------------------------------------
 
 
 def _query_weight(query_weight: Any, groups: Groups, group: Any, axes: Axes | None) -> FloatArray:
@@ -470,7 +467,7 @@ def mean_row_weight(weight: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.flo
     return total / np.maximum(sizes, 1)
 
 
-# -- one argument as a checked array ----------------------------------------------------------------
+# -- one argument as a checked array ----------------------------------------------------------------------------------
 
 
 def real_array(value: Any, name: str) -> NDArray[Any]:
@@ -655,7 +652,7 @@ def _is_lossy(ids: Sequence[Any], kind: str) -> bool:
     return any(not isinstance(value, str) or value.endswith("\0") for value in ids)
 
 
-# -- the documents and scores that an evaluation keeps, by reference, for ranges and comparisons of labels ------------
+# -- what an evaluation keeps of its documents ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""Queries prepared under one flavor, for evaluating many sets of scores."""
+"""Prepare queries under one flavor, and rank them by many sets of scores. NaN scores are refused here."""
 
 from __future__ import annotations
 
