@@ -20,152 +20,6 @@ from ndcg_ml.flavor import Flavor, as_flavor, refuse_unknown
 from ndcg_ml.sklearn.folds import WholeQueries, ids_of_rows, split_column, table, weight_of_queries
 from ndcg_ml.sklearn.scorer import NDCGScorer
 
-# -- pass queries to the `fit` of LightGBM, XGBoost and CatBoost, and stop them early on held-out queries -------------
-
-
-class RowsByQuery:
-    """The rows of selected queries, which are in the given order. The rows of a query keep their order.
-
-    Attributes
-    ----------
-    X, y
-        Features and labels of the rows.
-    sizes : ndarray of int, shape (n_queries,)
-    codes : ndarray of int, shape (n_rows,)
-        The position of each row's query: 0, 1, ...
-    weight : ndarray of float, shape (n_queries,), or None
-    """
-
-    def __init__(self, X: Any, y: NDArray[Any], layout: Groups, weight: FloatArray | None, queries: IntArray) -> None:  # noqa: N803
-        self.sizes: NDArray[np.int64] = layout.sizes[queries]
-        rows = layout.rows()[ranges(layout.starts[queries], self.sizes)]
-        self.X = readable(X.iloc[rows] if hasattr(X, "iloc") else X[rows])
-        self.y: NDArray[Any] = y[rows]
-        self.codes: NDArray[np.intp] = np.repeat(np.arange(self.sizes.size), self.sizes)
-        self.weight: FloatArray | None = None if weight is None else weight[queries]
-
-    @property
-    def row_weight(self) -> FloatArray | None:
-        """Weight of each row's query."""
-        return None if self.weight is None else np.repeat(self.weight, self.sizes)
-
-
-def fit_and_stop(
-    ranker: Any, training: RowsByQuery, validation: RowsByQuery, flavor: Flavor, rounds: int
-) -> tuple[int, float]:
-    """Fit the ranker in place, until NDCG of the validation queries has not increased for `rounds` rounds.
-
-    Returns
-    -------
-    best_iteration : int
-        Number of rounds with which it predicts.
-    best_score : float
-    """
-    arguments = query_arguments(ranker, training)
-    # Dropouts change earlier trees, so LightGBM does not stop; a linear model has one set of weights.
-    settings = ranker.get_params()
-    for name in ("boosting_type", "boosting", "boost", "booster"):
-        if settings.get(name) in ("dart", "gblinear"):
-            raise ValueError(
-                f"early_stopping_rounds must be None with {name}={settings[name]!r}, which cannot predict with its "
-                f"best round, because later rounds change earlier ones. Leave it None, or choose another {name}."
-            )
-    modules = {cls.__module__.partition(".")[0] for cls in type(ranker).__mro__}
-    stop = next((stop for library, stop in _STOP.items() if library in modules), None)
-    if stop is None:
-        raise ValueError(
-            f"early_stopping_rounds needs a ranker of LightGBM, XGBoost or CatBoost; got {type(ranker).__name__}. "
-            "Leave early_stopping_rounds=None."
-        )
-    best = stop(ranker, {"X": training.X, "y": training.y, **arguments}, validation, flavor, rounds)
-    scores = np.asarray(ranker.predict(validation.X))
-    return best, ndcg_score(validation.y, scores, flavor=flavor, group=validation.sizes, query_weight=validation.weight)
-
-
-def readable(X: Any) -> Any:  # noqa: N803
-    """Return X in a container that all three libraries accept.
-
-    XGBoost 3.2 needs pyarrow to read a polars frame, and LightGBM before 4.7 cannot read one; CatBoost 1.2 refuses
-    sparse arrays and LightGBM warns of them.
-    """
-    if hasattr(X, "tocsr"):
-        from scipy.sparse import csr_matrix
-
-        return csr_matrix(X)
-    if type(X).__module__.partition(".")[0] == "polars" and all(dtype.is_numeric() for dtype in X.dtypes):
-        return X.to_numpy()
-    return X
-
-
-def query_arguments(ranker: Any, queries: RowsByQuery) -> dict[str, Any]:
-    """Return the queries and their weights as arguments of the ranker's `fit`."""
-    steps = getattr(ranker, "steps", None)
-    if isinstance(steps, list) and {"group", "qid", "group_id"} & _arguments(steps[-1][1]):
-        raise ValueError(
-            "ranker must be the ranker itself; got a pipeline that ends in one. Put QueryRanker inside the pipeline: "
-            f"make_pipeline(..., QueryRanker({type(steps[-1][1]).__name__}()))."
-        )
-    takes = _arguments(ranker)
-    rows = {} if queries.weight is None else {"sample_weight": queries.row_weight}
-    if "group_id" in takes:  # CatBoost
-        return {"group_id": queries.codes} | ({} if queries.weight is None else {"group_weight": queries.row_weight})
-    if "qid" in takes:  # XGBoost, whose weights are one per query
-        return {"qid": queries.codes} | ({} if queries.weight is None else {"sample_weight": queries.weight})
-    if "group" in takes:  # LightGBM
-        return {"group": queries.sizes} | rows
-    return rows
-
-
-def _arguments(estimator: Any) -> set[str]:
-    return set(inspect.signature(estimator.fit).parameters) if hasattr(estimator, "fit") else set()
-
-
-def _stop_lightgbm(ranker: Any, training: dict[str, Any], validation: RowsByQuery, flavor: Flavor, rounds: int) -> int:
-    from ndcg_ml.lightgbm import StopEarly
-
-    stop = StopEarly(flavor, rounds=rounds)
-    weight = () if validation.row_weight is None else (validation.row_weight,)
-    ranker.set_params(**stop.params)
-    ranker.fit(**training, **stop.fit((validation.X, validation.y, validation.sizes, *weight)))
-    return ranker.best_iteration_
-
-
-def _stop_xgboost(ranker: Any, training: dict[str, Any], validation: RowsByQuery, flavor: Flavor, rounds: int) -> int:
-    from ndcg_ml.xgboost import NDCGCallback
-
-    callback = NDCGCallback(
-        flavor, X=validation.X, y=validation.y, group=validation.sizes, query_weight=validation.weight, rounds=rounds
-    )
-    own = ranker.callbacks
-    ranker.set_params(callbacks=[*(own or []), callback])
-    ranker.fit(**training)
-    ranker.set_params(callbacks=own)  # the callback holds the validation data
-    return int(ranker.best_iteration) + 1
-
-
-def _stop_catboost(ranker: Any, training: dict[str, Any], validation: RowsByQuery, flavor: Flavor, rounds: int) -> int:
-    from catboost import Pool
-
-    from ndcg_ml.catboost import NDCGEval
-
-    held_out = Pool(
-        validation.X,
-        validation.y,
-        group_id=validation.codes,
-        group_weight=validation.row_weight,
-        cat_features=ranker.get_params().get("cat_features"),
-    )
-    learn = (training["y"], training["group_id"])
-    ranker.set_params(eval_metric=NDCGEval(flavor, learn=learn, pools=[(validation.y, validation.codes)]))
-    ranker.fit(**training, eval_set=held_out, early_stopping_rounds=rounds, use_best_model=True)
-    return int(ranker.get_best_iteration()) + 1
-
-
-_STOP = {"lightgbm": _stop_lightgbm, "xgboost": _stop_xgboost, "catboost": _stop_catboost}
-
-
-# -- wrap a ranker of LightGBM, XGBoost or CatBoost so that it takes one query id per row, as in scikit-learn ---------
-
 
 class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """A ranker that is fitted with one query id per row, of any dtype and in any order.
@@ -313,14 +167,14 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             )
         stopping = optional_whole_number(self.early_stopping_rounds, "early_stopping_rounds", "for no early stopping")
         flavor = as_flavor(self.flavor)
-        # The rows: features without the column of ids, labels, and one weight per query.
+        # The rows: features without the column of ids, grades, and one weight per query.
         X = table(X)  # noqa: N806
         match_index({"X": X, "y": y, "qid": qid, "sample_weight": sample_weight, "groups": groups})
         validate_data(self, X, skip_check_array=True)
         features, ids = split_column(X, self.qid_column)
-        labels = _labels(y, X.shape[0])
-        ids = ids_of_rows(qid, ids, groups, labels.size)
-        layout = group_by_ids(ids, labels.size)
+        grades = _grades(y, X.shape[0])
+        ids = ids_of_rows(qid, ids, groups, grades.size)
+        layout = group_by_ids(ids, grades.size)
         assert layout.ids is not None
         weight = None if sample_weight is None else weight_of_queries(sample_weight, layout)
         # Sort queries by id, so that the order of the rows has no effect. Early stopping holds out whole queries.
@@ -328,14 +182,14 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         held_out = np.zeros(layout.n_queries, dtype=bool)
         if stopping is not None:
             held_out[by_id[self._held_out(layout.n_queries)]] = True
-        training = RowsByQuery(features, labels, layout, weight, by_id[~held_out[by_id]])
+        training = RowsByQuery(features, grades, layout, weight, by_id[~held_out[by_id]])
         ranker = clone(self.ranker)
         self.best_iteration_: int | None = None
         self.best_score_: float | None = None
         if stopping is None:
             ranker.fit(training.X, training.y, **query_arguments(ranker, training))
         else:
-            validation = RowsByQuery(features, labels, layout, weight, by_id[held_out[by_id]])
+            validation = RowsByQuery(features, grades, layout, weight, by_id[held_out[by_id]])
             self.best_iteration_, self.best_score_ = fit_and_stop(ranker, training, validation, flavor, stopping)
         self.ranker_: Any = ranker
         self.trained_queries_: WholeQueries = WholeQueries(ids)
@@ -399,20 +253,20 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return check_random_state(self.random_state).permutation(n_queries)[:number]
 
 
-def _labels(y: Any, n_rows: int) -> NDArray[Any]:
+def _grades(y: Any, n_rows: int) -> NDArray[Any]:
     if y is None:
         raise ValueError("QueryRanker requires y to be passed, but the target y is None.")
-    labels = real_array(y, "y")
-    if labels.shape == (n_rows, 1):
-        labels = labels[:, 0]
-    if labels.shape != (n_rows,):
-        raise ValueError(f"y must have one label per row, shape ({n_rows},); got {labels.shape}.")
-    if not np.isfinite(labels).all():
+    grades = real_array(y, "y")
+    if grades.shape == (n_rows, 1):
+        grades = grades[:, 0]
+    if grades.shape != (n_rows,):
+        raise ValueError(f"y must have one label per row, shape ({n_rows},); got {grades.shape}.")
+    if not np.isfinite(grades).all():
         raise ValueError(
-            f"y must hold finite labels; got {np.count_nonzero(~np.isfinite(labels))} that are NaN or infinity. "
+            f"y must hold finite labels; got {np.count_nonzero(~np.isfinite(grades))} that are NaN or infinity. "
             "Remove those rows, or assign them a grade."
         )
-    return labels
+    return grades
 
 
 def _order_of_ids(ids: NDArray[Any]) -> NDArray[np.int64]:
@@ -424,3 +278,147 @@ def _order_of_ids(ids: NDArray[Any]) -> NDArray[np.int64]:
             f"query ids must be of one sortable type; got {', '.join(kinds)}. "
             "Convert them, for example with [str(q) for q in qid]."
         ) from error
+
+
+# -- the `fit` of LightGBM, XGBoost and CatBoost, and their early stopping on held-out queries -------------------------
+
+
+class RowsByQuery:
+    """The rows of selected queries, which are in the given order. The rows of a query keep their order.
+
+    Attributes
+    ----------
+    X, y
+        Features and grades of the rows.
+    sizes : ndarray of int, shape (n_queries,)
+    codes : ndarray of int, shape (n_rows,)
+        The position of each row's query: 0, 1, ...
+    weight : ndarray of float, shape (n_queries,), or None
+    """
+
+    def __init__(self, X: Any, y: NDArray[Any], layout: Groups, weight: FloatArray | None, queries: IntArray) -> None:  # noqa: N803
+        self.sizes: NDArray[np.int64] = layout.sizes[queries]
+        rows = layout.rows()[ranges(layout.starts[queries], self.sizes)]
+        self.X = readable(X.iloc[rows] if hasattr(X, "iloc") else X[rows])
+        self.y: NDArray[Any] = y[rows]
+        self.codes: NDArray[np.intp] = np.repeat(np.arange(self.sizes.size), self.sizes)
+        self.weight: FloatArray | None = None if weight is None else weight[queries]
+
+    @property
+    def row_weight(self) -> FloatArray | None:
+        """Weight of each row's query."""
+        return None if self.weight is None else np.repeat(self.weight, self.sizes)
+
+
+def fit_and_stop(
+    ranker: Any, training: RowsByQuery, validation: RowsByQuery, flavor: Flavor, rounds: int
+) -> tuple[int, float]:
+    """Fit the ranker in place, until NDCG of the validation queries has not increased for `rounds` rounds.
+
+    Returns
+    -------
+    best_iteration : int
+        Number of rounds with which it predicts.
+    best_score : float
+    """
+    arguments = query_arguments(ranker, training)
+    # Dropouts change earlier trees, so LightGBM does not stop; a linear model has one set of weights.
+    settings = ranker.get_params()
+    for name in ("boosting_type", "boosting", "boost", "booster"):
+        if settings.get(name) in ("dart", "gblinear"):
+            raise ValueError(
+                f"early_stopping_rounds must be None with {name}={settings[name]!r}, which cannot predict with its "
+                f"best round, because later rounds change earlier ones. Leave it None, or choose another {name}."
+            )
+    modules = {cls.__module__.partition(".")[0] for cls in type(ranker).__mro__}
+    stop = next((stop for library, stop in _STOP.items() if library in modules), None)
+    if stop is None:
+        raise ValueError(
+            f"early_stopping_rounds needs a ranker of LightGBM, XGBoost or CatBoost; got {type(ranker).__name__}. "
+            "Leave early_stopping_rounds=None."
+        )
+    best = stop(ranker, {"X": training.X, "y": training.y, **arguments}, validation, flavor, rounds)
+    scores = np.asarray(ranker.predict(validation.X))
+    return best, ndcg_score(validation.y, scores, flavor=flavor, group=validation.sizes, query_weight=validation.weight)
+
+
+def readable(X: Any) -> Any:  # noqa: N803
+    """Return X in a container that all three libraries accept.
+
+    XGBoost 3.2 needs pyarrow to read a polars frame, and LightGBM before 4.7 cannot read one; CatBoost 1.2 refuses
+    sparse arrays and LightGBM warns of them.
+    """
+    if hasattr(X, "tocsr"):
+        from scipy.sparse import csr_matrix
+
+        return csr_matrix(X)
+    if type(X).__module__.partition(".")[0] == "polars" and all(dtype.is_numeric() for dtype in X.dtypes):
+        return X.to_numpy()
+    return X
+
+
+def query_arguments(ranker: Any, queries: RowsByQuery) -> dict[str, Any]:
+    """Return the queries and their weights as arguments of the ranker's `fit`."""
+    steps = getattr(ranker, "steps", None)
+    if isinstance(steps, list) and {"group", "qid", "group_id"} & _arguments(steps[-1][1]):
+        raise ValueError(
+            "ranker must be the ranker itself; got a pipeline that ends in one. Put QueryRanker inside the pipeline: "
+            f"make_pipeline(..., QueryRanker({type(steps[-1][1]).__name__}()))."
+        )
+    takes = _arguments(ranker)
+    rows = {} if queries.weight is None else {"sample_weight": queries.row_weight}
+    if "group_id" in takes:  # CatBoost
+        return {"group_id": queries.codes} | ({} if queries.weight is None else {"group_weight": queries.row_weight})
+    if "qid" in takes:  # XGBoost, whose weights are one per query
+        return {"qid": queries.codes} | ({} if queries.weight is None else {"sample_weight": queries.weight})
+    if "group" in takes:  # LightGBM
+        return {"group": queries.sizes} | rows
+    return rows
+
+
+def _arguments(estimator: Any) -> set[str]:
+    return set(inspect.signature(estimator.fit).parameters) if hasattr(estimator, "fit") else set()
+
+
+def _stop_lightgbm(ranker: Any, training: dict[str, Any], validation: RowsByQuery, flavor: Flavor, rounds: int) -> int:
+    from ndcg_ml.lightgbm import StopEarly
+
+    stop = StopEarly(flavor, rounds=rounds)
+    weight = () if validation.row_weight is None else (validation.row_weight,)
+    ranker.set_params(**stop.params)
+    ranker.fit(**training, **stop.fit((validation.X, validation.y, validation.sizes, *weight)))
+    return ranker.best_iteration_
+
+
+def _stop_xgboost(ranker: Any, training: dict[str, Any], validation: RowsByQuery, flavor: Flavor, rounds: int) -> int:
+    from ndcg_ml.xgboost import NDCGCallback
+
+    callback = NDCGCallback(
+        flavor, X=validation.X, y=validation.y, group=validation.sizes, query_weight=validation.weight, rounds=rounds
+    )
+    own = ranker.callbacks
+    ranker.set_params(callbacks=[*(own or []), callback])
+    ranker.fit(**training)
+    ranker.set_params(callbacks=own)  # the callback holds the validation data
+    return int(ranker.best_iteration) + 1
+
+
+def _stop_catboost(ranker: Any, training: dict[str, Any], validation: RowsByQuery, flavor: Flavor, rounds: int) -> int:
+    from catboost import Pool
+
+    from ndcg_ml.catboost import NDCGEval
+
+    held_out = Pool(
+        validation.X,
+        validation.y,
+        group_id=validation.codes,
+        group_weight=validation.row_weight,
+        cat_features=ranker.get_params().get("cat_features"),
+    )
+    learn = (training["y"], training["group_id"])
+    ranker.set_params(eval_metric=NDCGEval(flavor, learn=learn, pools=[(validation.y, validation.codes)]))
+    ranker.fit(**training, eval_set=held_out, early_stopping_rounds=rounds, use_best_model=True)
+    return int(ranker.get_best_iteration()) + 1
+
+
+_STOP = {"lightgbm": _stop_lightgbm, "xgboost": _stop_xgboost, "catboost": _stop_catboost}

@@ -256,11 +256,11 @@ class NDCGScorer:
         """
         try:
             axes = match_index({"X": X, "y_true": y_true, "qid": qid, "groups": groups, "sample_weight": sample_weight})
-            prepared, labels = self._prepared(estimator, X, y_true, qid, groups, sample_weight)
+            prepared, grades = self._prepared(estimator, X, y_true, qid, groups, sample_weight)
         except Exception as error:  # also warnings as errors
             return _raise_or_return(error)
         try:
-            totals = prepared.totals(_expected_grades(estimator, X, labels.shape, axes))
+            totals = prepared.totals(_expected_grades(estimator, X, grades.shape, axes))
             values = totals.values(self.flavor)
         except EmptyQueryError as error:
             return _raise_or_return(ValueError(f"a fold cannot be scored: {error}"))
@@ -270,7 +270,7 @@ class NDCGScorer:
         if self.kept is not None and (fit := _current_fit(X)) is not None:
             candidate, split, test = fit
             # Two-dimensional labels have no ids: a query is a row.
-            ids = totals.ids if labels.ndim == 1 else test
+            ids = totals.ids if grades.ndim == 1 else test
             scored = candidate, split, KeptScores(ids, totals.ndcg(self.flavor)[0], tuple(values))
             values[0] = Carrier(self.kept.put(values[0], *scored), self.kept, *scored)
         return values[0] if self.names is None else dict(zip(self.names, values, strict=True))
@@ -290,19 +290,19 @@ class NDCGScorer:
                 "sample_weight must be None with keep_queries=True, because paired_search compares unweighted means; "
                 "got weights. Use set_score_request(sample_weight=False), or ndcg_scorer without keep_queries."
             )
-        labels = plain_array(y_true, "y_true")
-        if labels.ndim == 2 and labels.shape[1] == 1:
-            labels = labels[:, 0]
-        if labels.ndim != 1:
+        grades = plain_array(y_true, "y_true")
+        if grades.ndim == 2 and grades.shape[1] == 1:
+            grades = grades[:, 0]
+        if grades.ndim != 1:
             if not (qid is None and groups is None and self.qid_column is None and self._known is None):
                 raise ValueError(
-                    f"two-dimensional y_true, shape {labels.shape}, has one query per row and takes no query ids; "
+                    f"two-dimensional y_true, shape {grades.shape}, has one query per row and takes no query ids; "
                     "got both. Pass labels of shape (n_rows,) with the ids; or, if groups are for the splitter only, "
                     "ndcg_scorer(...).set_score_request(qid=False)."
                 )
-            return prepare(y_true, flavor=self.flavor, k=k, query_weight=sample_weight), labels
+            return prepare(y_true, flavor=self.flavor, k=k, query_weight=sample_weight), grades
         column = None if self.qid_column is None else column_of(X, self.qid_column)
-        ids = ids_of_rows(qid, column, groups, labels.size)
+        ids = ids_of_rows(qid, column, groups, grades.size)
         split = _current_split(ids, self.qid_column)
         weight = None if sample_weight is None else weight_of_queries(sample_weight, group_by_ids(ids, ids.size))
 
@@ -316,12 +316,12 @@ class NDCGScorer:
                     fix += "ndcg_scorer(..., qid=qid[in_use])"
             if whole is not None:
                 whole.refuse_cut(ids, fix)
-            return prepare(labels, flavor=self.flavor, k=k, qid=ids, query_weight=weight)
+            return prepare(grades, flavor=self.flavor, k=k, qid=ids, query_weight=weight)
 
-        prepared = self._cache.get_or_make((labels, ids, weight, *((None, None) if split is None else split)), make)
+        prepared = self._cache.get_or_make((grades, ids, weight, *((None, None) if split is None else split)), make)
         if split is None and self._known is None:
             _warn_of_cut_queries(estimator, ids)
-        return prepared, labels
+        return prepared, grades
 
 
 def _warn_of_cut_queries(estimator: Any, ids: NDArray[Any]) -> None:
