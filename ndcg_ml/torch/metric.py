@@ -119,10 +119,11 @@ compute_with_cache
     Raises
     ------
     TypeError, ValueError
-        As for ``Flavor``; or ``ties="docid"``. ``update`` raises as ``ndcg_ml.torch.ndcg`` does. On an accelerator,
-        ``update`` only checks shapes and dtypes, so that it does not wait for the device; NaN scores, refused labels
-        and (under ``empty="raise"``) empty queries raise in ``compute``. ``compute`` also raises if a query appeared
-        more than once, and if there is no query to average, or only empty ones under ``empty="skip"``.
+        As for ``Flavor``; or ``ties="docid"``. ``update`` raises the errors of ``ndcg_ml.torch.ndcg``. On an
+        accelerator, ``update`` only checks shapes and dtypes, so that it does not wait for the device, and ``compute``
+        raises an error for NaN scores, refused labels and (under ``empty="raise"``) empty queries. ``compute`` also
+        raises an error if a query appeared more than once, and if there is no query to average, or only empty ones
+        under ``empty="skip"``.
 
     See Also
     --------
@@ -143,8 +144,8 @@ compute_with_cache
     them. And a model without the metric could not load the checkpoint. A state of another flavor, or of other
     cut-offs, is refused.
 
-    Adding queries after ``compute`` or ``load_state_dict`` without a ``reset``, and a ``state_dict`` mid-epoch without
-    the state, each raise one ``EpochWarning`` per metric.
+    A metric gives one ``EpochWarning`` if queries are added after ``compute`` without a ``reset``, one if they are
+    added after ``load_state_dict`` without a ``reset``, and one if ``state_dict`` leaves out the state mid-epoch.
 
     ``torchmetrics.wrappers.BootStrapper`` resamples the first dimension: the queries of padded input, but the rows of
     1-D input, which divides queries. Use it with padded input and without `indexes`, because a query that is drawn
@@ -338,10 +339,11 @@ compute_with_cache
             batch = read_batch(self.flavor, preds, target, mask=mask, indexes=indexes, names=_NAMES)
             if batch is None:
                 return
-            ids = ids if batch.rows is None else indexes.detach().long()[batch.rows]
+            if batch.rows is not None:  # only the device knows which ids of rows are equal
+                row_ids = indexes.detach().long()[batch.rows]
+                ids = row_ids.unique_consecutive() if _can_read(preds) else row_ids
             if _can_read(preds):
                 sums = evaluate_or_refuse(self.flavor, self.ks, batch, _NAMES).sums(self.flavor)
-                ids = ids if batch.rows is None else ids.unique_consecutive()
             else:
                 sums = evaluate(self.flavor, self.ks, batch, count_faults=True).sums(self.flavor)
         added = {}
@@ -352,7 +354,6 @@ compute_with_cache
             added[name] = state.to(more.dtype) + more.to(state.device)
         self.__dict__.update(added)  # at once, so that an interrupt leaves the sums of whole batches
         if self.query_ids == "global" and ids is not None:
-            # Only the device knows which ids of rows are equal.
             held = self.ids if list_ids is not None or _can_read(preds) else self.row_ids
             held.append(ids.to(self.device))
 

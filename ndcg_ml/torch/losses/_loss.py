@@ -247,8 +247,9 @@ class ListLoss(nn.Module):
     -----
     Half-precision scores are promoted to float32, and the loss is in float32; autocast changes neither the loss nor its
     gradient. Only scores of documents have a gradient. It is zero in an empty list, which remains in the graph. On the
-    CPU, labels that the flavor refuses raise an error. On other devices, in compiled code, and if ``torch.func.vmap``
-    maps over labels, the loss of their list is nan, like that of a list with a score of nan or infinity.
+    CPU, ``forward`` raises an error if the flavor refuses a label. On other devices, in compiled code, and if
+    ``torch.func.vmap`` maps over labels, the loss of its list is nan, like that of a list with a score of nan or
+    infinity.
 
     Flat lists are padded to at most twice as many slots as rows and lists: if padding all of them to the longest takes
     more, lists of similar length are padded together. Because the lengths determine shapes, this waits for an
@@ -332,7 +333,7 @@ class ListLoss(nn.Module):
                 read = [self._read(*batch) for batch in batches]
                 looked = _refuse_faults(self.flavor, read, batches)
                 full = _all_have_loss(read)
-            losses = [_mask_losses(self._losses_of(lists), lists, looked=looked, full=full) for lists in read]
+            losses = [self._losses_of(lists, looked=looked, full=full) for lists in read]
             means.append(self._reduce(_concatenate(losses), places, None if full else [lists.empty for lists in read]))
         return means[0] if len(means) == 1 else torch.stack(means).mean(0)
 
@@ -352,14 +353,20 @@ class ListLoss(nn.Module):
             return losses.mean()
         return losses.sum() / (~_concatenate(empty)).sum().clamp(min=1)
 
-    def _losses_of(self, lists: Lists) -> Tensor:
+    def _losses_of(self, lists: Lists, *, looked: bool, full: bool) -> Tensor:
+        """Compute the losses: 0 for empty lists, and nan for lists with invalid scores or labels."""
         loss = self.losses(lists)
         if loss.shape != lists.empty.shape:  # it would be broadcast
             raise ValueError(
                 f"{type(self).__name__}.losses must return one loss per list, shape {tuple(lists.empty.shape)}; got "
                 f"{tuple(loss.shape)}."
             )
-        return loss
+        # A fill and its backward pass cost more than the check that avoids them.
+        if not full:
+            loss = loss.masked_fill(lists.empty, 0.0)
+        if lists.nan_penalty is not None:
+            loss = loss + lists.nan_penalty.squeeze(-1)
+        return loss if looked else loss.masked_fill(lists.refused, math.nan)
 
     def _read(self, scores: Tensor, labels: Tensor, mask: Tensor | None) -> Lists:
         """Compute what all losses use."""
@@ -586,13 +593,3 @@ def _all_have_loss(read: Sequence[Lists]) -> bool:
     """Whether the host has checked that there are lists and none is empty."""
     empty = [lists.empty for lists in read]
     return all(can_inspect(flags) and flags.numel() > 0 and not flags.any() for flags in empty)
-
-
-def _mask_losses(loss: Tensor, lists: Lists, *, looked: bool, full: bool) -> Tensor:
-    """Set the loss to 0 for empty lists, and to nan for lists with invalid scores or labels."""
-    # A fill and its backward pass cost more than the check that avoids them.
-    if not full:
-        loss = loss.masked_fill(lists.empty, 0.0)
-    if lists.nan_penalty is not None:
-        loss = loss + lists.nan_penalty.squeeze(-1)
-    return loss if looked else loss.masked_fill(lists.refused, math.nan)
