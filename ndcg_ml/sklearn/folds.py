@@ -104,10 +104,9 @@ def _place(X: Any, qid_column: str | int) -> int:  # noqa: N803
                 "ColumnTransformer(..., remainder='passthrough') leaves the ids as they are."
             )
         return names.index(qid_column)
-    n_columns = X.shape[1]
-    if not -n_columns <= qid_column < n_columns:
+    if not -X.shape[1] <= qid_column < X.shape[1]:
         raise ValueError(f"qid_column={qid_column} must be a column of X; got X of shape {X.shape}.")
-    at = qid_column % n_columns
+    at = qid_column % X.shape[1]
     if any(isinstance(name, Number) for name in names) and names[at] != qid_column:
         raise ValueError(
             f"qid_column={qid_column} must name one column; X has numbers as column labels, {brief(names)}, and its "
