@@ -174,7 +174,7 @@ class NDCGEval(NamedMetric):
 
     def _prepared(self, bound: _Bound, weight: NDArray[Any] | None) -> Prepared[Any]:
         def make() -> Prepared[Any]:
-            mean = None if weight is None else mean_row_weight(weight, bound.sizes)
+            mean = mean_row_weight(weight, bound.sizes)
             return prepare(bound.labels, group=bound.sizes, flavor=self.flavor, query_weight=mean)
 
         return self._cache.get_or_make((bound.labels, bound.sizes, weight), make)

@@ -107,8 +107,8 @@ class NDCGEval(NamedMetric):
         weight = None if weight is None else np.asarray(weight)
 
         def make() -> Prepared[Any]:
-            query_weight = None if weight is None else mean_row_weight(weight, group)
-            return prepare(labels, group=group, flavor=self.flavor, k=self.ks, query_weight=query_weight)
+            mean = mean_row_weight(weight, group)
+            return prepare(labels, group=group, flavor=self.flavor, k=self.ks, query_weight=mean)
 
         return self._cache.get_or_make((group, labels, weight), make)
 

@@ -458,8 +458,10 @@ def _query_weight(query_weight: Any, groups: Groups, group: Any, axes: Axes | No
     return weight
 
 
-def mean_row_weight(weight: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the mean weight of each query's rows; 0 for a query without rows."""
+def mean_row_weight(weight: NDArray[Any] | None, sizes: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Return the mean weight of each query's rows, 0 for a query without rows; None without weights."""
+    if weight is None:
+        return None
     if weight.size != sizes.sum():
         raise ValueError(f"weight must have one entry per row, {sizes.sum()}; got {weight.size}.")
     query = np.repeat(np.arange(sizes.size), sizes)
