@@ -310,6 +310,7 @@ def _compared(
         corrected=decisions,
         may_turn=documents.may_turn if documents is not None and unjudged == "refuse" else None,
     )
+    unanswered = [0 if one.evaluation is None else int(one.evaluation._unanswered().sum()) for one in sources]
     slices = {column: table.of_queries(of_query) for column, of_query in columns.items()}
     return Comparison(
         flavor=None if first.evaluation is None else first.evaluation.flavor.replace(k=first.k),
@@ -327,7 +328,7 @@ def _compared(
         n_runs=tuple(len(at) for at in of_system),
         n_clusters=None if codes is None else int(codes.max()) + 1,
         judged=judged,
-        n_unanswered=_unanswered(sources, of_system),
+        n_unanswered=tuple(max(unanswered[at] for at in columns) for columns in of_system),
         slices=compared_by(slices, names, means, pairs, settings, rng, clusters=codes, runs=runs) if slices else None,
         accepts_unjudged=unjudged == "accept",
         further_notes=tuple(notes),
@@ -361,9 +362,3 @@ def _system_means(
     runs = [(every.values[:, at], every.weight[:, at]) for at in of_system]
     values = np.stack([values.mean(axis=1) for values, _ in runs], axis=1)
     return Means(values, np.stack([weight[:, 0] for _, weight in runs], axis=1)), runs
-
-
-def _unanswered(sources: Sequence[Source], of_system: Sequence[list[int]]) -> tuple[int, ...]:
-    """Count the queries for which each system returns no documents; empty for precomputed measures."""
-    counts = [int(one.evaluation._unanswered().sum()) for one in sources if one.evaluation is not None]
-    return tuple(max(counts[at] for at in columns) for columns in of_system) if counts else ()

@@ -15,6 +15,7 @@ from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.groups import FloatArray, keys_of
 from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.one_line import percent, visible
+from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._decide.differences import DIFFERENCE, INTERVAL, P_ADJUSTED, SYSTEMS, VERDICT, Difference
 from ndcg_ml._decide.intervals import FEWEST_FOR_BOOTSTRAP
@@ -114,13 +115,13 @@ class Comparison:
     ndcg: FloatArray = field(repr=False)
     not_compared: NDArray[Any] = field(repr=False)
     n_resamples: int
+    n_runs: tuple[int, ...]
+    n_unanswered: tuple[int, ...]
     margin: float | None = None
     baseline: str | None = None
     seed: int | None = None
-    n_runs: tuple[int, ...] = ()
     n_clusters: int | None = None
     judged: tuple[float, ...] | None = None
-    n_unanswered: tuple[int, ...] = ()
     slices: ComparedSlices | None = field(default=None, repr=False)
     accepts_unjudged: bool = field(default=False, repr=False)
     further_notes: tuple[str, ...] = field(default=(), repr=False)
@@ -175,7 +176,7 @@ class Comparison:
         if self.n_clusters is not None:
             fewest = min(pair.effective_queries or 0.0 for pair in self.pairs)
             queries += f" in {self.n_clusters} clusters (equivalent to {fewest:.0f} independent queries)"
-        if max(self.n_runs, default=1) > 1:
+        if max(self.n_runs) > 1:
             queries += f"; runs of each system: {', '.join(map(str, self.n_runs))}"
         parts = [self.measure if self.flavor is None else str(self.flavor), queries]
         parts.append(f"intervals at {first.interval.how_text()}")
@@ -207,29 +208,13 @@ class Comparison:
     @property
     def notes(self) -> tuple[str, ...]:
         """Warnings for the reader: differing judged@k, few changed queries, heavy weights, skewed differences."""
-        shown_judged = () if self.judged is None or self.accepts_unjudged else self.judged
-        uneven, skewed = favoured(self.names, shown_judged, self.values), _skewed(self.pairs)
-        return tuple(
-            filter(
-                None,
-                [
-                    *self.further_notes,
-                    uneven,
-                    *self._label_notes(),
-                    *_changes(self.pairs),
-                    *_unseen(self),
-                    _few_by_weight(self),
-                    skewed,
-                ],
-            )
-        )
-
-    def _label_notes(self) -> list[str]:
-        """Notes on unjudged documents."""
-        if self._unjudged is None:
-            return []
-        at = {name: i for i, name in enumerate(self.names)}
-        return self._unjudged.notes([(at[pair.a], at[pair.b], pair.difference) for pair in self.pairs])
+        judged = () if self.judged is None or self.accepts_unjudged else self.judged
+        notes = [*self.further_notes, favoured(self.names, judged, self.values)]
+        if self._unjudged is not None:
+            at = {name: i for i, name in enumerate(self.names)}
+            notes += self._unjudged.notes([(at[pair.a], at[pair.b], pair.difference) for pair in self.pairs])
+        notes += [*_changes(self.pairs), *_unseen(self), _few_by_weight(self), _skewed(self.pairs)]
+        return tuple(note for note in notes if note)
 
     def range(self, max_grade: float | None = None, *, a: str | None = None, b: str | None = None) -> Range:
         """Return the exact smallest and largest difference over all ways to grade the unjudged documents.
@@ -509,8 +494,8 @@ def systems_record(comparison: Comparison) -> Record:
             "name": name,
             "value": comparison.values[i],
             "judged": None if comparison.judged is None else comparison.judged[i],
-            "n_unanswered": comparison.n_unanswered[i] if comparison.n_unanswered else 0,
-            "n_runs": comparison.n_runs[i] if comparison.n_runs else 1,
+            "n_unanswered": comparison.n_unanswered[i],
+            "n_runs": comparison.n_runs[i],
         }
         for i, name in enumerate(comparison.names)
     ]
@@ -518,7 +503,7 @@ def systems_record(comparison: Comparison) -> Record:
     columns = [Column("system", "{name}", "l"), Column(comparison.measure, "{value:.{digits}f}")]
     columns += [Column(f"judged{at}", "{judged:.4f}")] * (comparison.judged is not None)
     columns += [Column("unanswered", "{n_unanswered}")] * any(comparison.n_unanswered)
-    columns += [Column("runs", "{n_runs}")] * (max(comparison.n_runs, default=1) > 1)
+    columns += [Column("runs", "{n_runs}")] * (max(comparison.n_runs) > 1)
     return Record(columns, rows, digits=6)
 
 
@@ -624,18 +609,20 @@ class UnjudgedDocuments:
     ----------
     table : Matched
         The compared queries, with one source per system.
+    evaluations : sequence of Evaluation
+        The systems.
     """
 
-    def __init__(self, table: Matched) -> None:
-        self._sources = sources = table.sources
-        places = [{qid: at for at, qid in enumerate(keys_of(source.qid))} for source in sources]
+    def __init__(self, table: Matched, evaluations: Sequence[Evaluation[Any]]) -> None:
+        self._sources, self._evaluations = table.sources, evaluations
+        places = [{qid: at for at, qid in enumerate(keys_of(source.qid))} for source in table.sources]
         # Empty queries that are skipped, or in a micro average, do not count now but would with other labels.
         skipped = [
             qid
             for qid in keys_of(table.left_out)
             if all(
                 qid in place and source.share[place[qid]] == 0 and source.weight[place[qid]] > 0
-                for place, source in zip(places, sources, strict=True)
+                for place, source in zip(places, table.sources, strict=True)
             )
         ]
         self._qid = [*keys_of(table.qid), *skipped]
@@ -645,9 +632,8 @@ class UnjudgedDocuments:
     @classmethod
     def of_systems(cls, table: Matched) -> UnjudgedDocuments | None:
         """Return the documents; None for precomputed values or several runs per system."""
-        if len(table.sources) > len(table.names) or any(source.evaluation is None for source in table.sources):
-            return None
-        return cls(table)
+        evaluations = [source.evaluation for source in table.sources if source.evaluation is not None]
+        return cls(table, evaluations) if len(evaluations) == len(table.sources) == len(table.names) else None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(None), ()  # a pickled evaluation has no documents
@@ -671,9 +657,8 @@ class UnjudgedDocuments:
         ------
         RangeError
         """
-        source = self._sources[b]
-        assert source.evaluation is not None
-        return next_to_judge(self._pair(a, b), difference, self._qid, n, max_grade, source.evaluation.frame_library)
+        library = self._evaluations[b].frame_library
+        return next_to_judge(self._pair(a, b), difference, self._qid, n, max_grade, library)
 
     def may_turn(self, a: int, b: int, difference: float) -> bool:
         """Return whether labels can change the sign of the difference, or may do so if the range is not searched."""
@@ -700,40 +685,33 @@ class UnjudgedDocuments:
                 known.append(limits)
         if not known:
             return []
-        if len(pairs) > 1:
-            n_open = sum(not limits.settled for limits in known)
-            if not n_open:
-                return ["settled: no labels of unjudged documents can change the sign of any difference"]
-            words = f"labels of unjudged documents could change the sign of {n_open} of {len(pairs)} differences"
-            return [f"{words}: see judge_next for the documents"]
-        [limits] = known
-        words = (
-            f"over all grades of {limits.n_unjudged} unjudged documents, the difference is between {limits.low:+.4f} "
-        )
-        words += f"and {limits.high:+.4f}"
-        return [f"settled: {words}" if limits.settled else f"labels could change its sign: {words}; see judge_next"]
+        if len(pairs) == 1:
+            [limits] = known
+            words = (
+                f"over all grades of {limits.n_unjudged} unjudged documents, the difference is between "
+                f"{limits.low:+.4f} and {limits.high:+.4f}"
+            )
+            return [f"settled: {words}" if limits.settled else f"labels could change its sign: {words}; see judge_next"]
+        n_open = sum(not limits.settled for limits in known)
+        if not n_open:
+            return ["settled: no labels of unjudged documents can change the sign of any difference"]
+        words = f"labels of unjudged documents could change the sign of {n_open} of {len(pairs)} differences"
+        return [f"{words}: see judge_next for the documents"]
 
     def _have_unjudged(self) -> bool:
-        kept = [None if source.evaluation is None else source.evaluation._scored for source in self._sources]
+        kept = [evaluation._scored for evaluation in self._evaluations]
         return any(scored is not None and np.isnan(scored.labels).any() for scored in kept)
 
     def _pair(self, a: int, b: int) -> Pair:
-        scored, dcg, ndcg = [], [], []
-        for column in (a, b):
-            source = self._sources[column]
-            assert source.evaluation is not None
-            totals = source.evaluation._totals
-            scored.append(require_documents(source.evaluation._scored))
-            dcg.append(totals.dcg[:, totals.ks.index(source.k)])
-            ndcg.append(source.values[self._rows[:, column]])
-        first = self._sources[a]
-        assert first.evaluation is not None
+        first, second = self._evaluations[a], self._evaluations[b]
+        k = self._sources[a].k
+        ndcg = np.stack([self._sources[at].values[self._rows[:, at]] for at in (a, b)], axis=1)
         return match_systems(
-            scored[0],
-            scored[1],
-            first.evaluation.flavor,
-            first.k,
+            require_documents(first._scored),
+            require_documents(second._scored),
+            first.flavor,
+            k,
             self._rows[:, [a, b]],
-            np.stack(ndcg, axis=1),
-            (dcg[0], dcg[1]),
+            ndcg,
+            (first._totals.at_cutoff(k).dcg[:, 0], second._totals.at_cutoff(k).dcg[:, 0]),
         )

@@ -549,7 +549,7 @@ def _decide_pair(
 ) -> Decision:
     """Decide the only pair by its own test, which is inverted for the interval."""
     # The copy leaves the state of the generator as it is for the slices.
-    [test] = exchange_tests(units, [pair], settings.n_draws, copy.deepcopy(rng), [settings.level])
+    [test] = exchange_tests(units, [pair], settings.n_draws, copy.deepcopy(rng), settings.level)
     limits = _rounded(gap, test.low, test.high)
     return Decision(
         gap.value, _standard_error(gap), test.p_value, test.p_value, settings.level, *limits, exact=test.exact

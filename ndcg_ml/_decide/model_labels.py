@@ -19,7 +19,7 @@ from ndcg_ml._core.queries import Scored
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._decide.differences import Decision, Pairs, Settings
 from ndcg_ml._decide.intervals import FEWEST_TO_SPLIT, bounded_limits, is_unsafe_to_resample, piles_up
-from ndcg_ml._decide.matching import Matched, Source, list_ids, matched
+from ndcg_ml._decide.matching import Matched, list_ids, matched, sources_of_evaluations
 from ndcg_ml._decide.means import SAME, Interval, as_confidence, t_quantile, t_tail
 from ndcg_ml._decide.randomisation import MaxT, normal_t
 from ndcg_ml.flavor import Flavor
@@ -298,8 +298,7 @@ def correct_pairs(
 ) -> tuple[list[Decision], tuple[float, ...], str]:
     """Correct the values of systems together, and decide their pairs.
 
-    One weight corrects the mean of the systems, and one their deviations from it. The differences of the corrected
-    values are then those of the pairs.
+    The differences of the corrected values are those of the pairs.
 
     Parameters
     ----------
@@ -315,38 +314,39 @@ def correct_pairs(
         The decisions on the pairs, the corrected values, and a note.
     """
     model = matched(
-        [
-            Source.from_evaluation(name, one.model, one.flavor.k)
-            for name, one in zip(people.names, systems, strict=True)
-        ],
+        sources_of_evaluations({name: [one.model] for name, one in zip(people.names, systems, strict=True)}, ...),
         "raise",
     )
-    f, d = model.values, people.values
-    f_mean, d_mean = (values.mean(axis=1, keepdims=True) for values in (f, d))
+    # One weight corrects the mean of the systems, and one their deviations from it.
+    f_mean, d_mean = (table.values.mean(axis=1, keepdims=True) for table in (model, people))
     mean = _Estimate.from_values(f_mean, model.qid, d_mean, people.qid)
-    deviation = _Estimate.from_values(f - f_mean, model.qid, d - d_mean, people.qid)
+    deviation = _Estimate.from_values(model.values - f_mean, model.qid, people.values - d_mean, people.qid)
 
-    first, second = (np.array(side) for side in zip(*pairs, strict=True))
-    parts, f, d = (values[:, second] - values[:, first] for values in (deviation.parts, f, d))
-    differences = (deviation.value[second] - deviation.value[first]).tolist()
-    errors, dof = np.sqrt(np.square(parts).sum(axis=0)).tolist(), float(len(d) - 2)
-    critical, chance = t_quantile(1 - settings.level, dof), None
-    if len(pairs) > 1:
-        chance = MaxT(np.sort(normal_t(parts, dof, settings.n_draws, rng)))
+    # Subtract the systems of each pair. All pairs share one critical value.
+    a, b = (np.array(side) for side in zip(*pairs, strict=True))
+    gaps, parts, f, d = (
+        values[..., b] - values[..., a] for values in (deviation.value, deviation.parts, model.values, people.values)
+    )
+    errors, dof = np.sqrt(np.square(parts).sum(axis=0)), float(len(d) - 2)
+    chance = MaxT(np.sort(normal_t(parts, dof, settings.n_draws, rng))) if len(pairs) > 1 else None
+    critical = t_quantile(1 - settings.level, dof)
+    if chance is not None:
         critical = max(critical, chance.critical(settings.level))
+
+    # Test each pair by its t. The interval agrees with the adjusted p-value.
     decisions = []
-    for at, (difference, error) in enumerate(zip(differences, errors, strict=True)):
-        t = abs(difference) / error if error > SAME else math.inf if abs(difference) > SAME else 0.0
-        p, reach = t_tail(t, dof), critical * error
+    for at, (gap, error) in enumerate(zip(gaps.tolist(), errors.tolist(), strict=True)):
+        t = abs(gap) / error if error > SAME else math.inf if abs(gap) > SAME else 0.0
+        p = t_tail(t, dof)
         decisions.append(
             Decision(
-                difference,
+                gap,
                 error,
                 p_value=p,
                 p_adjusted=p if chance is None else max(p, chance.p_value(t)),
                 level=t_tail(critical, dof),
-                low=difference - reach,
-                high=difference + reach,
+                low=gap - critical * error,
+                high=gap + critical * error,
                 dof=dof,
                 effective_queries=_worth(d[:, at], error),
                 largest=float(np.abs(f[:, at]).max()),

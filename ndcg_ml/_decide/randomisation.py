@@ -56,9 +56,9 @@ def exchange_tests(
     pairs: Sequence[tuple[int, int]],
     n_resamples: int,
     rng: np.random.Generator,
-    levels: Sequence[float] | None = None,
+    level: float | None = None,
 ) -> list[SignFlip]:
-    """Test the difference of each pair of columns by exchanging them; with levels, also return acceptance intervals.
+    """Test the difference of each pair of columns by exchanging them; with a level, also return acceptance intervals.
 
     If the two systems are exchangeable, the two values of a query could have come from either. The test exchanges them
     query by query. It enumerates all exchanges if there are at most `n_resamples`; otherwise it draws that many, in
@@ -73,8 +73,8 @@ def exchange_tests(
         Columns a and b.
     n_resamples : int
     rng : Generator
-    levels : sequence of float, optional
-        The level of each test. If given, ``low`` and ``high`` are the smallest and largest difference between b and a
+    level : float, optional
+        The level of the tests. If given, ``low`` and ``high`` are the smallest and largest difference between b and a
         that the test does not reject. They exclude 0 if and only if ``p_value`` is at most the level.
 
     Notes
@@ -90,31 +90,26 @@ def exchange_tests(
     """
     share = means.share()[:, 0]
     parts = share[:, None] * means.values
-    tests: dict[int, SignFlip] = {}
-    drawn: list[int] = []
-    level_of: Sequence[float | None] = [None] * len(pairs) if levels is None else levels
-    for at, (a, b) in enumerate(pairs):
-        differ = np.abs(means.values[:, b] - means.values[:, a]) > SAME
-        n = int(differ.sum())
-        if n <= _MOST_EXACT and 2**n <= n_resamples:
-            differences = np.where(differ, parts[:, b] - parts[:, a], 0.0)
-            tests[at] = _enumerated(differences, differ, share, n_resamples, rng, level_of[at])
+    differ = [np.abs(means.values[:, b] - means.values[:, a]) > SAME for a, b in pairs]
+    enumerable = [_can_enumerate(int(queries.sum()), n_resamples) for queries in differ]
+    drawn = None  # all other pairs share the same signs
+    if not all(enumerable):
+        columns, shares = _bundled(parts), None if level is None else _bundled(share[:, None])[:, 0]
+        drawn = _SignedSums(columns, shares, drawn_signs(len(columns), n_resamples, rng))
+    total = parts.sum(axis=0)
+    tests = []
+    for (a, b), queries, is_enumerable in zip(pairs, differ, enumerable, strict=True):
+        if drawn is None or is_enumerable:
+            differences = np.where(queries, parts[:, b] - parts[:, a], 0.0)
+            tests.append(_enumerated(differences, queries, share, n_resamples, rng, level))
         else:
-            drawn.append(at)
-    if drawn:  # all with the same signs
-        signs = _drawn(parts, None if levels is None else share, n_resamples, rng)
-        total = parts.sum(axis=0)
-        for at in drawn:
-            a, b = pairs[at]
             difference = float(total[b] - total[a])
-            tests[at] = signs.test(signs.sums[:, b] - signs.sums[:, a], difference, level_of[at], exact=False)
-    return [tests[at] for at in range(len(pairs))]
+            tests.append(drawn.test(drawn.sums[:, b] - drawn.sums[:, a], difference, level, exact=False))
+    return tests
 
 
-def _drawn(parts: FloatArray, share: FloatArray | None, n_resamples: int, rng: np.random.Generator) -> _SignedSums:
-    """Sum the parts of each system under drawn exchanges of all queries, or of bundles of many queries."""
-    sums, shares = _bundled(parts), None if share is None else _bundled(share[:, None])[:, 0]
-    return _SignedSums(sums, shares, drawn_signs(len(sums), n_resamples, rng))
+def _can_enumerate(n: int, n_resamples: int) -> bool:
+    return n <= _MOST_EXACT and 2**n <= n_resamples
 
 
 def _enumerated(
@@ -235,7 +230,7 @@ def _all_signs_of(differ: BoolArray, n_resamples: int, rng: np.random.Generator)
 
     The signs of the other queries are enumerated, too, if there are at most `n_resamples` in all; otherwise drawn.
     """
-    if differ.size <= _MOST_EXACT and 2**differ.size <= n_resamples:
+    if _can_enumerate(differ.size, n_resamples):
         yield from _all_signs(differ.size)
         return
     n_patterns = 2 ** int(differ.sum())

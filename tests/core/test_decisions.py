@@ -91,7 +91,7 @@ def test_verdict_interval_and_p_agree(n_systems):
 def test_the_interval_inverts_the_test():
     difference = np.array([0.3, 0.1, -0.05, 0.2, 0.15, 0.02, 0.08, -0.01])
     means = Means.from_weights(np.stack([np.zeros(8), difference], axis=1), np.array([1, 2, 1, 1, 1, 3, 1, 1.0]))
-    [found] = exchange_tests(means, [(0, 1)], 256, np.random.default_rng(0), [0.05])
+    [found] = exchange_tests(means, [(0, 1)], 256, np.random.default_rng(0), 0.05)
     weight = means.share()[:, 0]
 
     def p_of(delta):
@@ -111,7 +111,7 @@ def test_the_limits_exclude_0_exactly_where_p_is_at_most_the_level(n_resamples):
         means = Means.from_weights(np.stack([np.zeros(6), d], axis=1), None)
         for at in range(65):
             level = at / 64
-            [found] = exchange_tests(means, [(0, 1)], n_resamples, np.random.default_rng(0), [level])
+            [found] = exchange_tests(means, [(0, 1)], n_resamples, np.random.default_rng(0), level)
             assert found.exact == (n_resamples == 64)
             assert (found.low > 0 or found.high < 0) == (found.p_value <= level)
 
@@ -724,7 +724,7 @@ def test_where_none_of_those_that_changed_loses_the_low_limit_stays():
     gains = np.r_[np.linspace(0.05, 0.4, 12), np.zeros(38)]
     found = with_changes(gains)
     means = Means.from_weights(np.stack([np.zeros(50), gains], axis=1), None)
-    [test] = exchange_tests(means, [(0, 1)], 9999, np.random.default_rng(0), [0.05])
+    [test] = exchange_tests(means, [(0, 1)], 9999, np.random.default_rng(0), 0.05)
     assert found.interval.low == pytest.approx(test.low)
     assert (found.verdict, found.p_value) == ("better", test.p_value)
     everywhere = with_changes(np.linspace(-0.1, 0.3, 15))
