@@ -80,11 +80,6 @@ class Check:
             "verdict": self.verdict,
         }
 
-    @property
-    def passes(self) -> bool:
-        """Whether the new evaluation is not worse than the margin, or has too few queries to test."""
-        return self.verdict in PASSES
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
@@ -152,7 +147,7 @@ class Gate:
         if self.outcome == "worse":
             where = ", ".join(_describe_check(check) for check in checks if check.verdict == "worse")
             return f"worse: {where}"
-        where = ", ".join(_describe_check(check) for check in checks if not check.passes)
+        where = ", ".join(_describe_check(check) for check in checks if check.verdict not in PASSES)
         n = max(check.n_queries for check in checks)
         needed = self.queries_needed
         more = f", about {needed} needed" if needed is not None and needed > n else ""
