@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ndcg_ml._decide.compare import compare, compare_values
     from ndcg_ml._decide.comparison import Comparison
     from ndcg_ml._decide.model_labels import correct_labels
-    from ndcg_ml._show.versions import show_versions
+    from ndcg_ml._show.report import show_versions
     from ndcg_ml._unjudged.completions import RangeError
     from ndcg_ml._unjudged.judge_next import with_labels
     from ndcg_ml.explain import explain_difference
@@ -83,7 +83,7 @@ _LATER = {
     "parts": ("PartialEvaluation", "evaluate_batches", "evaluate_part"),
     "runs": ("align", "evaluate_run"),
     "topk": ("evaluate_topk",),
-    "_show.versions": ("show_versions",),
+    "_show.report": ("show_versions",),
 }
 _MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
 # Names that are often looked for here.

@@ -480,7 +480,7 @@ class Evaluation(Generic[V]):
         """
         from ndcg_ml._show import report
 
-        return report.write_evaluation(self, path, title, command, top)
+        return report.write(self, path, title, command, top)
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
         """Draw the values at the first 30 cut-offs, with their 95 % t intervals.

@@ -424,7 +424,7 @@ class Comparison:
         """
         from ndcg_ml._show import report
 
-        return report.write_comparison(self, path, title, command, top)
+        return report.write(self, path, title, command, top)
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
         """Draw the differences with Matplotlib: of each query for two systems, one interval per pair for more.

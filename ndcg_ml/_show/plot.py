@@ -208,7 +208,7 @@ def _axes(ax: object, method: str, n_rows: int) -> Drawing:
     if ax is None:
         from matplotlib import pyplot as plt
 
-        figure, axes = plt.subplots(figsize=(_WIDTH, 1.5 + 0.42 * min(n_rows, _ROWS)), layout="constrained")
+        figure, axes = plt.subplots(figsize=(_WIDTH, height(n_rows)), layout="constrained")
     elif isinstance(ax, Axes):
         figure, axes = ax.figure, ax
     else:
@@ -219,6 +219,11 @@ def _axes(ax: object, method: str, n_rows: int) -> Drawing:
     axes.grid(alpha=0.3, linewidth=0.6)
     axes.set_axisbelow(True)
     return figure, axes
+
+
+def height(n_rows: int) -> float:
+    """Return the height of a drawing with this number of rows, in inches."""
+    return 1.5 + 0.42 * min(n_rows, _ROWS)
 
 
 def _forest(axes: Axes, rows: Sequence[_Row], most: tuple[float, float], words: Sequence[str]) -> None:

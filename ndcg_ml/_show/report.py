@@ -1,4 +1,4 @@
-"""Write evaluations and comparisons as one HTML page.
+"""Write evaluations and comparisons as one HTML page, and show versions.
 
 The page contains its styles and the drawing. It has no scripts, and its content security policy forbids loading
 anything. Text is escaped by Jinja2 in the template, and by ``_core.one_line`` in tables. Pages are reproducible.
@@ -7,29 +7,32 @@ anything. Text is escaped by Jinja2 in the template, and by ``_core.one_line`` i
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Callable, Sequence
 from importlib import resources
+from importlib.metadata import PackageNotFoundError, version
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ndcg_ml import __version__
 from ndcg_ml._core.checks import whole_number
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain_ids
+from ndcg_ml._core.kernel_choice import kernel_in_use, thread_count
 from ndcg_ml._core.one_line import brief_text, paragraph, visible
+from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._decide.means import SAME
 from ndcg_ml._files.opening import write_atomically
-from ndcg_ml._show.versions import versions
+from ndcg_ml._show.plot import height
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ndcg_ml._core.result import Evaluation
     from ndcg_ml._decide.comparison import Comparison
-    from ndcg_ml.flavor import Flavor
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 _Section: TypeAlias = tuple[str, Sequence[str]]  # a heading, and HTML
@@ -56,13 +59,13 @@ def require() -> None:
     del jinja2, matplotlib
 
 
-# -- the two reports ------------------------------------------------------------------------------------------------
+# -- the page ---------------------------------------------------------------------------------------------------------
 
 
-def write_evaluation(
-    evaluation: Evaluation[Any], path: AnyPath | None, title: str | None, command: str | None, top: int
+def write(
+    result: Evaluation[Any] | Comparison, path: AnyPath | None, title: str | None, command: str | None, top: int
 ) -> str | Path:
-    """Write the report of ``Evaluation.to_html``.
+    """Write the report of ``Evaluation.to_html`` or ``Comparison.to_html``.
 
     Raises
     ------
@@ -71,6 +74,31 @@ def write_evaluation(
     """
     whole_number(top, "top", 0)
     require()
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    parts = _evaluation_parts(result, top) if isinstance(result, Evaluation) else _comparison_parts(result, top)
+    default, sections = parts
+    if result.flavor is not None:  # precomputed values have none
+        sections.append(("Definition", [result.flavor._repr_html_()]))
+    rows = [{"name": name, "version": value} for name, value in versions().items() if value != _MISSING]
+    columns = [Column("library", "{name}", "l"), Column("version", "{version}", "l")]
+    sections.append(("Versions", [Record(columns, rows).html()]))
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = resources.files("ndcg_ml._show").joinpath("report.html").read_text(encoding="utf-8")
+    text = environment.from_string(template).render(
+        title=visible(default if title is None else title),
+        command=None if command is None else "\n".join(map(visible, command.split("\n"))),
+        sections=[(heading, Markup("\n".join(parts))) for heading, parts in sections],
+    )
+    if path is None:
+        return text
+    write_atomically(path, text)
+    return Path(path)
+
+
+def _evaluation_parts(evaluation: Evaluation[Any], top: int) -> tuple[str, list[_Section]]:
+    """Return the title and the sections of an evaluation."""
     ks, slices = evaluation._totals.ks, evaluation.slices
     values = [evaluation._repr_html_(), _intervals(evaluation)]
     sections: list[_Section] = [("Values", values)]
@@ -79,22 +107,11 @@ def write_evaluation(
     else:
         sections.append(("Slices", [_drawing(slices.plot, len(slices)), slices._repr_html_()]))
     sections.append(("Queries that lose most", _losses(evaluation, top)))
-    default = f"NDCG{at_cutoff(ks[0]) if len(ks) == 1 else ''} of {evaluation.n_queries} queries"
-    return _page(path, default if title is None else title, command, sections, evaluation.flavor)
+    return f"NDCG{at_cutoff(ks[0]) if len(ks) == 1 else ''} of {evaluation.n_queries} queries", sections
 
 
-def write_comparison(
-    comparison: Comparison, path: AnyPath | None, title: str | None, command: str | None, top: int
-) -> str | Path:
-    """Write the report of ``Comparison.to_html``.
-
-    Raises
-    ------
-    ImportError, TypeError, ValueError, OSError
-        As from ``Comparison.to_html``.
-    """
-    whole_number(top, "top", 0)
-    require()
+def _comparison_parts(comparison: Comparison, top: int) -> tuple[str, list[_Section]]:
+    """Return the title and the sections of a comparison."""
     n_pairs, n_left_out = len(comparison.pairs), len(comparison.not_compared)
     values = [comparison._repr_html_(), _drawing(comparison.plot, n_pairs if n_pairs > 1 else 7)]
     if n_left_out:
@@ -105,12 +122,12 @@ def write_comparison(
     if n_pairs > _MOST_PAIRS:
         queries.append(paragraph(f"These are the first {_MOST_PAIRS} of {n_pairs} pairs."))
     names = comparison.names
-    default = f"Comparison of {' and '.join(names) if len(names) == 2 else f'{len(names)} systems'}"
-    sections = [("Values and verdicts", values), ("Queries that changed most", queries)]
-    return _page(path, brief_text(default) if title is None else title, command, sections, comparison.flavor)
+    systems = " and ".join(names) if len(names) == 2 else f"{len(names)} systems"
+    sections: list[_Section] = [("Values and verdicts", values), ("Queries that changed most", queries)]
+    return brief_text(f"Comparison of {systems}"), sections
 
 
-# -- their parts ----------------------------------------------------------------------------------------------------
+# -- the parts of a section -------------------------------------------------------------------------------------------
 
 
 def _intervals(evaluation: Evaluation[Any]) -> str:
@@ -180,7 +197,7 @@ def _drawing(plot: Callable[[Axes], object], n_rows: int) -> str:
     from matplotlib.figure import Figure
 
     with style.context(["default", {"svg.fonttype": "none", "svg.hashsalt": "ndcg_ml"}]):
-        figure = Figure(figsize=(_INCHES, 1.5 + 0.42 * min(n_rows, 30)), layout="constrained")
+        figure = Figure(figsize=(_INCHES, height(n_rows)), layout="constrained")
         try:
             plot(figure.add_subplot())
         except ValueError as error:
@@ -191,25 +208,54 @@ def _drawing(plot: Callable[[Axes], object], n_rows: int) -> str:
     return f"<figure>{drawing[drawing.index('<svg') :]}</figure>"
 
 
-def _page(
-    path: AnyPath | None, title: str, command: str | None, sections: Sequence[_Section], flavor: Flavor | None
-) -> str | Path:
-    from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
+# -- versions ---------------------------------------------------------------------------------------------------------
 
-    # Precomputed values have no flavor.
-    definition = [] if flavor is None else [("Definition", [flavor._repr_html_()])]
-    rows = [{"name": name, "version": value} for name, value in versions().items() if value != "not installed"]
-    columns = [Column("library", "{name}", "l"), Column("version", "{version}", "l")]
-    made = [("Versions", [Record(columns, rows).html()])]
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = resources.files("ndcg_ml._show").joinpath("report.html").read_text(encoding="utf-8")
-    text = environment.from_string(template).render(
-        title=visible(title),
-        command=None if command is None else "\n".join(map(visible, command.split("\n"))),
-        sections=[(heading, Markup("\n".join(parts))) for heading, parts in (*sections, *definition, *made)],
-    )
-    if path is None:
-        return text
-    write_atomically(path, text)
-    return Path(path)
+_LIBRARIES = (
+    *("numpy", "numba", "scikit-learn", "torch", "torchmetrics", "lightgbm", "xgboost", "catboost"),
+    *("pandas", "polars", "pyarrow", "scipy"),
+)
+_MISSING = "not installed"
+
+
+def show_versions() -> None:
+    """Print the versions that are useful in a bug report, the kernel and the number of threads.
+
+    No library is imported.
+
+    Raises
+    ------
+    ValueError
+        NDCG_ML_KERNEL or NDCG_ML_THREADS is not valid.
+
+    See Also
+    --------
+    prepare : Its parameters `kernel` and `threads`.
+
+    Examples
+    --------
+    >>> show_versions()  # doctest: +ELLIPSIS
+    ndcg_ml: ...
+    Python: ...
+    kernel: ...
+    threads: ...
+    """
+    in_use = {
+        "kernel": kernel_in_use(),
+        "threads": f"at most {thread_count(None, 1 << 62)}, in the compiled kernel",
+    }
+    for name, value in {**versions(), **in_use}.items():
+        print(f"{name}: {value}")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python, this package and the supported libraries."""
+    found = {
+        "ndcg_ml": __version__,
+        "Python": f"{platform.python_version()} ({platform.system()} {platform.machine()})",
+    }
+    for name in _LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = _MISSING
+    return found
