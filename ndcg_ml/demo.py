@@ -180,7 +180,7 @@ _ROUNDS, _BOOSTING_PATIENCE = 300, 25
 
 
 @dataclass(frozen=True, eq=False)
-class _Trained:
+class Trained:
     """A selected model's scores of the test documents, and how it was selected.
 
     Attributes
@@ -206,7 +206,7 @@ class _Trained:
     labels: Sequence[str] = ()
 
 
-def _search_grid(problem: Problem, flavor: Flavor) -> _Trained:
+def search_grid(problem: Problem, flavor: Flavor) -> Trained:
     """Select a scikit-learn pipeline by ``GridSearchCV``, cross-validated by query."""
     import sklearn
     from sklearn.ensemble import HistGradientBoostingRegressor
@@ -235,7 +235,7 @@ def _search_grid(problem: Problem, flavor: Flavor) -> _Trained:
         search.fit(train.features, train.labels, groups=train.qid)
     results = search.cv_results_
     labels = [description_of(params) for params in results["params"]]
-    return _Trained(
+    return Trained(
         framework="scikit-learn",
         scores=search.predict(problem.test.features).astype(np.float64),
         history=results["mean_test_score"].tolist(),
@@ -246,7 +246,7 @@ def _search_grid(problem: Problem, flavor: Flavor) -> _Trained:
     )
 
 
-def _train_network(problem: Problem, flavor: Flavor) -> _Trained:
+def train_network(problem: Problem, flavor: Flavor) -> Trained:
     """Train a PyTorch network by ``ApproxNDCGLoss``, stopped early by the ``NDCG`` metric."""
     import torch
     from sklearn.preprocessing import StandardScaler
@@ -301,10 +301,10 @@ def _train_network(problem: Problem, flavor: Flavor) -> _Trained:
         test = torch.from_numpy(scale.transform(problem.test.features).astype(np.float32))
         scores = network(test).squeeze(-1).double().numpy()
     chosen = f"MLP, epoch {best + 1} of {len(history)}"
-    return _Trained("PyTorch", scores, history, best, chosen)
+    return Trained("PyTorch", scores, history, best, chosen)
 
 
-def _boost_trees(problem: Problem, flavor: Flavor) -> _Trained:
+def boost_trees(problem: Problem, flavor: Flavor) -> Trained:
     """Train LightGBM's lambdarank, stopped early by ``NDCGEval``."""
     import lightgbm
 
@@ -344,7 +344,7 @@ def _boost_trees(problem: Problem, flavor: Flavor) -> _Trained:
     best = booster.best_iteration
     scores = booster.predict(problem.test.features, num_iteration=best)
     chosen = f"lambdarank, round {best} of {len(history)}"
-    return _Trained("LightGBM", scores, history, best - 1, chosen)
+    return Trained("LightGBM", scores, history, best - 1, chosen)
 
 
 # -- the picture and the table ----------------------------------------------------------------------------------------
@@ -352,7 +352,7 @@ def _boost_trees(problem: Problem, flavor: Flavor) -> _Trained:
 _CURVE, _BEST = "#2b6ca3", "#c8452d"
 
 
-def _picture(trained: Sequence[_Trained], flavor: Flavor) -> bytes:
+def _picture(trained: Sequence[Trained], flavor: Flavor) -> bytes:
     """Return a figure with one panel per model, as PNG."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -368,7 +368,7 @@ def _picture(trained: Sequence[_Trained], flavor: Flavor) -> bytes:
     return file.getvalue()
 
 
-def _candidates(panel: Axes, model: _Trained, metric: str) -> None:
+def _candidates(panel: Axes, model: Trained, metric: str) -> None:
     for place, (value, spread) in enumerate(zip(model.history, model.spread, strict=True)):
         colour = _BEST if place == model.best else _CURVE
         panel.errorbar(value, place, xerr=spread, fmt="o", color=colour, ecolor=colour, capsize=3)
@@ -379,7 +379,7 @@ def _candidates(panel: Axes, model: _Trained, metric: str) -> None:
     panel.set_title(f"{model.framework}: grid search by query, best {model.history[model.best]:.4f}", fontsize=10)
 
 
-def _curve(panel: Axes, model: _Trained, metric: str) -> None:
+def _curve(panel: Axes, model: Trained, metric: str) -> None:
     unit = "epoch" if "epoch" in model.chosen else "round"
     best, last, value = model.best + 1, len(model.history), model.history[model.best]
     panel.plot(range(1, last + 1), model.history, color=_CURVE, linewidth=1.6)
@@ -444,7 +444,7 @@ def demo(flavor: Flavor, picture: str, scores: str | None) -> None:
         torch.set_num_threads(1)
         problem = digits_problem()
         with threadpool_limits(limits=1):
-            for train in (_search_grid, _train_network, _boost_trees):
+            for train in (search_grid, train_network, boost_trees):
                 trained.append(train(problem, flavor))
                 click.echo(f"{trained[-1].framework}: {trained[-1].chosen}", err=True)
         curves = _picture(trained, flavor)

@@ -14,8 +14,8 @@ import sys
 import numpy as np
 from command_line import invoke
 
+from ndcg_ml import Flavor, evaluate, ndcg_score
 from ndcg_ml import demo as module
-from ndcg_ml import ndcg_score
 from ndcg_ml.demo import digits_problem
 from ndcg_ml.readers import read_columns
 
@@ -45,6 +45,17 @@ def test_the_picture_and_the_table(tmp_path):
         for model, value in zip(head[4:7], values[name], strict=False):
             assert f"{ndcg_score(**read_columns(scores, model).arguments(), flavor=name, k=5):.4f}" == value
     assert invoke("demo", *arguments).stdout == result.stdout
+
+
+@pytest.mark.parametrize("train", [module.train_network, module.boost_trees])
+def test_the_validation_value_is_that_of_evaluate_on_the_scores(train):
+    for needed in ("lightgbm", "torch", "torchmetrics"):
+        pytest.importorskip(needed)
+    problem = digits_problem(queries=20)
+    test, flavor = problem.test, Flavor.parse("sklearn")  # without a cut-off, padding would always count
+    trained = train(problem._replace(valid=test), flavor)
+    expected = evaluate(test.labels, trained.scores, group=test.sizes, flavor=flavor).value
+    assert trained.history[trained.best] == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_problem():

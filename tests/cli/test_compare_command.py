@@ -8,6 +8,7 @@ from comparing import by_scores
 pytest.importorskip("click")
 pytest.importorskip("pyarrow")
 
+import json
 import os
 import re
 import threading
@@ -74,6 +75,8 @@ def test_compare_prints_what_the_function_finds():
     options = "--unjudged accept --resamples 200 --confidence .8 --seed 5"
     assert document(f"compare run better --qrels qrels {options}") == expected.to_dict()
     assert text(f"compare run better --qrels qrels {options}") == f"{expected}\n"
+    as_json = text(f"compare run better --qrels qrels {options} --json")
+    assert as_json == f"{json.dumps(expected.to_dict(), indent=2)}\n"
 
 
 def test_columns_of_a_table_are_compared():
