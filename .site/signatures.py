@@ -21,7 +21,7 @@ class Signatures(Extension):
 
     def on_package(self, *, pkg: Module, **_: Any) -> None:
         """Rewrite the signatures of a package."""
-        checks = pkg.members["_checks"]
+        checks = pkg["_core.checks"]
         words = {name: ast.literal_eval(str(checks.members[name].value)) for name in _NAMES}
         # The default says that `...` may be passed.
         self._spelled = {name: text.removesuffix(" | EllipsisType") for name, text in words.items()}
