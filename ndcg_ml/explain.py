@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from types import EllipsisType
 from typing import Any
@@ -54,11 +54,6 @@ class Part:
     def name(self) -> str:
         """The names of the switches, such as ``"ideal + max_grade"``."""
         return " + ".join(self.switches)
-
-    def values_text(self) -> tuple[str, str]:
-        """Return the values of the switches in a and in b, as text."""
-        a, b = (", ".join(map(switch_text, values)) for values in (self.a, self.b))
-        return a, b
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -155,25 +150,23 @@ class Explanation:
         }
 
     def __str__(self) -> str:
-        effective, idle = split_by_effect(self.parts)
-        parts = [
-            *(
-                {"switch": part.name, "a": one, "b": other, "contribution": part.contribution}
-                for part in effective
-                for one, other in [part.values_text()]
-            ),
-            {"switch": "b - a", "a": "", "b": "", "contribution": self.difference},
-        ]
+        rows: list[dict[str, Any]] = []
+        for part in self.parts:
+            if abs(part.contribution) > _VISIBLE:
+                a, b = (", ".join(map(switch_text, values)) for values in (part.a, part.b))
+                rows.append({"switch": part.name, "a": a, "b": b, "contribution": part.contribution})
+        idle = [part.name for part in self.parts if abs(part.contribution) <= _VISIBLE]
+        rows.append({"switch": "b - a", "a": "", "b": "", "contribution": self.difference})
         contribution = Column("contribution", "{contribution:+.6f}")
         switches = [Column(name, f"{{{name}}}", "l") for name in ("switch", "a", "b")]
         lines = [
             f"a  {self.value_a:.6f}  {_titled(self.flavor_a)}",
             f"b  {self.value_b:.6f}  {_titled(self.flavor_b)}",
             "",
-            Record([*switches, contribution], parts).text(),
+            Record([*switches, contribution], rows).text(),
         ]
         lines += [f"no effect on these data: {', '.join(idle)}"] * bool(idle)
-        lines += [f"method: {METHODS[self.method]}"] * bool(self.parts)
+        lines += [f"method: {_METHODS[self.method]}"] * bool(self.parts)
         if self.queries:
             columns = [
                 *(Column("query", "{qid}", "l"), contribution),
@@ -188,7 +181,7 @@ class Explanation:
     __repr__ = __str__
 
 
-METHODS: Mapping[str, str] = {
+_METHODS: Mapping[str, str] = {
     "shapley": "Shapley values (each switch's mean effect over all orders of changing them)",
     "order": "one switch after another from a to b, in the order of the flavor's fields",
 }
@@ -473,14 +466,3 @@ def _times(share: Any, gap: Any) -> Any:
 def _titled(flavor: Flavor) -> str:
     name = flavor.preset_name
     return str(flavor) if name is None else f"{name}: {flavor}"
-
-
-def split_by_effect(parts: Iterable[Part]) -> tuple[list[Part], list[str]]:
-    """Return the parts that contribute, and the names of those without effect."""
-    effective, idle = [], []
-    for part in parts:
-        if abs(part.contribution) > _VISIBLE:
-            effective.append(part)
-        else:
-            idle.append(part.name)
-    return effective, idle

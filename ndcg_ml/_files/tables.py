@@ -43,39 +43,28 @@ from ndcg_ml._files.trec import QRELS, RUN, Lines, trec_lines
 
 # -- parse the cells of a table: ids, grades, scores, and labels, which may be missing --------------------------------
 
-NUMBERS = ("label", "grade", "score")
+
+class _Rule(NamedTuple):
+    """Which numbers are invalid, for one and for an array; and the allowed ones, for an error message."""
+
+    is_wrong: Callable[[float], bool]
+    are_wrong: Callable[[NDArray[np.float64]], NDArray[np.bool_]]
+    allowed: str
+
+
+NUMBERS = {
+    "label": _Rule(math.isinf, np.isinf, "finite, or empty for an unjudged document"),
+    "grade": _Rule(lambda grade: not math.isfinite(grade), lambda grades: ~np.isfinite(grades), "a finite number"),
+    "score": _Rule(math.isnan, np.isnan, "a number, and not NaN"),
+}
 """Meanings of numeric columns. A label may be missing, if a document is unjudged; a grade may not."""
+
+_MISSING = ("na", "n/a", "none", "null", "<na>", "-")
 
 
 def kind(meaning: Any) -> Any:
     """Return the kind of a column. Several columns of one kind have meanings such as ("score", "bm25")."""
     return meaning[0] if isinstance(meaning, tuple) else meaning
-
-
-_MISSING = ("na", "n/a", "none", "null", "<na>", "-")
-
-
-def allowed_values(meaning: str) -> str:
-    """Return the allowed numbers with this meaning, for an error message."""
-    return {
-        "label": "finite, or empty for an unjudged document",
-        "grade": "a finite number",
-        "score": "a number, and not NaN",
-    }[meaning]
-
-
-def is_wrong(meaning: str, value: float) -> bool:
-    """Return whether a number is invalid for this meaning."""
-    if meaning == "grade":
-        return not math.isfinite(value)
-    return math.isinf(value) if meaning == "label" else math.isnan(value)
-
-
-def are_wrong(meaning: str, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return whether each number is invalid for this meaning."""
-    if meaning == "grade":
-        return ~np.isfinite(values)
-    return np.isinf(values) if meaning == "label" else np.isnan(values)
 
 
 def parse_csv_cell(path: AnyPath, number: int, name: str, cell: str, meaning: str) -> str | float:
@@ -90,11 +79,9 @@ def parse_csv_cell(path: AnyPath, number: int, name: str, cell: str, meaning: st
     value = as_number(token)
     if value is None:
         raise DataFileError(f"{path}, line {number}: {name} must be a number; got {brief(cell)}.{_hint(cell, meaning)}")
-    if is_wrong(meaning, value):
-        raise DataFileError(f"{path}, line {number}: {name} must be {allowed_values(meaning)}; got {value}.")
     if abs(value) >= EXACT_INTEGERS and is_rounded(token):
         raise DataFileError(f"{path}, line {number}: {name}: {ROUNDED}; got {brief(cell)}.")
-    return value
+    return _allowed_number(path, number, name, value, meaning)
 
 
 def _hint(cell: str, meaning: str) -> str:
@@ -115,8 +102,13 @@ def parse_json_cell(path: AnyPath, number: int | None, name: str, value: Any, me
         raise DataFileError(f"{describe_place(path, number)}: {name} must be a number; got {json_repr(value)}.")
     if type(value) is int and abs(value) > EXACT_INTEGERS:
         raise DataFileError(f"{describe_place(path, number)}: {name}: {ROUNDED}; got {brief(value)}.")
-    if is_wrong(meaning, value):
-        raise DataFileError(f"{describe_place(path, number)}: {name} must be {allowed_values(meaning)}; got {value}.")
+    return _allowed_number(path, number, name, value, meaning)
+
+
+def _allowed_number(path: AnyPath, number: int | None, name: str, value: float, meaning: str) -> float:
+    rule = NUMBERS[meaning]
+    if rule.is_wrong(value):
+        raise DataFileError(f"{describe_place(path, number)}: {name} must be {rule.allowed}; got {value}.")
     return float(value)
 
 
@@ -471,7 +463,8 @@ def _check_column(path: AnyPath, first: int, name: str, column: Any, meaning: st
         numbers = real_array(column.to_numpy(zero_copy_only=False), name).astype(np.float64)
     except TypeError as error:
         raise DataFileError(f"{path}: column {name} must hold numbers; got {column.type}.") from error
-    _refuse_rows(path, first, column, are_wrong(meaning, numbers), f"{name} must be {allowed_values(meaning)}")
+    rule = NUMBERS[meaning]
+    _refuse_rows(path, first, column, rule.are_wrong(numbers), f"{name} must be {rule.allowed}")
     return numbers
 
 
