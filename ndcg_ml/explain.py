@@ -85,10 +85,6 @@ class QueryDifference:
     empty_a: bool
     empty_b: bool
 
-    def empty_text(self) -> str:
-        """Return under which flavors the query is empty: ``both``, ``a``, ``b`` or ``-``."""
-        return {(True, True): "both", (True, False): "a", (False, True): "b"}.get((self.empty_a, self.empty_b), "-")
-
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Explanation:
@@ -173,9 +169,10 @@ class Explanation:
                 *(Column("a", "{value_a:.6f}"), Column("b", "{value_b:.6f}")),
                 *(Column("documents", "{n_docs}"), Column("tied", "{tied}"), Column("empty", "{empty}", "l")),
             ]
-            rows = [{**asdict(query), "empty": query.empty_text()} for query in self.queries]
-            caption = f"the largest {len(rows)} of {self.n_queries} queries"
-            lines += ["", Record(columns, rows, caption=caption).text()]
+            empty = {(True, True): "both", (True, False): "a", (False, True): "b", (False, False): "-"}
+            listed = [{**asdict(each), "empty": empty[each.empty_a, each.empty_b]} for each in self.queries]
+            caption = f"the largest {len(listed)} of {self.n_queries} queries"
+            lines += ["", Record(columns, listed, caption=caption).text()]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -274,7 +271,7 @@ def explain_difference(
     data = Queries.read(
         y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
     )
-    # Evaluate both flavors first, so that invalid input raises before any mixture is tried.
+    # Evaluate both flavors first, so that invalid input is refused before any mixture is tried.
     table_a, table_b = (Prepared(flavor, ..., data).evaluate(y_score).per_query for flavor in (a, b))
     mixtures = _Mixtures(a, b, lambda flavor, ks: Prepared(flavor, ks, data).totals(y_score))
     value_a, value_b = mixtures.end("flavor_a", a), mixtures.end("flavor_b", b)

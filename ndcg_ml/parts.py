@@ -24,7 +24,7 @@ from ndcg_ml.flavor import Flavor, as_flavor
 
 __all__ = ["PartialEvaluation", "evaluate_batches", "evaluate_part"]
 
-# -- sums without rounding, which do not depend on order or grouping --------------------------------------------------
+# -- exact sums ---------------------------------------------------------------------------------------------------
 
 Exact: TypeAlias = tuple[float, ...]
 """An exact sum: the float nearest to it, then the float nearest to the remainder, and so on."""
@@ -71,7 +71,7 @@ class ExactSums(NamedTuple):
         )
 
 
-# -- query ids as 64-bit numbers, which reveal a query that is in two parts of a data set -----------------------------
+# -- query ids as 64-bit numbers, which reveal a query that is in two parts -----------------------------------------
 
 Digests: TypeAlias = NDArray[np.uint64]
 
@@ -103,10 +103,8 @@ def digests(ids: NDArray[Any]) -> tuple[str, Digests]:
         if (times != ids).any():
             raise TypeError(f"query ids that are times must be whole nanoseconds; got dtype {ids.dtype}.")
         return "time", times.view(np.uint64)
-    if kind == "u":
-        return "int", ids.astype(np.uint64)
-    if kind in "bi":
-        return "int", ids.astype(np.int64).view(np.uint64)
+    if kind in "biu":
+        return "int", ids.astype(np.uint64 if kind == "u" else np.int64).view(np.uint64)
     if values and all(map(_is_integer, values)):
         wide = next((value for value in values if not -(2**63) <= value <= _64_BITS), None)
         if wide is not None:
@@ -171,13 +169,6 @@ def convert_ids(ids: NDArray[Any]) -> NDArray[Any]:
     return ids
 
 
-def join_ids(pieces: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Join arrays of ids of one kind, whose dtypes may differ."""
-    if len({ids.dtype.kind for ids in pieces}) == 1:
-        return np.concatenate(pieces)  # the widest dtype holds them all
-    return np.concatenate([ids.astype(object) for ids in pieces])  # int64 and uint64 would become float64
-
-
 def equals_id(ids: NDArray[Any], one: Any) -> NDArray[np.bool_]:
     """Return which ids equal `one`, which is one of them."""
     if ids.dtype == object:  # NumPy would convert `one` to a string without trailing NULs
@@ -194,7 +185,7 @@ def _hashes(values: list[bytes]) -> Digests:
     return np.frombuffer(joined, dtype="<u8").astype(np.uint64)
 
 
-# -- divide a stream of rows into batches of complete queries ---------------------------------------------------------
+# -- streams ------------------------------------------------------------------------------------------------------
 
 
 def whole_queries(batches: Iterable[Sequence[Any]]) -> Iterator[tuple[NDArray[Any], ...]]:
@@ -234,7 +225,9 @@ def _join(pieces: Sequence[tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], ...
     if not pieces:
         return ()
     labels, scores, ids = zip(*pieces, strict=True)
-    return np.concatenate(labels), np.concatenate(scores), join_ids(ids)
+    if len({column.dtype.kind for column in ids}) > 1:  # int64 and uint64 would become float64
+        ids = tuple(column.astype(object) for column in ids)
+    return np.concatenate(labels), np.concatenate(scores), np.concatenate(ids)
 
 
 def _columns(batch: Sequence[Any], number: int) -> tuple[NDArray[Any], ...]:
@@ -255,7 +248,7 @@ def _columns(batch: Sequence[Any], number: int) -> tuple[NDArray[Any], ...]:
     return labels, scores, convert_ids(ids)
 
 
-# -- evaluate parts of a data set (streams, shards, workers, folds), and merge them into the result of the whole ------
+# -- parts --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
@@ -268,8 +261,8 @@ class PartialEvaluation:
     ``+``, ``sum(parts)`` and ``merge`` merge them. The sums are exact: however the parts are grouped and ordered,
     merging gives bitwise identical results. A part is pickled to pass it between processes, or to keep it.
 
-    Every query must be entirely in one part. Parts store 8 bytes per query, and merging parts that share a query raises
-    an error.
+    Every query must be entirely in one part. Parts store 8 bytes per query, and ``merge`` raises an error if two
+    parts share a query.
 
     Attributes
     ----------
@@ -315,8 +308,6 @@ class PartialEvaluation:
     id_kind: str
     ids: Digests
     """In ascending order."""
-
-    # -- results -----------------------------------------------------------------------------------------------------
 
     @property
     def value(self) -> float | dict[int | None, float]:
@@ -373,8 +364,6 @@ class PartialEvaluation:
     def _figures(self) -> tuple[Any, ...]:
         counts = (self.n_queries, self.n_docs, self.empties)
         return (self.flavor, self.ks, self.several, counts, self.sums, self.id_kind)
-
-    # -- merging -----------------------------------------------------------------------------------------------------
 
     def __add__(self, other: object) -> PartialEvaluation:
         if not isinstance(other, PartialEvaluation):
@@ -568,7 +557,7 @@ def evaluate_batches(
         Labels, scores and one query id per row, one-dimensional, as for ``ndcg_score``. Each query's rows must be
         contiguous in the stream. Batches may be empty.
     flavor, k
-        As for ``ndcg_score``. ``ties="docid"`` raises an error because there are no document ids.
+        As for ``ndcg_score``. ``ties="docid"`` is refused because there are no document ids.
 
     Returns
     -------
@@ -648,7 +637,7 @@ def _empty_part(flavor: Flavor, k: KSpec) -> PartialEvaluation:
     )
 
 
-# -- code shared by Dask, Spark and Ray: checks of arguments, and the evaluation of part of a table -------------------
+# -- tables of Dask, Ray and Spark --------------------------------------------------------------------------------
 
 
 class EngineRows:

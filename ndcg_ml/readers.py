@@ -1,7 +1,7 @@
 """Read scored rows from files: LETOR/SVMlight labels with scores, CSV, JSONL and Parquet.
 
-Ids remain strings. They are not parsed as numbers, hashed or truncated. A malformed line raises an error with the name
-of the file and the number of the line.
+Ids remain strings. They are not parsed as numbers, hashed or truncated. The error for a malformed line has the name of
+the file and the number of the line.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _read_letor_rows(path: AnyPath) -> tuple[FloatArray, NDArray[Any]]:
         grades.append(grade)
     if not grades:
         raise DataFileError(f"{path}: has no rows.")
-    qid = _id_array(queries) if queries else _read_query_sizes(path, len(grades))
+    qid = _string_ids(queries) if queries else _read_query_sizes(path, len(grades))
     return np.array(grades), qid
 
 
@@ -161,7 +161,7 @@ def _read_query_sizes(labels: AnyPath, n_rows: int) -> NDArray[Any]:
         raise DataFileError(
             f"{side}: sizes must sum to the {n_rows} rows of {os.path.basename(name)}; got {sum(sizes)}."
         )
-    return np.repeat(_id_array(str(i) for i in range(1, len(sizes) + 1)), sizes)
+    return np.repeat(_string_ids(str(i) for i in range(1, len(sizes) + 1)), sizes)
 
 
 def _read_scores(path: AnyPath, n_rows: int, labels: AnyPath) -> FloatArray:
@@ -247,7 +247,7 @@ def score_columns(path: AnyPath, scores: Sequence[str], *, qid: str, label: str,
     lines = None if numbers is None else np.array(numbers, dtype=np.int64)
     if numbers is not None:
         columns = {
-            meaning: np.array(values, dtype=np.float64) if kind(meaning) in NUMBERS else _id_array(values)
+            meaning: np.array(values, dtype=np.float64) if kind(meaning) in NUMBERS else _string_ids(values)
             for meaning, values in columns.items()
         }
     if not columns["label"].size:
@@ -261,7 +261,7 @@ def score_columns(path: AnyPath, scores: Sequence[str], *, qid: str, label: str,
 # -- ids ------------------------------------------------------------------------------------------------------------
 
 
-def _id_array(ids: Iterable[str]) -> NDArray[Any]:
+def _string_ids(ids: Iterable[str]) -> NDArray[Any]:
     """Return ids as an array of shared Python strings. NumPy's own would all be as wide as the longest."""
     once: dict[str, str] = {}
     return np.array([once.setdefault(query, query) for query in ids], dtype=object)

@@ -32,7 +32,7 @@ _NAMED_ROWS = 1 << 22
 Exclude: TypeAlias = "Literal['identical'] | Mapping[Any, Iterable[Any]]"
 """Documents to remove from a run: those with the id of their topic, or those listed by topic."""
 
-# -- the public function --------------------------------------------------------------------------------------------
+# -- evaluate a run -------------------------------------------------------------------------------------------------
 
 
 # fmt: off
@@ -167,11 +167,12 @@ def evaluate_run(
     _check_labels(aligned, flavor)
     names = None if by is None else slice_names_by_id(by, aligned.qid)
     clusters = None if cluster is None else as_objects(column_by_id(cluster, "cluster", aligned.qid))
-    evaluation: Evaluation[Any] = Prepared(flavor, k, aligned.queries()).evaluate(aligned.y_score)
+    data, n_retrieved = aligned.queries(), aligned.n_retrieved()
+    evaluation: Evaluation[Any] = Prepared(flavor, k, data).evaluate(aligned.y_score)
     check_missing(evaluation, flavor)
-    judged = _judged(aligned, flavor, ks)
+    judged = _judged(data, aligned.y_score, n_retrieved, flavor, ks)
     result = replace(
-        as_run_evaluation(evaluation, aligned.n_retrieved(), judged, queries, aligned.qrels_only, aligned.run_only),
+        as_run_evaluation(evaluation, n_retrieved, judged, queries, aligned.qrels_only, aligned.run_only),
         frame_library=library_of(run) or library_of(qrels) or "pandas",
         n_excluded=aligned.n_excluded,
         cluster=clusters,
@@ -434,7 +435,7 @@ _FIRST_PLACE = 10**9
 def _match(pair: _Pair, keep: bool, for_align: bool) -> tuple[IntArray, IntArray, bool]:
     """For each row of the run, return its row in the qrels or -1, and its position in byte order in its topic.
 
-    Also return whether the run lists a document twice in a topic, which raises unless `keep` is set.
+    Also return whether the run lists a document twice in a topic. Raise if it does, unless `keep` is set.
     """
     names, judged, ranked = pair.ids.documents, pair.judged, pair.ranked
     n_judged = judged.topic.size
@@ -636,7 +637,9 @@ def check_missing(evaluation: Evaluation[Any], flavor: Flavor) -> None:
         )
 
 
-def _judged(aligned: AlignedRun, flavor: Flavor, ks: tuple[int | None, ...]) -> FloatArray:
+def _judged(
+    data: Queries, scores: FloatArray, n_retrieved: IntArray, flavor: Flavor, ks: tuple[int | None, ...]
+) -> FloatArray:
     """Return judged@k by topic and cut-off. The expected number of judged documents is a DCG without discount."""
     counting = Flavor(
         duplicates="count",
@@ -646,9 +649,7 @@ def _judged(aligned: AlignedRun, flavor: Flavor, ks: tuple[int | None, ...]) -> 
         ties=flavor.ties if flavor.ties in ("first", "last", *TIES_BY_ID) else "average",
         score_dtype=flavor.score_dtype,
     )
-    queries = aligned.queries()
-    flags = (~np.isnan(aligned.y_true)).astype(np.float64)
-    n_judged = Prepared(counting, ks, replace(queries, labels=flags)).totals(aligned.y_score).dcg
-    n_retrieved = queries.groups.per_query(np.add, aligned.retrieved.astype(np.float64), 0.0)
+    flags = (~np.isnan(data.labels)).astype(np.float64)
+    n_judged = Prepared(counting, ks, replace(data, labels=flags)).totals(scores).dcg
     depths = np.stack([n_retrieved if k is None else np.minimum(n_retrieved, k) for k in ks], axis=1)
     return np.divide(n_judged, depths, out=np.full(n_judged.shape, np.nan), where=depths > 0)

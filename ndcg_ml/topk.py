@@ -130,7 +130,8 @@ def evaluate_topk(
     for first, items, batch in _batches(retrieved, held):
         queries, n_retrieved, hits = _queries(items, batch, flavor, first)
         prepared: Prepared[Any] = Prepared(ranked, k, queries)
-        scores = _descending_scores(queries.groups)
+        rank = np.arange(queries.groups.n_rows) - np.repeat(queries.groups.starts, queries.groups.sizes)
+        scores = -rank.astype(np.float64)
         totals.append(prepared.totals(scores))
         counts.append(prepared.counts(scores))
         judged.append(np.stack([_fraction(hits, n_retrieved, cut) for cut in ks], axis=1))
@@ -424,12 +425,6 @@ def _queries(
     grades = np.where(hit, np.append(held.grades, np.nan)[at], np.nan)
     queries = Queries(arrange(grades, held.grades[rest]), groups, is_retrieved, repeats=repeats, given_order=entries)
     return queries, n_retrieved, hits
-
-
-def _descending_scores(groups: Groups) -> FloatArray:
-    """Return scores that decrease along the rows of each query."""
-    rank = np.arange(groups.n_rows) - np.repeat(groups.starts, groups.sizes)
-    return -rank.astype(np.float64)
 
 
 def _fraction(hits: NDArray[np.bool_], n_retrieved: IntArray, k: int | None) -> FloatArray:

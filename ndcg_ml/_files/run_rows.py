@@ -16,7 +16,7 @@ from ndcg_ml._core.checks import EXACT_INTEGERS
 from ndcg_ml._core.frames import Frame, is_frame, refuse_lazy, select_columns
 from ndcg_ml._core.groups import FloatArray, IntArray
 from ndcg_ml._core.one_line import brief, brief_text
-from ndcg_ml._core.queries import is_missing, plain_array, real_array, score_array
+from ndcg_ml._core.queries import ids_as_array, is_missing, plain_array, real_array, score_array
 from ndcg_ml._files.byte_ids import Growing, Names
 from ndcg_ml._files.tables import is_parquet, open_documents
 
@@ -101,10 +101,8 @@ class _IdType:
 
 
 def id_array(ids: Sequence[str | int]) -> NDArray[Any]:
-    """Return ids of one type as an array, of Python objects if NumPy's own types would change an id."""
-    # NumPy's strings drop a trailing NUL, and integers beyond 64 bits may become floats.
-    lossy = any(one_id.endswith("\0") if isinstance(one_id, str) else abs(one_id) >= 2**63 for one_id in ids)
-    return np.array(ids, dtype=object if lossy else None if ids else str)
+    """Return ids of one type as an array; an array of strings if there are none."""
+    return ids_as_array(ids) if ids else np.empty(0, dtype=str)
 
 
 class Topics:
@@ -118,13 +116,9 @@ class Topics:
     def __len__(self) -> int:
         return len(self._number)
 
-    def encoded(self) -> list[bytes]:
-        """Return the encoded ids, in the order of their numbers."""
-        return list(self._number)
-
-    def numbers_if_known(self, coded: Sequence[bytes]) -> list[int | None]:
-        """Return the numbers of encoded ids, None for unknown ones."""
-        return [self._number.get(topic) for topic in coded]
+    def encoded(self) -> dict[bytes, int]:
+        """Return the numbers of all ids, by encoded id."""
+        return dict(self._number)
 
     def numbers(self, coded: Sequence[bytes]) -> IntArray:
         """Return the numbers of encoded ids, adding new ids."""
@@ -155,20 +149,19 @@ class Ids:
         """
         if documents == "identical":
             self.kind.require_same(self.topics.kind)
-            return np.arange(len(self.topics)), self.topics.encoded()
-        coded = self.topics.kind.encode(list(documents), "exclude")
+            return np.arange(len(self.topics)), list(self.topics.encoded())
+        number_of = self.topics.encoded()
         topics: list[int] = []
         names: list[bytes] = []
-        for topic, number, listed in zip(
-            documents, self.topics.numbers_if_known(coded), documents.values(), strict=True
-        ):
+        coded = self.topics.kind.encode(list(documents), "exclude")
+        for (topic, listed), code in zip(documents.items(), coded, strict=True):
             source = f"exclude[{brief(topic)}]"
             if isinstance(listed, (str, bytes)) or not isinstance(listed, Iterable):
                 raise TypeError(f"{source} must be a list of documents; got {brief(listed)}.")
             of_topic = self.kind.encode(list(listed), source)
-            if number is not None:
+            if code in number_of:
                 names += of_topic
-                topics += [number] * len(of_topic)
+                topics += [number_of[code]] * len(of_topic)
         return np.array(topics, dtype=np.intp), names
 
 

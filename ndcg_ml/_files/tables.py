@@ -1,4 +1,8 @@
-"""Read tables of text: JSONL, and CSV and TSV with a header line, such as BEIR's judgements."""
+"""Detect the format of a file, and read CSV, TSV, JSONL, JSON and Parquet: ids, grades, scores and labels.
+
+This module decides which ids and numbers are valid in these formats, and which columns hold them. The first bytes of a
+file decide its format, not its name. TREC files are read by ``trec``.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +45,7 @@ from ndcg_ml._files.opening import (
 )
 from ndcg_ml._files.trec import QRELS, RUN, Lines, trec_lines
 
-# -- parse the cells of a table: ids, grades, scores, and labels, which may be missing --------------------------------
+# -- cells --------------------------------------------------------------------------------------------------------
 
 
 class _Rule(NamedTuple):
@@ -160,7 +164,7 @@ def find_columns(path: AnyPath, of: str, columns: Sequence[str]) -> dict[str, st
     return {"qid": "qid", "docno": "docno", "grade": "grade" if "grade" in columns else "label"}
 
 
-# -- read tables of text: JSONL, and CSV and TSV with a header line, such as BEIR's judgements ------------------------
+# -- tables of text -----------------------------------------------------------------------------------------------
 
 ColumnNames: TypeAlias = "Mapping[Any, str] | Callable[[Sequence[str]], Mapping[Any, str]]"
 """The column name of each meaning, or a callable that returns these for the names in a file."""
@@ -248,7 +252,7 @@ def text_columns(
     return columns, at_lines
 
 
-# -- parse JSONL, with one object per line, and JSON files with one object ``{topic -----------------------------------
+# -- JSON ---------------------------------------------------------------------------------------------------------
 
 _JSON = re.compile(rb"\s*(\{\s*[\"}]|\[\s*[\[{\"])")
 
@@ -293,7 +297,7 @@ def _refuse_constant(constant: str) -> None:
     raise ValueError(f"numbers must be finite; got {constant}")
 
 
-# -- qrels and runs ---------------------------------------------------------------------------------------------------
+# -- qrels and runs in JSON ---------------------------------------------------------------------------------------
 
 
 def json_topics(path: AnyPath, of: str, text: str) -> dict[str, dict[str, Any] | list[str]]:
@@ -365,7 +369,7 @@ def json_predictions(path: AnyPath, file: IO[bytes] | None = None) -> dict[str, 
     return run
 
 
-# -- read Parquet files in batches with pyarrow, and report all its errors as one type --------------------------------
+# -- Parquet ------------------------------------------------------------------------------------------------------
 
 _BATCH = 1 << 14  # rows
 _ROW = 64  # bytes of memory assumed per row
@@ -496,7 +500,7 @@ def _as_data_file_error(path: AnyPath) -> Iterator[None]:
         raise DataFileError(f"{path}: cannot be read as Parquet: {brief_text(str(error))}") from error
 
 
-# -- detect the format of a file of qrels or of a run from its first bytes. Its name does not matter ------------------
+# -- formats ------------------------------------------------------------------------------------------------------
 
 
 @contextmanager

@@ -1,10 +1,10 @@
 """Read TREC files of judgements (qrels) and rankings (runs) as columns.
 
-Ids remain strings. They are not parsed as numbers, hashed or truncated. A malformed line raises an error with the name
-of the file and the number of the line.
+Ids remain strings. They are not parsed as numbers, hashed or truncated. The error for a malformed line has the name of
+the file and the number of the line.
 
 NumPy parses a block of well-formed lines at once. Any other block is parsed line by line, which gives the same columns
-or raises.
+or an error.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def trec_lines(path: AnyPath, form: Form, file: IO[bytes] | None = None) -> Iter
     -----
     As in trec_eval 9.0.8, columns are separated by blanks or tabs, blank lines and lines that begin with ``#`` are
     skipped, and text after the tag of a run is ignored. Unlike trec_eval, this reader also skips blank lines in qrels,
-    and raises if a number is malformed, which trec_eval reads as 0. Lines may end in LF, CR or both, and a byte order
+    and refuses a malformed number, which trec_eval reads as 0. Lines may end in LF, CR or both, and a byte order
     mark at the beginning of a line is ignored. In a run, a line with more than six columns must have an integer rank
     and a tag that does not begin with a number; otherwise a document id contains a blank. It must not contain a second
     line, which results from concatenating files without a final line end.
@@ -124,7 +124,9 @@ def trec_lines(path: AnyPath, form: Form, file: IO[bytes] | None = None) -> Iter
         lines = _parse_block(block, form, numbers)
         if lines is None:
             lines = _parse_lines(path, block, form, numbers)
-        if not _is_utf8(block):
+        try:
+            block.decode()
+        except UnicodeDecodeError:  # find the line, unless only a skipped column is not UTF-8
             topics = np.repeat(np.array(lines.topics, dtype=object), lines.lengths).tolist()
             for ids in zip(lines.numbers.tolist(), topics, lines.documents, strict=True):
                 for one_id in ids[1:]:
@@ -134,14 +136,6 @@ def trec_lines(path: AnyPath, form: Form, file: IO[bytes] | None = None) -> Iter
             yield lines
     if empty:
         raise DataFileError(f"{path}: has no lines; {form}.")
-
-
-def _is_utf8(block: bytes) -> bool:
-    try:
-        block.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _drop_comments(block: bytes, numbers: IntArray) -> tuple[bytes, IntArray]:
