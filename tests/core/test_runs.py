@@ -504,7 +504,7 @@ def test_usual_dicts_are_read_at_once(data: Any) -> None:
 
 @pytest.mark.parametrize(
     ("topics", "dtype"),
-    [([1, 126], np.int64), ([0, 2**63 - 1], np.int64), ([0, 2**63], object), ([-(2**63), 0], object),
+    [([1, 126], np.int64), ([0, 2**63 - 1], np.int64), ([0, 2**63], object), ([-(2**63), 0], np.int64),
      (["1", "a"], "<U1"), (["1\0", "a"], object)],
 )  # fmt: skip
 def test_topics_have_a_type_of_numpy_where_it_keeps_them(topics, dtype):
