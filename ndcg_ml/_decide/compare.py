@@ -59,7 +59,7 @@ def compare(
 
     Parameters
     ----------
-    *systems : Evaluation or CorrectedEvaluation, or one mapping of them by name
+    *systems : Evaluation or CorrectedEvaluation, or a single mapping from names to evaluations
         Two or more evaluations of the same queries under one flavor, matched by query id. A mapping
         ``{"old": [e1, e2], "new": [f1, f2]}`` names the systems and may hold several runs (seeds) of each; the
         difference is then tested over queries and runs. Evaluations without `qid` have the ids 0, 1, ..., so two

@@ -596,7 +596,7 @@ def _few_by_weight(comparison: Comparison) -> str | None:
     )
 
 
-# -- unjudged documents of the systems: the range of each difference, and the documents to judge next ------------------
+# -- unjudged documents of the systems --------------------------------------------------------------------------------
 
 # Ranges are slow to compute, so notes have them only if there are not more pairs.
 _MOST_PAIRS = 45

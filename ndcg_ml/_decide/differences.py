@@ -266,7 +266,7 @@ class Settings:
         return max(self.n_resamples, math.ceil(2 / self.level))
 
 
-# -- limits that allow for changes of other queries, if not all queries changed ----------------------------------------
+# -- few changed queries ----------------------------------------------------------------------------------------------
 
 # A change below this share of the largest one does not count, so that changes of no size decide nothing.
 _SMALLEST = 1e-3

@@ -26,7 +26,7 @@ from ndcg_ml._decide.differences import DIFFERENCE, INTERVAL, VERDICT, Differenc
 from ndcg_ml._decide.intervals import FEWEST_FOR_INTERVAL, FEWEST_FOR_TEST
 from ndcg_ml._decide.matching import describe_changes, list_ids, rows_of_ids
 from ndcg_ml._decide.means import as_confidence
-from ndcg_ml._decide.saved import label_digests
+from ndcg_ml._decide.saved import judgement_digests
 from ndcg_ml._decide.verdict import PASSES, Outcome, gate_outcome
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.runs import RunEvaluation
@@ -355,7 +355,7 @@ _COMPARED = ("judgements", "exclusions", "weights")
 
 def _comparable_values(evaluation: Evaluation[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return each query's digest of labels, digest of excluded documents, and weight."""
-    labels = label_digests(evaluation)
+    labels = judgement_digests(evaluation)
     if labels is None:
         raise GateError(
             "both evaluations must hold their labels; one of ranked grades, or one that was pickled, does not. "

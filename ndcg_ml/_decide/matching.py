@@ -20,8 +20,6 @@ from ndcg_ml._core.queries import ids_as_array
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._decide.intervals import FEWEST_FOR_INTERVAL
 
-# -- match the systems of a comparison by query, and refuse those that cannot be compared -----------------------------
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
@@ -50,12 +48,6 @@ class Source:
     weight: FloatArray
     evaluation: Evaluation[Any] | None
     k: int | None = None
-
-    @classmethod
-    def from_evaluation(cls, name: str, evaluation: Evaluation[Any], k: int | None) -> Source:
-        """Return the values of an evaluation at one of its cut-offs."""
-        ndcg, share, _ = evaluation._totals.shares(evaluation.flavor, k)
-        return cls(name, evaluation.per_query.qid, ndcg, share, evaluation.per_query.weight, evaluation, k)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -182,7 +174,11 @@ def sources_of_evaluations(named: Mapping[str, list[Any]], k: int | None | Ellip
                 f"the systems must be evaluated under one flavor; {first} is {flavor}, {name} is {other}. Evaluate "
                 "both under one flavor, or use explain_difference to compare flavors on one system."
             )
-    return [Source.from_evaluation(name, run, cut_off) for name, run in runs]
+    sources = []
+    for name, run in runs:
+        ndcg, share, _ = run._totals.shares(run.flavor, cut_off)
+        sources.append(Source(name, run.per_query.qid, ndcg, share, run.per_query.weight, run, cut_off))
+    return sources
 
 
 def sources_of_values(named: Mapping[str, list[Any]], qid: Any, query_weight: Any, measure: object) -> list[Source]:
@@ -361,7 +357,7 @@ def rows_of_ids(sides: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], NDArray[np
     return as_objects(union), np.array([[row_of.get(qid, -1) for row_of in places] for qid in union], dtype=np.int64)
 
 
-# -- compare the shares of judged documents above the cut-off (judged@k) of systems -----------------------------------
+# -- judged@k, the share of judged documents above the cut-off --------------------------------------------------------
 
 Unjudged: TypeAlias = Literal["warn", "note", "refuse", "accept"]
 

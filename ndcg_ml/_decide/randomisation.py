@@ -14,8 +14,6 @@ from ndcg_ml._core.checks import finite_number
 from ndcg_ml._core.groups import BoolArray, FloatArray, IntArray
 from ndcg_ml._decide.means import SAME, Means, n_equal, normal_quantile, t_quantile
 
-# -- the randomisation test of the difference of two systems, and sample sizes for detecting a difference -------------
-
 Signs: TypeAlias = NDArray[np.uint8]
 """Vectors of signs, one per row and one bit per query. A set bit flips the sign of its query."""
 
@@ -313,7 +311,7 @@ def _as_power(power: object) -> float:
     return chance
 
 
-# -- simultaneous intervals of several differences: one critical value for all of them (max-T) ------------------------
+# -- max-T: one critical value for several differences ----------------------------------------------------------------
 
 # Number of values permuted at once, so that they fit in the processor's cache.
 _BLOCK_OF_SIGNS = 1 << 17
@@ -362,12 +360,12 @@ def max_t(means: Means, pairs: Sequence[tuple[int, int]], n_draws: int, rng: np.
     -----
     The columns are centred, so that a large difference of two systems does not widen the interval of two others. If all
     pairs are compared, each draw permutes the centred values of every query among the systems. Against a baseline, each
-    draw gives every query a random sign, which all its centred differences share. Permutations would give each two
-    differences the correlation 1/2, but it is higher if the baseline varies most, and lower if it varies little. A draw
-    keeps the largest |t| of a pair, where t is a difference over its own standard error. With 500 queries or more (200
-    for at least 30 systems), the means are close to normal, with equal covariances under permutations and the
-    covariances of the queries under signs. They are then drawn from that distribution, and each t is given the tails of
-    Student's t.
+    draw gives every query a random sign, which all its centred differences share. Permutations would give any two
+    differences a correlation of 1/2; the true correlation is higher if the baseline varies most, and lower if it varies
+    little. A draw keeps the largest |t| of a pair, where t is a difference over its own standard error. With 500
+    queries or more (200 for at least 30 systems), the means are close to normal, with equal covariances under
+    permutations and the covariances of the queries under signs. They are then drawn from that distribution, and each t
+    is given the tails of Student's t.
 
     B. Carterette, Multiple testing in statistical analysis of systems-based information retrieval experiments, ACM TOIS
     30(1), 2012. P. Westfall and S. Young, Resampling-based multiple testing, 1993. C. Dunnett, A multiple comparison

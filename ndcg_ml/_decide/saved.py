@@ -31,7 +31,7 @@ from ndcg_ml._files.run_evaluation import RunEvaluation, as_run_evaluation
 from ndcg_ml._files.run_rows import id_array
 from ndcg_ml.flavor import Flavor
 
-# -- jSON with a digest of its values ---------------------------------------------------------------------------------
+# -- JSON with a digest of its values ---------------------------------------------------------------------------------
 
 
 def digest(values: dict[str, Any]) -> str:
@@ -57,10 +57,10 @@ def read_digested(text: str | bytes, name: str, version: int) -> dict[str, Any]:
     return stored
 
 
-# -- digests of each query's labels, which reveal labels and documents that changed between evaluations ---------------
+# -- digests of each query's judgements, which show what changed between evaluations ----------------------------------
 
 
-def label_digests(evaluation: Evaluation[Any]) -> NDArray[np.uint64] | None:
+def judgement_digests(evaluation: Evaluation[Any]) -> NDArray[np.uint64] | None:
     """Digest each query's pairs of document and label; None if the documents are not known.
 
     Documents are identified by their ids, or without ids by their positions in the query. Unlabelled documents are
@@ -98,8 +98,6 @@ def _pair_digests(scored: Scored, documents: list[Any]) -> NDArray[np.uint64]:
     return digests(names, slice(0, len(names)), queries[judged], labels[judged], scored.queries.n_queries)
 
 
-# -- write evaluations to files and read them back --------------------------------------------------------------------
-
 _FORMAT = 3
 _COUNTS = ("n_docs", "n_judged", "n_relevant", "tied")
 _MOST_BYTES = 1 << 26  # unpacked bytes; a small gzip file may unpack to any size
@@ -136,7 +134,7 @@ def _to_text(evaluation: Evaluation[Any], qrels: str | None) -> str:
     # Each row holds the unrounded totals of a query, so that a loaded evaluation is bitwise identical.
     ids = [_check_storable(query, "query ids") for query in table.qid.tolist()]
     ndcg = table.ndcg.reshape(len(ids), -1)
-    labels = _to_hexadecimal(label_digests(evaluation), len(ids))
+    labels = _to_hexadecimal(judgement_digests(evaluation), len(ids))
     rows: list[dict[str, Any]] = [
         {
             "qid": qid,

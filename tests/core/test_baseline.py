@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ndcg_ml import Evaluation, Flavor, compare, evaluate, evaluate_run
-from ndcg_ml._decide.saved import digest, label_digests, read
+from ndcg_ml._decide.saved import digest, judgement_digests, read
 from ndcg_ml.readers import DataFileError
 
 RNG = np.random.default_rng(0)
@@ -27,7 +27,7 @@ def same(one, other):
     for name in one.per_query:
         assert one.per_query[name].dtype.kind == other.per_query[name].dtype.kind, name
         assert one.per_query[name].tolist() == other.per_query[name].tolist() or np.isnan(one.per_query[name]).any()
-    assert np.array_equal(label_digests(one), label_digests(other))
+    assert np.array_equal(judgement_digests(one), judgement_digests(other))
 
 
 def again(evaluation, folder):
@@ -82,7 +82,7 @@ def test_digests_are_those_of_the_format():
     run = evaluate_run(qrels, {"q1": ["d1"]}, exclude={"q1": ["d7"]})
     table = evaluate([[2, 1]], [[1, 2]])
     named = evaluate([[2, 1]], [[1, 2]], doc_id=[["a", "b"]])
-    found = [run._judgements, run._excluded[:1], label_digests(table), label_digests(named)]
+    found = [run._judgements, run._excluded[:1], judgement_digests(table), judgement_digests(named)]
     assert [f"{each:016x}" for each in np.concatenate(found).tolist()] == RECORDED
 
 
