@@ -244,7 +244,7 @@ class Comparison:
 
         Examples
         --------
-        >>> from ndcg_ml import evaluate_run
+        >>> from ndcg_ml import compare, evaluate_run
         >>> qrels = {"q": {"d1": 2, "d2": 0}, "r": {"d5": 1}}
         >>> old = evaluate_run(qrels, {"q": ["d1", "d2"], "r": ["d5"]}, k=2)
         >>> new = evaluate_run(qrels, {"q": ["d2", "d3"], "r": ["d5"]}, k=2)
@@ -417,7 +417,7 @@ class Comparison:
 
         Examples
         --------
-        >>> from ndcg_ml import evaluate
+        >>> from ndcg_ml import compare, evaluate
         >>> scores = [[3.0, 2.0, 1.0], [3.0, 1.0, 2.0]], [[3.0, 1.0, 2.0], [2.0, 3.0, 1.0]]
         >>> both = compare(*(evaluate([[3, 0, 1], [0, 1, 0]], each) for each in scores), names=["old", "new"])
         >>> written = both.to_html("report.html")  # doctest: +SKIP
@@ -451,7 +451,7 @@ class Comparison:
 
         Examples
         --------
-        >>> from ndcg_ml import evaluate
+        >>> from ndcg_ml import compare, evaluate
         >>> scores = [[3.0, 2.0, 1.0], [3.0, 1.0, 2.0]], [[3.0, 1.0, 2.0], [2.0, 3.0, 1.0]]
         >>> both = compare(*(evaluate([[3, 0, 1], [0, 1, 0]], each) for each in scores))
         >>> fig, ax = both.plot()  # doctest: +SKIP
