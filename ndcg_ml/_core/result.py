@@ -143,9 +143,11 @@ class Evaluation(Generic[V]):
     @property
     def slices(self) -> Slices | None:
         """The evaluations of the slices of ``evaluate(..., by=)``, by column and label; None without `by`."""
+        if self._slice_names is None:
+            return None
         from ndcg_ml._decide.slices import Slices, rows_of_slices
 
-        return None if self._slice_names is None else Slices(rows_of_slices(self._slice_names), self)
+        return Slices(rows_of_slices(self._slice_names), self)
 
     # fmt: off
     @overload
