@@ -210,9 +210,8 @@ class Prepared(Generic[V]):
             return numpy_kernel.ideal(flavor, self.ks, graded, self._discounts)
         source = graded.ranked if flavor.ideal == "recall" else graded.judged
         ks = numpy_kernel.ideal_cutoffs(flavor, self.ks)
-        best = CompiledQueries(source, graded.gains, self._discounts, ks, False).dcg(rank, graded.gains, threads)
-        assert best is not None  # no gain is NaN
-        return best
+        # No gain is NaN, so this ideal is never None.
+        return CompiledQueries(source, graded.gains, self._discounts, ks, False).dcg(rank, graded.gains, threads)
 
     @cached_property
     def _blocks(self) -> list[numpy_kernel.Filled]:

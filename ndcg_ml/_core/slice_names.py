@@ -30,7 +30,7 @@ def slice_names(by: Any, queries: Queries) -> dict[str, list[Any]]:
         A column does not fit the rows, lacks a name, or has two in one query.
     """
     columns = _columns(by, queries.groups.ids)
-    return {column: _of_rows(values, f"by[{column!r}]", queries) for column, values in columns.items()}
+    return {column: _names_by_row(values, f"by[{column!r}]", queries) for column, values in columns.items()}
 
 
 def slice_names_by_id(by: Any, ids: NDArray[Any]) -> dict[str, list[Any]]:
@@ -46,7 +46,7 @@ def query_clusters(cluster: Any, queries: Queries) -> NDArray[Any]:
     TypeError, ValueError
         As for a column of ``slice_names``.
     """
-    return as_objects(_of_rows(cluster, "cluster", queries))
+    return as_objects(_names_by_row(cluster, "cluster", queries))
 
 
 def column_by_id(values: Any, name: str, ids: NDArray[Any]) -> list[Any]:
@@ -96,7 +96,7 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, (str, tuple)) or not hasattr(value, "__len__")
 
 
-def _of_rows(values: Any, name: str, queries: Queries) -> list[Any]:
+def _names_by_row(values: Any, name: str, queries: Queries) -> list[Any]:
     """Return the slice name of each query, from a name for each row or a mapping from query ids."""
     refuse_lazy(values, name)
     ids, n_rows = queries.groups.ids, queries.labels.shape[0]
