@@ -39,7 +39,9 @@ def evaluate_or_refuse(
     totals = evaluate(flavor, ks, batch)
 
     def counts() -> Tensor:
-        return evaluate(flavor, ks, batch, count_faults=True).sums(flavor).faults
+        faults = evaluate(flavor, ks, batch, count_faults=True).faults
+        assert faults is not None
+        return faults
 
     refuse(flavor, totals.refused(flavor), counts, names)
     return totals
@@ -506,21 +508,13 @@ def expected_discounts(flavor: Flavor, ranking: Ranking, table: Tensor, k: int |
     Under averaged ties it is the mean of D over the ranks of the document's tie group, with D = 0 beyond the cut-off.
     """
     depth = table.numel() - 1 if k is None else min(k, table.numel() - 1)
-    groups = ranking.groups
-    table = table[: depth + 1]
-    if flavor.ties != "average":
-        return _look_up(table, groups.rank, depth).masked_fill(~ranking.ranked, 0.0)
-    total = table.cumsum(0)
-    length = groups.upto - groups.before
-    shared = (total[groups.upto.clamp(max=depth)] - total[groups.before.clamp(max=depth)]) / length.clamp(min=1)
-    # A document without a tie has its discount itself: the difference of two sums would lose digits.
-    expected = torch.where(length > 1, shared, _look_up(table, groups.rank, depth))
+    groups, discounts = ranking.groups, pad(table[: depth + 1], (0, 1))
+    if flavor.ties == "average":
+        before, upto = groups.before.clamp(max=depth), groups.upto.clamp(max=depth)
+        expected = _mean_discounts(before, upto, groups.upto - groups.before, discounts)
+    else:
+        expected = discounts[groups.rank.clamp(max=depth + 1)]
     return expected.masked_fill(~ranking.ranked, 0.0)
-
-
-def _look_up(table: Tensor, rank: Tensor, depth: int) -> Tensor:
-    """Look up the discount at each rank; 0 beyond `depth`."""
-    return pad(table, (0, 1))[rank.clamp(max=depth + 1)]
 
 
 # -- the ideal ---------------------------------------------------------------------------------------------------------

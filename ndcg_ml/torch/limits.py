@@ -46,11 +46,6 @@ def never_compile(reason: str) -> Callable[[Function], Function]:
     return disable(**({"reason": reason} if takes_it else {}))
 
 
-def to_ints(tensor: Tensor) -> list[int]:
-    """The entries of a short 1-D tensor; torch 2.4 has no ``tolist`` under ``torch.func.grad``."""
-    return [int(number) for number in tensor]
-
-
 def any_of(flags: Tensor) -> bool | None:
     """Whether a flag is set, or None under vmap, if that differs between samples."""
     try:
@@ -129,7 +124,8 @@ def refuse(flavor: Flavor, wrong: Tensor, counts: Callable[[], Tensor], names: N
     any_wrong = None if torch.compiler.is_compiling() else any_of(wrong)
     if not any_wrong:
         return any_wrong is False
-    message = fault_message(flavor, to_ints(counts()), names)
+    numbers = [int(number) for number in counts()]  # torch 2.4 has no tolist under torch.func.grad
+    message = fault_message(flavor, numbers, names)
     assert message is not None
     raise ValueError(message)
 

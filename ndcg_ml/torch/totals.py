@@ -82,13 +82,9 @@ class Sums(NamedTuple):
     @classmethod
     def zeros(cls, n_cutoffs: int, device: torch.device | None = None) -> Sums:
         """Make the sums over no queries."""
-
-        def zeros(*shape: int, dtype: torch.dtype = torch.int64) -> Tensor:
-            return torch.zeros(shape, dtype=dtype, device=device)
-
+        counts = (torch.zeros(shape, dtype=torch.int64, device=device) for shape in ((), (n_cutoffs,), (len(FAULTS),)))
         real = torch.float64 if device is None else working_dtype(device)
-        numerator, denominator = zeros(n_cutoffs, dtype=real), zeros(n_cutoffs, dtype=real)
-        return cls(zeros(), zeros(n_cutoffs), zeros(len(FAULTS)), numerator, denominator)
+        return cls(*counts, *(torch.zeros(n_cutoffs, dtype=real, device=device) for _ in range(2)))
 
     @classmethod
     def from_numpy(cls, sums: NumPySums) -> Sums:
