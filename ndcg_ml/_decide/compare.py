@@ -285,7 +285,7 @@ def _compared(
     table = matched(sources, missing)
     names, of_system = table.names, table.columns_of_systems()
     pairs = _pairs(names, baseline)
-    codes = None if clusters is None else numbered(table.of_queries(clusters))
+    codes = None if clusters is None else numbered(table.select(clusters))
     columns = {} if by is None else slice_names_by_id(by, first.qid)
 
     # Average. A system with fewer judged documents is at a disadvantage; warn before any p-value is computed.
@@ -298,7 +298,7 @@ def _compared(
     decisions, notes = None, list[str]()
     if corrected:
         decisions, values, *notes = correct_pairs(table, corrected, pairs, settings, rng)
-    documents = None if corrected else UnjudgedDocuments.of_systems(table)
+    documents = None if corrected else UnjudgedDocuments.from_systems(table)
     found = differences(
         names,
         means,
@@ -311,7 +311,7 @@ def _compared(
         may_turn=documents.may_turn if documents is not None and unjudged == "refuse" else None,
     )
     unanswered = [0 if one.evaluation is None else int(one.evaluation._unanswered().sum()) for one in sources]
-    slices = {column: table.of_queries(of_query) for column, of_query in columns.items()}
+    slices = {column: table.select(of_query) for column, of_query in columns.items()}
     return Comparison(
         flavor=None if first.evaluation is None else first.evaluation.flavor.replace(k=first.k),
         measure=measure,

@@ -630,7 +630,7 @@ class UnjudgedDocuments:
         self._ranges: dict[tuple[int, int, float | None], Range] = {}
 
     @classmethod
-    def of_systems(cls, table: Matched) -> UnjudgedDocuments | None:
+    def from_systems(cls, table: Matched) -> UnjudgedDocuments | None:
         """Return the documents; None for precomputed values or several runs per system."""
         evaluations = [source.evaluation for source in table.sources if source.evaluation is not None]
         return cls(table, evaluations) if len(evaluations) == len(table.sources) == len(table.names) else None

@@ -240,7 +240,7 @@ def gate(
         Names of segments, in the forms of ``compare``: by query id, or by column and query id. Queries with the same
         name are also checked, as a segment.
     on_change : {"refuse", "drop"}, default "refuse"
-        What to do if queries, labels, exclusions or weights changed: raise, or drop those queries.
+        Action if queries, labels, exclusions or weights changed: an error, or leaving those queries out.
     drop_at_most : float, default 0.1
         Largest fraction of the baseline's queries that "drop" may leave out.
     seed : int, default 0

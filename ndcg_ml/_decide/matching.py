@@ -79,7 +79,7 @@ class Matched:
         """The names of the systems."""
         return tuple(dict.fromkeys(source.name for source in self.sources))
 
-    def of_queries(self, labels: Sequence[Any]) -> list[Any]:
+    def select(self, labels: Sequence[Any]) -> list[Any]:
         """Return the labels of the compared queries, from those of all queries of the first system."""
         return [labels[row] for row in self.rows[:, 0].tolist()]
 
