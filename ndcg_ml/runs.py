@@ -312,7 +312,7 @@ def align(
     """
     one_of(duplicates, "duplicates", ("raise", "keep"))
     aligned = _aligned(qrels, run, queries, columns, exclude, flavor=None, keep=duplicates == "keep")
-    return _in_order_of_qrels(aligned)
+    return _sort_by_qrels(aligned)
 
 
 def _aligned(
@@ -325,10 +325,10 @@ def _aligned(
     flavor: Flavor | None,
     keep: bool,
 ) -> AlignedRun:
-    """Return the rows of each topic: those of the run, then the judged documents that it lacks.
+    """Match a run with its judgements. The rows of a topic are those of the run, then the documents that it lacks.
 
-    What a flavor does not need is left out: the order of the qrels unless its ideal is ``given``, and the order of
-    document ids that do not share a float32 score. ``align`` passes None. `keep` allows repeated documents in the run.
+    For a flavor, the order of the qrels is left out unless its ideal is ``given``, and ``doc_id`` orders only documents
+    that share a float32 score. ``align`` passes None. `keep` allows repeated documents in the run.
     """
     pair = _read_pair(qrels, run, queries, columns, exclude)
     judged, ranked, chosen = pair.judged, pair.ranked, pair.chosen
@@ -367,7 +367,7 @@ def _aligned(
     )
 
 
-def _in_order_of_qrels(aligned: AlignedRun) -> AlignedRun:
+def _sort_by_qrels(aligned: AlignedRun) -> AlignedRun:
     """Sort the rows of each topic by their positions in the qrels, except in topics with tied scores."""
     judgement, names = aligned.judgement, aligned.names
     assert judgement is not None
@@ -483,7 +483,7 @@ def _first_topics(topics: Topics, flags: BoolArray) -> str:
 
 
 def _check_answers(pair: _Pair, match: IntArray, included: BoolArray) -> None:
-    """Raise if the run retrieves nothing, and warn of likely mistakes in it."""
+    """Raise if the run has no document in an evaluated topic, and warn of likely mistakes."""
     judged, ranked = pair.judged, pair.ranked
     if not included.any():
         raise ValueError(

@@ -298,14 +298,12 @@ def _read_mapping(name: str, data: Mapping[Any, Any], ids: Ids, called: str = ""
         sizes.append(len(listed))
         documents += ids.kind.encode(list(listed), source)
         if isinstance(listed, Mapping):
-            read_values = score_array if name == "run" else real_array
-            numbers = read_values(list(listed.values()), source)
+            numbers = _read_values(name, list(listed.values()), source)
             if numbers.ndim != 1:
                 raise TypeError(
                     f"{source} must hold one number per document; got {brief(next(iter(listed.values())))}."
                 )
-            with np.errstate(invalid="ignore"):  # no warning for signalling NaNs, which raise later
-                values.append(numbers.astype(np.float64))
+            values.append(numbers)
         else:
             values.append(np.ones(len(listed)) if name == "qrels" else -np.arange(len(listed), dtype=np.float64))
     ids.documents.extend(documents)
@@ -366,11 +364,15 @@ def _read_frame(name: str, frame: Any, ids: Ids, names: Mapping[str, Any]) -> Ru
     topic = ids.topics.numbers(ids.topics.kind.encode(ids_of["qid"], f"{name}, {called['qid']},"))
     first = len(ids.documents)
     ids.documents.extend(ids.kind.encode(ids_of["docno"], f"{name}, {called['docno']},"))
-    with np.errstate(invalid="ignore"):  # no warning for signalling NaNs, which raise later
-        read_values = score_array if name == "run" else real_array
-        values: NDArray[Any] = read_values(columns[value], f"{called[value]} of {name}").astype(np.float64)
+    values = _read_values(name, columns[value], f"{called[value]} of {name}")
     topics = np.flatnonzero(np.bincount(topic))
     return RunRows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=values)
+
+
+def _read_values(name: str, values: Any, source: str) -> FloatArray:
+    read = score_array if name == "run" else real_array
+    with np.errstate(invalid="ignore"):  # no warning for signalling NaNs, which are refused later
+        return read(values, source).astype(np.float64)
 
 
 def _as_list(ids: Any, source: str) -> list[Any]:

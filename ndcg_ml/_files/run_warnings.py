@@ -20,16 +20,13 @@ def warn_of_no_match(judged: RunRows, ranked: RunRows, match: IntArray, included
     """Warn if no retrieved document is judged, and show an id of each side, if there is one."""
     if ((match >= 0) & included).any():
         return
-    why = "no document is judged"
+    why = "No document is judged"
     if match.size and judged.topic.size:
         why = (
-            f"ids are compared exactly: those of {judged.source} look like {judged.name(0)}, those of {ranked.source} "
+            f"Ids are compared exactly: those of {judged.source} look like {judged.name(0)}, those of {ranked.source} "
             f"like {ranked.name(0)}"
         )
-    warn_caller(
-        f"the run retrieves no judged document in any of the {n_topics} topics, so no topic has a gain. "
-        f"{why[0].upper()}{why[1:]}.",
-    )
+    warn_caller(f"the run retrieves no judged document in any of the {n_topics} topics, so no topic has a gain. {why}.")
 
 
 def warn_of_ranks(ranked: RunRows) -> None:
