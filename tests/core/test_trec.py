@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from ndcg_ml._files import opening as lines
 from ndcg_ml._files import trec
 from ndcg_ml._files.byte_ids import PADDING
-from ndcg_ml._files.trec import QRELS, RUN, DataFileError, trec_lines
+from ndcg_ml._files.trec import QRELS, RUN, trec_lines
+from ndcg_ml.readers import DataFileError
 
 NUMBERS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False).map(repr),
