@@ -500,8 +500,8 @@ def refuse_rounded(name: str, given: NDArray[Any], numbers: NDArray[Any]) -> Non
     for integer, number in zip(given[large].tolist(), numbers[large].tolist(), strict=True):
         if integer != number:
             raise ValueError(
-                f"{name} must hold integers that float64 does not round, such as those up to 2^53; got {integer}. Use "
-                "smaller numbers, or convert them with float()."
+                f"{name} must hold integers that float64 does not round, such as those up to 2^53; got "
+                f"{brief(int(integer))}. Use smaller numbers, or convert them with float()."
             )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,9 @@ from ndcg_ml._decide.compare import compare_values
 from ndcg_ml._decide.comparison import Comparison
 from ndcg_ml._decide.intervals import FEWEST_TO_SPLIT
 from ndcg_ml._decide.means import Interval, Seed, as_confidence, drawn_queries, generator, t_quantile
-from ndcg_ml.sklearn.scorer import NDCGScorer
+
+if TYPE_CHECKING:
+    from ndcg_ml.sklearn.scorer import NDCGScorer
 
 __all__ = ["PairedSearch", "paired_search"]
 
@@ -198,6 +200,8 @@ def paired_search(search: Any, *, metric: str | None = None, confidence: float =
 
 def _scorer(search: Any, metric: str | None) -> tuple[NDCGScorer, str, int]:
     """Return the scorer of a metric, its name in ``cv_results_``, and the column of its cut-off."""
+    from ndcg_ml.sklearn.scorer import NDCGScorer  # the correction of a value needs no scikit-learn
+
     scorer, refit = search.scorer_, getattr(search, "refit", None)
     by_name = isinstance(scorer, Mapping)
     names = tuple(scorer) if by_name else getattr(scorer, "names", None) or ("score",)
