@@ -69,6 +69,7 @@ finally:
 
 def test_adapters_are_listed_and_imported_on_first_use():
     pytest.importorskip("sklearn")
+    pytest.importorskip("torch")
     assert {"torch", "sklearn", "lightgbm", "xgboost", "catboost", "ndcg_score", "Flavor"} <= set(dir(ndcg_ml))
     assert "sklearn" in loaded_by("import ndcg_ml; ndcg_ml.sklearn.ndcg_scorer")
     with pytest.raises(AttributeError, match="module 'ndcg_ml' has no attribute 'tensorflow'"):
