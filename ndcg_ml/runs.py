@@ -10,10 +10,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core.checks import TIES_BY_ID, ByK, KSpec, OneK, cutoffs, one_of, warn_of_swap
-from ndcg_ml._core.frames import ColumnNames, column_names, is_frame, library_of
-from ndcg_ml._core.groups import BoolArray, FloatArray, IntArray, as_objects, ranges, starts_of
+from ndcg_ml._core.frames import ColumnNames, column_names, is_frame, library_of, refuse_unknown_ids
+from ndcg_ml._core.groups import BoolArray, FloatArray, IntArray, as_objects, keys_of, ranges, starts_of
 from ndcg_ml._core.one_line import brief
-from ndcg_ml._core.queries import DocumentNames, Queries, are_fractions, are_grades, find_repeats, group_by_sizes
+from ndcg_ml._core.queries import (
+    DocumentNames,
+    Queries,
+    Weights,
+    are_fractions,
+    are_grades,
+    find_repeats,
+    group_by_sizes,
+    read_weights,
+)
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.scores import Prepared
 from ndcg_ml._core.slice_names import column_by_id, slice_names_by_id
@@ -40,13 +49,13 @@ Exclude: TypeAlias = "Literal['identical'] | Mapping[Any, Iterable[Any]]"
 def evaluate_run(
     qrels: RunLike, run: RunLike, *, flavor: Flavor | str = ..., k: OneK = ..., queries: Which = ...,
     by: ArrayLike | Mapping[str, Any] | None = ..., cluster: ArrayLike | Mapping[Any, Any] | None = ...,
-    exclude: Exclude | None = ..., columns: ColumnNames | None = ...,
+    query_weight: Weights | None = ..., exclude: Exclude | None = ..., columns: ColumnNames | None = ...,
 ) -> RunEvaluation[float]: ...
 @overload
 def evaluate_run(
     qrels: RunLike, run: RunLike, *, flavor: Flavor | str = ..., k: Sequence[int | None], queries: Which = ...,
     by: ArrayLike | Mapping[str, Any] | None = ..., cluster: ArrayLike | Mapping[Any, Any] | None = ...,
-    exclude: Exclude | None = ..., columns: ColumnNames | None = ...,
+    query_weight: Weights | None = ..., exclude: Exclude | None = ..., columns: ColumnNames | None = ...,
 ) -> RunEvaluation[ByK]: ...
 # fmt: on
 def evaluate_run(
@@ -58,6 +67,7 @@ def evaluate_run(
     queries: Which = "qrels",
     by: ArrayLike | Mapping[str, Any] | None = None,
     cluster: ArrayLike | Mapping[Any, Any] | None = None,
+    query_weight: Weights | None = None,
     exclude: Exclude | None = None,
     columns: ColumnNames | None = None,
 ) -> RunEvaluation[Any]:
@@ -90,6 +100,9 @@ def evaluate_run(
         Groups of related topics (user, session, template): one label per topic, in any form of a column in `by`.
         ``.interval()``, ``.standard_error``, the intervals of slices and ``compare`` then use clusters, not topics, as
         the sampling units.
+    query_weight : array-like of float, pandas.Series, or mapping, optional
+        Weights of the topics in the mean and everything computed from it, 0 or more: by topic id, or in the order of
+        ``per_query.qid``. Every evaluated topic needs a weight. Default: equal weights.
     exclude : "identical" or mapping of documents by topic id, optional
         Documents to remove from the run before it is ranked: those whose id equals that of their topic, as with BEIR's
         ``ignore_identical_ids``; or those listed for each topic, such as items that a user has already seen. The
@@ -118,8 +131,9 @@ def evaluate_run(
         A missing id or column; a repeated document in a topic of the qrels, or of the run under ``duplicates="raise"``;
         NaN scores or grades; no topic in both; a run without a document in any evaluated topic; a
         retrieved document without a judgement under ``unjudged="raise"``; a topic with relevant documents in which
-        nothing is retrieved, if the flavor would score it 1 or skip it; a topic without a label in `by` or `cluster`;
-        or as for ``ndcg_score``.
+        nothing is retrieved, if the flavor would score it 1 or skip it; a topic without a label in `by` or `cluster`,
+        or without a weight in `query_weight`; a weight of a topic that neither the qrels nor the run has; or as for
+        ``ndcg_score``.
 
     Warns
     -----
@@ -168,6 +182,10 @@ def evaluate_run(
     names = None if by is None else slice_names_by_id(by, aligned.qid)
     clusters = None if cluster is None else as_objects(column_by_id(cluster, "cluster", aligned.qid))
     data, n_retrieved = aligned.queries(), aligned.n_retrieved()
+    if query_weight is not None:
+        data = replace(data, weight=read_weights(query_weight, data.groups))
+        topics = [*keys_of(aligned.qid), *keys_of(aligned.qrels_only), *keys_of(aligned.run_only)]
+        refuse_unknown_ids(query_weight, "query_weight", topics)
     evaluation: Evaluation[Any] = Prepared(flavor, k, data).evaluate(aligned.y_score)
     check_missing(evaluation, flavor)
     judged = _judged(data, aligned.y_score, n_retrieved, flavor, ks)

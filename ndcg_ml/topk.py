@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, overload
 
@@ -10,9 +11,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core.checks import ByK, KSpec, OneK, cutoffs
-from ndcg_ml._core.groups import FloatArray, Groups, IntArray, starts_of
+from ndcg_ml._core.frames import refuse_unknown_ids
+from ndcg_ml._core.groups import FloatArray, Groups, IntArray, keys_of, starts_of
 from ndcg_ml._core.one_line import brief
-from ndcg_ml._core.queries import Queries, find_repeats, ids_as_array, plain_array, real_array
+from ndcg_ml._core.queries import (
+    Queries,
+    Weights,
+    find_repeats,
+    group_by_sizes,
+    ids_as_array,
+    plain_array,
+    read_weights,
+    real_array,
+)
 from ndcg_ml._core.result import evaluation_from_totals
 from ndcg_ml._core.scores import Prepared
 from ndcg_ml._core.totals import Totals
@@ -36,12 +47,12 @@ _MOST_ITEMS = 1 << 40
 @overload
 def evaluate_topk(
     retrieved_ids: ArrayLike | Sequence[Sequence[int]], held_out: HeldOut, *, flavor: Flavor | str = ...,
-    k: OneK = ..., qid: ArrayLike | None = ...,
+    k: OneK = ..., qid: ArrayLike | None = ..., query_weight: Weights | None = ...,
 ) -> RunEvaluation[float]: ...
 @overload
 def evaluate_topk(
     retrieved_ids: ArrayLike | Sequence[Sequence[int]], held_out: HeldOut, *, flavor: Flavor | str = ...,
-    k: Sequence[int | None], qid: ArrayLike | None = ...,
+    k: Sequence[int | None], qid: ArrayLike | None = ..., query_weight: Weights | None = ...,
 ) -> RunEvaluation[ByK]: ...
 # fmt: on
 def evaluate_topk(
@@ -51,6 +62,7 @@ def evaluate_topk(
     flavor: Flavor | str = "trec_eval",
     k: KSpec = ...,
     qid: ArrayLike | None = None,
+    query_weight: Weights | None = None,
 ) -> RunEvaluation[Any]:
     """Compute the NDCG of the items that a recommender retrieved for each user, against held-out interactions.
 
@@ -75,6 +87,8 @@ def evaluate_topk(
         As for ``ndcg_score``. Default: the flavor's cut-off. Only `depth` items are ranked, even if `k` is larger.
     qid : array-like of shape (n_users,), optional
         The ids of the users, one per row, for the table and for ``compare``. Default: row numbers.
+    query_weight : array-like of float, shape (n_users,), pandas.Series, or mapping, optional
+        Weights of the users, as for ``evaluate_run``: by the ids of `qid` or row numbers, or one per row.
 
     Returns
     -------
@@ -120,6 +134,11 @@ def evaluate_topk(
     users = None if qid is None else ids_as_array(qid, "qid", "user")
     if users is not None and users.size != n_users:
         raise ValueError(f"qid must have one id per row of retrieved_ids, {n_users}; got {users.size}.")
+    ids = np.arange(n_users) if users is None else users.copy()
+    weight = None
+    if query_weight is not None:
+        weight = read_weights(query_weight, replace(group_by_sizes(np.ones(n_users, dtype=np.int64), n_users), ids=ids))
+        refuse_unknown_ids(query_weight, "query_weight", keys_of(ids))
     held = _read_held_out(held_out, n_users, users)
     _check_items(retrieved, held)
     _check_grades(held, flavor)
@@ -138,10 +157,9 @@ def evaluate_topk(
         sizes.append(n_retrieved)
 
     # Batches hold complete users, so their totals can be concatenated.
-    ids = np.arange(n_users) if users is None else users.copy()
     dcg, ideal = (np.concatenate([getattr(part, name) for part in totals]) for name in ("dcg", "ideal"))
     columns = {name: np.concatenate([part[name] for part in counts]) for name in counts[0]}
-    evaluation = evaluation_from_totals(Totals(ks, ids, dcg, ideal, None), flavor, several, columns)
+    evaluation = evaluation_from_totals(Totals(ks, ids, dcg, ideal, weight), flavor, several, columns)
     check_missing(evaluation, flavor)
     result = as_run_evaluation(evaluation, np.concatenate(sizes), np.concatenate(judged), "qrels", ids[:0], ids[:0])
     warn_of_empty_answers(result)

@@ -5,7 +5,7 @@ A library is imported only to make a frame.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from importlib import import_module
 from itertools import combinations
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -200,6 +200,19 @@ def align_by_id(value: Any, name: str, ids: NDArray[Any]) -> Any:
             f"Index it by query id, or pass {name}.to_numpy() if it is in order of first appearance in qid."
         )
     return np.asarray(value)[at]
+
+
+def refuse_unknown_ids(value: Any, name: str, ids: Collection[Any]) -> None:
+    """Raise if a mapping or Series has an entry for an id that is not one of these."""
+    index = _index(value)
+    keys = list(value) if isinstance(value, Mapping) else [] if index is None else index.tolist()
+    known = set(ids)
+    unknown = [key for key in keys if key not in known]
+    if unknown:
+        raise ValueError(
+            f"{name} must have entries for known queries only; got {brief(unknown[0])} ({len(unknown)} of {len(keys)} "
+            f"entries), and queries such as {brief(next(iter(ids), None))}. Leave out entries of other queries."
+        )
 
 
 def _index(value: Any) -> Any:

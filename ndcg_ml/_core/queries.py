@@ -157,7 +157,7 @@ class Queries:
             ids = _id_array(doc_id, "doc_id", labels.ndim)
             codes = _doc_codes(ids, labels.shape)
             repeats, names = find_repeats(codes, groups, ids.reshape(-1)), partial(_names_at, ids)
-        weight = None if query_weight is None else _query_weight(query_weight, groups, group, axes)
+        weight = None if query_weight is None else read_weights(query_weight, groups, group, axes)
         fractional = are_fractions(labels, groups.order)
         return cls(labels, groups, flags, codes, weight, axes, repeats, names=names, fractional=fractional)
 
@@ -423,7 +423,8 @@ def _text_order(ids: NDArray[Any]) -> IntArray:
 # -- weights ----------------------------------------------------------------------------------------------------------
 
 
-def _query_weight(query_weight: Any, groups: Groups, group: Any, axes: Axes | None) -> FloatArray:
+def read_weights(query_weight: Any, groups: Groups, group: Any = None, axes: Axes | None = None) -> FloatArray:
+    """Return the weight of each query, in the order of the groups."""
     n_queries = groups.n_queries
     refuse_lazy(query_weight, "query_weight")
     if hasattr(query_weight, "columns") and len(query_weight.shape) == 2:
@@ -447,7 +448,7 @@ def _query_weight(query_weight: Any, groups: Groups, group: Any, axes: Axes | No
     if weight.shape != (n_queries,):
         raise ValueError(
             f"query_weight must have one weight per query, shape ({n_queries},); got {weight.shape}. "
-            "Queries are in the order of group or of the rows, or of first appearance in qid."
+            "Queries are in the order of group or of the rows, or of first appearance in qid or the qrels."
         )
     # Beyond these bounds, sums and products with gains could overflow or underflow.
     if not np.isfinite(weight).all() or weight.min() < 0 or not 1e-150 < weight.max() < 1e150:

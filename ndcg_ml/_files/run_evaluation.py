@@ -47,7 +47,7 @@ class RunEvaluation(Evaluation[V]):
         The table of topics, in order of first appearance in the qrels, then in the run. ``qid`` holds the
         topic ids as you passed them, strings or integers; strings if they come from files.
     judged : float, or dict of float by cut-off
-        Mean of judged@k over the topics with a retrieved document, whatever the flavor.
+        Mean of judged@k over the topics with a retrieved document, whatever the flavor and the weights.
     queries : str
         Which topics were evaluated: those of the "qrels", of the "run" or in "both".
     qrels_only, run_only : ndarray

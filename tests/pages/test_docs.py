@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from printed import assert_shown, code_and_output
 
+from ndcg_ml import evaluate_run
+
 ROOT = Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 
@@ -23,7 +25,7 @@ def blocks(name: str) -> list[str]:
     ("name", "n_blocks", "needs", "printed"),
     [
         ("model_selection", 14, "sklearn pandas lightgbm xgboost catboost", "ties='average'"),
-        ("runs", 3, "pandas", "look like 'd1', those of run like 'D1'"),
+        ("runs", 4, "pandas", "look like 'd1', those of run like 'D1'"),
         ("losses", 9, "torch torchmetrics", "no ranks to cut off: flavor.k must be None in SoftmaxLoss"),
     ],
 )
@@ -35,6 +37,14 @@ def test_the_code_of_a_page_runs(capsys, name, n_blocks, needs, printed):
     for block in found:
         exec(compile(block, name, "exec"), scope)
     assert printed in capsys.readouterr().out
+
+
+def test_the_weighted_mean_on_the_page_is_the_mean_of_the_data_sets(capsys):
+    [block] = [code for code in blocks("runs") if "query_weight" in code]
+    exec(compile(block, "runs", "exec"), {"evaluate_run": evaluate_run})
+    weighted, mean_of_means = capsys.readouterr().out.split()
+    assert float(weighted) == pytest.approx(float(mean_of_means), abs=1e-15)
+    assert f"# {weighted[:8]}... twice" in block
 
 
 @pytest.mark.parametrize(
