@@ -1,6 +1,6 @@
 """Hooks of MkDocs: pages from outside docs/, pages of the presets, and the wheel of the explorer.
 
-The README is the home page. The change log, the notebooks and the recorded benchmarks keep their paths. Links are
+The README is the home page. The change log, the notebooks and the recorded results keep their paths. Links are
 written for the repository, and rewritten for the site.
 """
 
@@ -28,7 +28,7 @@ from ndcg_ml import PRESETS
 ROOT = Path(__file__).resolve().parents[1]
 
 # Files outside docs/ that become pages, with the same path or another.
-SAME_PATH = ("CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/results/*.md", "notebooks/*.ipynb")
+SAME_PATH = ("CHANGELOG.md", "CONTRIBUTING.md", "*/results/*.md", "notebooks/*.ipynb")
 PAGES = {str(path.relative_to(ROOT)): str(path.relative_to(ROOT)) for glob in SAME_PATH for path in ROOT.glob(glob)}
 PAGES["README.md"] = "index.md"
 

@@ -1,7 +1,7 @@
 """Coverage of confidence intervals: ``python -m benchmarks.coverage``.
 
-Samples are drawn from populations of 20 000 queries. The table of docs/deciding.md shows how many of their 95 %
-intervals cover the value of the population.
+Samples are drawn from populations of 20 000 queries. The table of benchmarks/results/decisions.md shows how many of
+their 95 % intervals cover the value of the population.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SIZES = (50, 200, 1000)
 METHODS = ("bca", "percentile", "t")
 SAMPLES, RESAMPLES = 4000, 999
 RESULT = Path(__file__).parent / "results" / "coverage.json"
-PAGE = Path(__file__).parents[1] / "docs" / "deciding.md"
+PAGE = Path(__file__).parent / "results" / "decisions.md"
 BEGIN, END = "<!-- table: written by python -m benchmarks.coverage --page -->", "<!-- end of table -->"
 
 
@@ -86,7 +86,7 @@ def table(report: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Simulate and record. With --page, write the table of docs/deciding.md from the record."""
+    """Simulate and record. With --page, write the table of benchmarks/results/decisions.md from the record."""
     if "--page" in sys.argv:
         head, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
         text = f"{head}{BEGIN}\n{table(json.loads(RESULT.read_text()))}\n{END}{rest.split(END)[1]}"

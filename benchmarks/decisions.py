@@ -1,7 +1,8 @@
 """Measure coverage and error rates of verdicts, intervals and corrected scores: ``python -m benchmarks.decisions``.
 
 Queries are drawn from populations with known means. Each cell is recorded when it is done, so a stopped run can be
-continued. ``--samples N`` and names of cells measure less. ``--page`` writes the table of docs/deciding.md.
+continued. ``--samples N`` and names of cells measure less. ``--page`` writes the table of
+benchmarks/results/decisions.md.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ndcg_ml._decide.paired_search import honest_value
 
 SAMPLES, RESAMPLES = 2000, 999
 RESULT = Path(__file__).parent / "results" / "decisions.json"
-PAGE = Path(__file__).parents[1] / "docs" / "deciding.md"
+PAGE = Path(__file__).parent / "results" / "decisions.md"
 BEGIN, END = "<!-- table: written by python -m benchmarks.decisions --page -->", "<!-- end of decisions -->"
 
 FloatArray = NDArray[np.float64]

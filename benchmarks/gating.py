@@ -1,7 +1,8 @@
 """Error rates of the gate: ``python -m benchmarks.gating``.
 
 Queries are drawn from those of the demo (docs/demo_scores.csv): one model's values, and the differences between two
-models, centred and scaled to a standard deviation, plus a true difference. docs/gate.md shows the result.
+models, centred and scaled to a standard deviation, plus a true difference.
+benchmarks/results/gating.md shows the result.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Comparisons with missing labels: ``python -m benchmarks.unjudged``.
 
 It measures how a difference changes if the judgements that only one system contributed are removed, how many labels
-determine the winner, and how long an exact range takes. The tables and the figure of docs/unjudged.md show the result.
+determine the winner, and how long an exact range takes. The tables and the figure are in
+benchmarks/results/unjudged.md.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ndcg_ml._unjudged.range import Pair
 
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "benchmarks" / "results" / "unjudged.json"
-PAGE = ROOT / "docs" / "unjudged.md"
+PAGE = ROOT / "benchmarks" / "results" / "unjudged.md"
 STRONG = ("TAS-B", "ADA-002", "SPLADE++")
 ORDERS = ("judge_next", "pooling", "random")
 DEPTH = 10

@@ -1,7 +1,7 @@
 """Measure error rates with few changed queries, a baseline of many systems, values near a bound, and model labels.
 
 ``python -m benchmarks.verdicts`` records each table when it is done. With ``--page`` it writes the tables of
-docs/deciding.md and docs/model_labels.md.
+decisions.md and model_labels.md in benchmarks/results.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ndcg_ml import Comparison, Evaluation, Flavor, compare, compare_values, cor
 from ndcg_ml._decide.means import t_quantile
 
 RESULT = Path(__file__).parent / "results" / "verdicts.json"
-PAGES = {name: Path(__file__).parents[1] / "docs" / f"{name}.md" for name in ("deciding", "model_labels")}
+PAGES = {name: Path(__file__).parent / "results" / f"{name}.md" for name in ("decisions", "model_labels")}
 RESAMPLES = 999
 
 FloatArray = NDArray[np.float64]
@@ -271,15 +271,15 @@ def grids() -> dict[str, Grid]:
     }
     return {
         "few": Grid(
-            "deciding", "false passes at a true loss of the margin, if any query changed", "at most 3 %", few,
+            "decisions", "false passes at a true loss of the margin, if any query changed", "at most 3 %", few,
             {f"{100 * s:g} % of queries lose 0.4": few_change(s, 0.4) for s in (0.02, 0.05, 0.1)},
         ),
         "jitter": Grid(
-            "deciding", "the same, if all other queries change by .01", "none; a note warns of skewness", few,
+            "decisions", "the same, if all other queries change by .01", "none; a note warns of skewness", few,
             {"5 % of queries lose .4": few_change(0.05, 0.4, 0.01)},
         ),
         "unseen": Grid(
-            "deciding", "the same, if losses have several sizes", "none; each pass states what may be unseen", few,
+            "decisions", "the same, if losses have several sizes", "none; each pass states what may be unseen", few,
             {
                 "2 % lose .5, 20 % change by up to .05": several_sizes(0.02, lost(0.5), 0.5, 0.2, 0.05),
                 "3 % lose .6, 30 % change by up to .02": several_sizes(0.03, lost(0.6), 0.6, 0.3, 0.02),
@@ -288,38 +288,38 @@ def grids() -> dict[str, Grid]:
             },
         ),
         "changed": Grid(
-            "deciding", "power, if three of four changes are gains", "within 10 of the t test", (50, 90, 150),
+            "decisions", "power, if three of four changes are gains", "within 10 of the t test", (50, 90, 150),
             {
                 f"{100 * s:g} % of queries change, {what}": better_than(s, what == "t test")
                 for s in (0.1, 0.2, 0.4) for what in ("compare", "t test")
             },
         ),
         "detectable": Grid(
-            "deciding", "power at the smallest detectable difference", "76 to 84 %", (50, 70, 90),
+            "decisions", "power at the smallest detectable difference", "76 to 84 %", (50, 70, 90),
             {f"{100 * s:g} % of queries change": detected(s) for s in (0.2, 0.3, 0.4)},
         ),
         "power": Grid(
-            "deciding", "power: lower limit above -.02, if all queries change by N(.05, .05)", "at least 95 %", (10,),
+            "decisions", "power: lower limit above -.02, if all queries change by N(.05, .05)", "at least 95 %", (10,),
             {"10 of 10": low_limit_above(-0.02, 10, 0.05, 0.05, True)},
         ),
         "gains": Grid(
-            "deciding", "power: lower limit above 0, if 12 of 50 queries gain .05 to .4", "at least 99 %", (50,),
+            "decisions", "power: lower limit above 0, if 12 of 50 queries gain .05 to .4", "at least 99 %", (50,),
             {"12 of 50": low_limit_above(0.0, 12, 0.05, 0.4)},
         ),
         "baseline": Grid(
-            "deciding", "type I error of K comparisons of equal systems with a baseline", "4 to 6 %", (50, 100, 600),
+            "decisions", "type I error of K comparisons of equal systems with a baseline", "4 to 6 %", (50, 100, 600),
             {f"{w} baseline, K = {k}": equal_to_baseline(x, k) for w, x in BASELINES.items() for k in (3, 15, 50)},
         ),
         "value": Grid(
-            "deciding", "coverage of the default interval of a value", "at least 92 %", (5, 10, 20, 50, 200),
+            "decisions", "coverage of the default interval of a value", "at least 92 %", (5, 10, 20, 50, 200),
             {name: value_covered(name, False) for name in VALUES},
         ),
         "rare": Grid(
-            "deciding", "the same with a rare value", "none; samples may miss it", (30, 50, 100, 200),
+            "decisions", "the same with a rare value", "none; samples may miss it", (30, 50, 100, 200),
             {name: value_covered(name, False) for name in RARE},
         ),
         "weights": Grid(
-            "deciding", "the same with weights from Pareto(1.5)", "at least 92 %", (50, 200),
+            "decisions", "the same with weights from Pareto(1.5)", "at least 92 %", (50, 200),
             {name: value_covered(name, True) for name in VALUES},
         ),
         "corrected": Grid(

@@ -1,1 +1,1 @@
-"""Long runs that try to break the library; docs/reliability.md lists them."""
+"""Long runs that try to break the library; reliability/results/runs.md lists them."""

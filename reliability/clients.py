@@ -1,4 +1,6 @@
-"""Run the clients of docs/clients.md that no test runs: ``python -m reliability.clients [NAME ...]`` prints their rows.
+"""Run the clients of reliability/results/clients.md that no test runs.
+
+``python -m reliability.clients [NAME ...]`` prints their rows.
 
 Each function passes 37 queries to a tool, and returns the tool's value and that of ``ndcg_score``. The number of lines
 is that of the function, without blank lines.

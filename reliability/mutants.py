@@ -7,8 +7,8 @@ equivalents.json says why no test should fail.
 A room is a module or package directly in ndcg_ml. Each room has mutants in proportion to its lines of code. The first
 run records the tests of each line with coverage.py, which takes as long as a few runs of the suite (``--record`` does
 it again, after changes of tests). The record and the results are in .cache/mutants. A run continues the sample of its
-seed. ``--again`` runs survivors again, after tests were added. ``--save`` writes the record that docs/reliability.md
-shows.
+seed. ``--again`` runs survivors again, after tests were added. ``--save`` writes the record that
+reliability/results/runs.md shows.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""Write docs/reliability.md from the records of the runs: ``python -m reliability.report``."""
+"""Write reliability/results/runs.md from the records of the runs: ``python -m reliability.report``."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from reliability.records import RESULTS
 
-PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
+PAGE = RESULTS / "runs.md"
 ORDER = ("fuzz", "mutants", "stress", "parquet", "engines", "versions", "types")
 
 INTRODUCTION = """\

@@ -39,7 +39,7 @@ FEWEST_TO_SPLIT = 20
 FEWEST_OFF_BOUND = 20
 """If fewer values are away from a bound and most are near it, a bootstrap interval is too narrow."""
 FEWEST_FOR_BOOTSTRAP = 30
-"""With fewer queries, a bootstrap interval is too narrow; docs/deciding.md has the coverage."""
+"""With fewer queries, a bootstrap interval is too narrow; benchmarks/results/decisions.md has the coverage."""
 
 # -- clusters of related queries (of one user, topic or session), which are then the sampling units -------------------
 
@@ -113,7 +113,7 @@ def effective_queries(means: Means, clusters: Means) -> FloatArray:
 
 # -- an interval for values between 0 and 1 of which most are near a bound. Its width is never 0 ----------------------
 
-# Weights of the pseudo-queries at the further and the nearer bound. docs/deciding.md has the coverage.
+# Weights of the pseudo-queries at the further and the nearer bound. benchmarks/results/decisions.md has the coverage.
 _FAR, _NEAR = 0.75, 0.5
 # Values this close to a bound count as being at the bound.
 _CLOSE = 0.05

@@ -1,4 +1,4 @@
-"""95 % intervals have the coverage that docs/deciding.md states."""
+"""95 % intervals have the coverage that benchmarks/results/decisions.md states."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_the_record_has_every_row():
 
 def test_from_200_queries_on_the_record_is_good():
     for row in RECORDED["rows"]:
-        # The weights of this micro mean are extremely skewed; docs/deciding.md gives the loss of coverage.
+        # The weights of this micro mean are extremely skewed; the record gives the loss of coverage.
         enough = row["queries"] >= (1000 if "micro" in row["population"] else 200)
         for method in METHODS if enough else ():
             assert 0.94 <= row[method] <= 0.96, (row["population"], row["queries"], method)

@@ -1,4 +1,4 @@
-"""Verdicts, intervals and corrected scores have the error rates of docs/deciding.md, in a few samples of fixed seed."""
+"""Verdicts, intervals and corrected scores have the error rates that were recorded, in a few samples of fixed seed."""
 
 from __future__ import annotations
 

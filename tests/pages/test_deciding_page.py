@@ -50,7 +50,7 @@ def test_the_verdict_is_that_of_the_table():
 
 def test_the_table_is_what_was_measured():
     simulation = pytest.importorskip("benchmarks.coverage", reason="benchmarks are not part of the installed package")
-    page = PAGE.read_text(encoding="utf-8")
+    page = simulation.PAGE.read_text(encoding="utf-8")
     report = json.loads(simulation.RESULT.read_text(encoding="utf-8"))
     shown = page.split(simulation.BEGIN)[1].split(simulation.END)[0]
     assert shown.strip() == simulation.table(report), "run: python -m benchmarks.coverage --page"

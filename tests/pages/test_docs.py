@@ -13,6 +13,7 @@ from ndcg_ml import evaluate_run
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
+RECORDS = sorted([*ROOT.glob("benchmarks/results/*.md"), *ROOT.glob("reliability/results/*.md")])
 
 
 def blocks(name: str) -> list[str]:
@@ -93,7 +94,7 @@ def test_the_code_of_full_catalogue_runs():
     assert scope["evaluate_topk"](ids, unseen, flavor="implicit", k=10).value == pytest.approx(theirs, abs=1e-12)
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *DOCS], ids=lambda path: path.stem)
+@pytest.mark.parametrize("page", [ROOT / "README.md", *DOCS, *RECORDS], ids=lambda path: path.stem)
 def test_targets_of_links_exist(page):
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target

@@ -1,4 +1,4 @@
-"""The tables of docs/gate.md are those of the records, and its files run unchanged in a clone."""
+"""The tables of the gate are those of the records, and the files of docs/gate.md run unchanged in a clone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
 RESULT = json.loads((ROOT / "benchmarks" / "results" / "gating.json").read_text(encoding="utf-8"))
+TABLES = (ROOT / "benchmarks" / "results" / "gating.md").read_text(encoding="utf-8")
 FILES = ROOT / "docs" / "gate"
+WHEEL = "wheels/ndcg_ml-0.1.0-py3-none-any.whl"
 
 SEARCH = """\
 import json, os, random
@@ -52,7 +54,7 @@ def commands(tmp_path_factory):
         ("ndcg-ml", "-c 'from ndcg_ml.cli import main; main()'"),
         ("python", ""),
         ("pytest", "-m pytest -p no:cacheprovider"),
-        ("pip", '-c \'import sys; assert sys.argv[1:] == ["install", "ndcg_ml[cli]"], sys.argv\''),
+        ("pip", f'-c \'import sys; assert sys.argv[1:] == ["install", "{WHEEL}[cli]"], sys.argv\''),
     ):
         (folder / name).write_text(f'#!/bin/sh\nexec {sys.executable} {call} "$@"\n')
         (folder / name).chmod(0o755)
@@ -76,6 +78,8 @@ def repository(commands, tmp_path_factory):
         )
     )
     shutil.copy(FILES / "test_ranking.py", repository)
+    (repository / "wheels").mkdir()
+    (repository / WHEEL).touch()
     [save] = re.findall(r"```sh\n(python search.py.*?)```", PAGE, flags=re.DOTALL)
     git = "git -c user.name=x -c user.email=x@example.com -c init.defaultBranch=main"
     for step in (save, f"rm main.jsonl && {git} init -q && {git} add -A && {git} commit -qm Start"):
@@ -126,13 +130,13 @@ def test_the_page_has_the_files():
     assert "(gate/gitlab.yml)" in PAGE
 
 
-def rows_below(heading):
-    table = PAGE.split(heading)[1].split("\n\n")[1].split("\n")[2:]
+def rows_below(heading, page=PAGE):
+    table = page.split(heading)[1].split("\n\n")[1].split("\n")[2:]
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in table]
 
 
 def test_the_tables_are_what_was_simulated():
-    found = rows_below("<!-- rates -->")
+    found = rows_below("<!-- rates -->", TABLES)
     expected = [
         [
             str(case["n"]),
@@ -147,7 +151,7 @@ def test_the_tables_are_what_was_simulated():
         [f"{100 * RESULT['drift'][name]['caught_by'][str(by)]:.0f} %" for by in (10, 20, 30, 40, 50)]
         for name in ("frozen", "follows")
     )
-    drift = rows_below("<!-- drift -->")
+    drift = rows_below("<!-- drift -->", TABLES)
     assert [row[1:] for row in drift] == [frozen, follows]
 
 

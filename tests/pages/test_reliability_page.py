@@ -1,4 +1,4 @@
-"""docs/reliability.md agrees with the records of the runs."""
+"""reliability/results/runs.md agrees with the records of the runs."""
 
 from __future__ import annotations
 
