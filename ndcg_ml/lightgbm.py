@@ -66,7 +66,7 @@ class NDCGEval(NamedMetric):
     ``metric="None"`` is among the parameters.
 
     Optuna's tuners maximise only five metrics that they know by name. Pass them the negative value, as
-    docs/model_selection.md shows, or they keep the worst trial.
+    docs/boosting.md shows, or they keep the worst trial.
 
     Examples
     --------

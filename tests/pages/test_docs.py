@@ -25,7 +25,8 @@ def blocks(name: str) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "n_blocks", "needs", "printed"),
     [
-        ("model_selection", 14, "sklearn pandas lightgbm xgboost catboost", "ties='average'"),
+        ("sklearn", 9, "sklearn pandas lightgbm", "queries that it scores"),
+        ("boosting", 7, "sklearn lightgbm xgboost catboost", "ties='average'"),
         ("runs", 4, "pandas", "look like 'd1', those of run like 'D1'"),
         ("losses", 9, "torch torchmetrics", "no ranks to cut off: flavor.k must be None in SoftmaxLoss"),
     ],
