@@ -70,6 +70,15 @@ def test_each_block_of_the_first_page_runs_alone_and_prints_what_is_shown(
     assert_shown(capsys.readouterr().out, shown, slack)
 
 
+@pytest.mark.parametrize(("name", "n_blocks"), [("unjudged", 2)])
+def test_the_code_of_a_page_prints_what_is_shown(capsys, name, n_blocks):
+    found = code_and_output(ROOT / "docs" / f"{name}.md")
+    assert len(found) == n_blocks == len(blocks(name))
+    for code, shown in found:
+        exec(compile(code, name, "exec"), {})
+        assert_shown(capsys.readouterr().out, shown)
+
+
 def test_every_public_loss_is_in_the_table_of_costs():
     torch_losses = pytest.importorskip("ndcg_ml.torch")
     [page] = [path.read_text(encoding="utf-8") for path in DOCS if path.stem == "losses"]

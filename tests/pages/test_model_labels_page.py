@@ -1,4 +1,4 @@
-"""The example of docs/model_labels.md is what the code gives, and the figures are those of the records.
+"""The real case of benchmarks/results/model_labels.md is what the code gives, and the figures are those of the records.
 
 ``python tests/pages/test_model_labels_page.py --write`` writes the example again.
 """
@@ -17,7 +17,7 @@ import pytest
 from ndcg_ml import compare, correct_labels, evaluate_run
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "model_labels.md"
+PAGE = ROOT / "benchmarks" / "results" / "model_labels.md"
 BEGIN, END = (
     "<!-- real case: written by tests/pages/test_model_labels_page.py --write -->\n",
     "<!-- end of real case -->\n",
