@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import KSpec
 from ndcg_ml._core.frames import match_index
-from ndcg_ml._core.groups import IntArray
-from ndcg_ml._core.kernel_choice import Cache
+from ndcg_ml._core.kernel_and_threads import Cache
+from ndcg_ml._core.layout import IntArray
 from ndcg_ml._core.queries import group_by_ids, mean_row_weight, real_array
 from ndcg_ml._core.scores import Prepared, prepare
 from ndcg_ml._params import NamedMetric

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from ndcg_ml._core.checks import TIES_BY_ID, KSpec, cutoffs, finite_number, optional_whole_number
 from ndcg_ml._core.flavor_text import WORDS, switch_text
-from ndcg_ml._core.groups import Groups
 from ndcg_ml._core.json_values import plain
+from ndcg_ml._core.layout import Groups
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Queries, Weights
 from ndcg_ml._core.scores import Prepared

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import KSpec, whole_number
 from ndcg_ml._core.frames import match_index, refuse_index
-from ndcg_ml._core.kernel_choice import Cache
+from ndcg_ml._core.kernel_and_threads import Cache
 from ndcg_ml._core.queries import mean_row_weight
 from ndcg_ml._core.scores import Prepared, prepare
 from ndcg_ml._params import NamedMetric

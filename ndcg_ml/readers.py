@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.groups import FloatArray
+from ndcg_ml._core.layout import FloatArray
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._files.opening import (
     JOINED,

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core.checks import TIES_BY_ID, ByK, KSpec, OneK, cutoffs, one_of, warn_of_swap
 from ndcg_ml._core.frames import ColumnNames, column_names, is_frame, library_of, refuse_unknown_ids
-from ndcg_ml._core.groups import BoolArray, FloatArray, IntArray, as_objects, keys_of, ranges, starts_of
+from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray, as_objects, keys_of, ranges, starts_of
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import (
     DocumentNames,

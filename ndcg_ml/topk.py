@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core.checks import ByK, KSpec, OneK, cutoffs
 from ndcg_ml._core.frames import refuse_unknown_ids
-from ndcg_ml._core.groups import FloatArray, Groups, IntArray, keys_of, starts_of
+from ndcg_ml._core.layout import FloatArray, Groups, IntArray, keys_of, starts_of
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import (
     Queries,

@@ -17,7 +17,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 import pytest
 from hypothesis import HealthCheck, settings
 
-from ndcg_ml._core import kernel_choice as choice
+from ndcg_ml._core import kernel_and_threads as choice
 
 # Mypy checks this file. Running it would raise errors.
 collect_ignore = ["typed_usage.py"]

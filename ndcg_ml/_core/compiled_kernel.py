@@ -1,6 +1,6 @@
 """The compiled kernel: bitwise identical to the NumPy kernel, one query after another, without Python's global lock.
 
-This module needs Numba. Importing it compiles it, or loads an earlier compilation from a file; see ``kernel_choice``.
+This module needs Numba. Importing it compiles it, or loads an earlier compilation; see ``kernel_and_threads``.
 
 The scores of a query are read twice. The first pass finds the largest score of each of a few interleaved lanes. The
 d-th largest of these is a lower bound of the d-th score of the query. The second pass keeps the documents above the
@@ -20,7 +20,7 @@ import numpy as np
 from numba import boolean, float64, int64, njit, types, uint8
 
 from ndcg_ml._core.gains_and_discounts import Codes
-from ndcg_ml._core.groups import FloatArray, IntArray
+from ndcg_ml._core.layout import FloatArray, IntArray
 
 # Lists are sorted by insertion up to the first length, by counting up to the second, and by buckets beyond.
 _INSERT, _COUNT = 6, 32
@@ -459,8 +459,9 @@ def rank(
 ) -> bool:
     """Compute DCG at each cut-off of these queries. Return False if a score is NaN.
 
-    ``compiled_call.CompiledQueries`` makes the arguments: the lists (`scores` to `sizes`), the rule (`discounts` to
-    `average`) and the output. They are not grouped, because Numba unpacks a tuple of arrays at every call.
+    ``kernel_and_threads.CompiledQueries`` makes the arguments: the lists (`scores` to `sizes`), the rule
+    (`discounts` to `average`) and the output. They are not grouped, because Numba unpacks a tuple of arrays at every
+    call.
 
     Parameters
     ----------

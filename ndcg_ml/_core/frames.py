@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.groups import keys_of
+from ndcg_ml._core.layout import keys_of
 from ndcg_ml._core.one_line import brief, brief_text
 
 # -- lazy frames, which are not in memory -----------------------------------------------------------------------------

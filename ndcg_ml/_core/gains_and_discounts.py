@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.groups import FloatArray, Groups, IntArray
+from ndcg_ml._core.layout import FloatArray, Groups, IntArray
 from ndcg_ml._core.queries import Queries, Repeats, refuse_rounded
 from ndcg_ml.flavor import Flavor
 

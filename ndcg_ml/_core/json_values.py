@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.groups import as_objects
+from ndcg_ml._core.layout import as_objects
 from ndcg_ml._core.one_line import brief
 
 

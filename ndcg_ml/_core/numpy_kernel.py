@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import EXACT_INTEGERS, TIES_BY_ID, without_doc_ids
 from ndcg_ml._core.gains_and_discounts import Coded, Gains, Graded, all_integers, full, take_gains, top_gain
-from ndcg_ml._core.groups import Block, FloatArray, Groups, IntArray, ranges, starts_of
+from ndcg_ml._core.layout import Block, FloatArray, Groups, IntArray, ranges, starts_of
 from ndcg_ml.flavor import Flavor
 
 Scores = NDArray[np.floating[Any]]

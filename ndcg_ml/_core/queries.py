@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core.checks import EXACT_INTEGERS, axis_too_many, refuse_column, warn_of_lists_of_one, warn_of_swap
 from ndcg_ml._core.frames import Axes, align_by_id, match_index, refuse_index, refuse_lazy
-from ndcg_ml._core.groups import FloatArray, Groups, IntArray, as_objects, keys_of, ranges, starts_of
+from ndcg_ml._core.layout import FloatArray, Groups, IntArray, as_objects, keys_of, ranges, starts_of
 from ndcg_ml._core.one_line import brief, brief_text
 
 # -- labels and scores in each other's place --------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.groups import BoolArray, FloatArray
+from ndcg_ml._core.layout import BoolArray, FloatArray
 from ndcg_ml._core.one_line import brief
 from ndcg_ml.flavor import Flavor
 

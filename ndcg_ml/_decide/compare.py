@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from ndcg_ml._core.checks import one_of, whole_number
 from ndcg_ml._core.flavor_text import at_cutoff
-from ndcg_ml._core.groups import FloatArray
+from ndcg_ml._core.layout import FloatArray
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Weights
 from ndcg_ml._core.result import Evaluation

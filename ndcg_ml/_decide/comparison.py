@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import one_of, whole_number
 from ndcg_ml._core.flavor_text import at_cutoff
-from ndcg_ml._core.groups import FloatArray, keys_of
 from ndcg_ml._core.json_values import plain
+from ndcg_ml._core.layout import FloatArray, keys_of
 from ndcg_ml._core.one_line import percent, visible
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.table import Column, Record

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.groups import BoolArray, FloatArray
+from ndcg_ml._core.layout import BoolArray, FloatArray
 from ndcg_ml._core.table import Column
 from ndcg_ml._decide.intervals import FEWEST_FOR_TEST, aggregate_clusters, effective_queries
 from ndcg_ml._decide.means import (

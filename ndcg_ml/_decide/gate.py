@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import as_float, one_of
 from ndcg_ml._core.flavor_text import at_cutoff
-from ndcg_ml._core.groups import IntArray
 from ndcg_ml._core.json_values import plain
+from ndcg_ml._core.layout import IntArray
 from ndcg_ml._core.one_line import brief, escape_markdown, markdown_paragraph, percent, visible
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.slice_names import slice_names_by_id

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import as_float, whole_number
-from ndcg_ml._core.groups import FloatArray
+from ndcg_ml._core.layout import FloatArray
 from ndcg_ml._core.one_line import brief, percent
 
 # -- quantiles of the normal, Student's t and the beta distribution, with the standard library alone ------------------

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.flavor_text import at_cutoff, metric_key
-from ndcg_ml._core.groups import FloatArray, IntArray, keys_of
+from ndcg_ml._core.layout import FloatArray, IntArray, keys_of
 from ndcg_ml._core.queries import Scored
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._decide.differences import Decision, Pairs, Settings

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import finite_number
-from ndcg_ml._core.groups import BoolArray, FloatArray, IntArray
+from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray
 from ndcg_ml._decide.means import SAME, Means, n_equal, normal_quantile, t_quantile
 
 Signs: TypeAlias = NDArray[np.uint8]

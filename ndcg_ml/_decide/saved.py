@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import cutoffs
-from ndcg_ml._core.groups import as_objects
 from ndcg_ml._core.json_values import plain, unique_keys
+from ndcg_ml._core.layout import as_objects
 from ndcg_ml._core.one_line import brief, brief_text
 from ndcg_ml._core.queries import Scored
 from ndcg_ml._core.result import Evaluation, evaluation_from_totals

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.groups import FloatArray, IntArray
 from ndcg_ml._core.json_values import plain, plain_id
+from ndcg_ml._core.layout import FloatArray, IntArray
 from ndcg_ml._core.one_line import block, brief, visible
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.table import Column, Record

@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.groups import FloatArray, IntArray
 from ndcg_ml._core.json_values import plain_ids
+from ndcg_ml._core.layout import FloatArray, IntArray
 from ndcg_ml._core.result import Evaluation, PerQuery, V, at_cutoff
 
 Which: TypeAlias = Literal["qrels", "run", "both"]

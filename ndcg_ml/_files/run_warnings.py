@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ndcg_ml._core.checks import warn_caller
-from ndcg_ml._core.groups import BoolArray, IntArray
+from ndcg_ml._core.layout import BoolArray, IntArray
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._files.run_evaluation import RunEvaluation
 from ndcg_ml._files.run_rows import RunRows

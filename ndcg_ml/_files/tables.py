@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import EXACT_INTEGERS
-from ndcg_ml._core.groups import keys_of
 from ndcg_ml._core.json_values import unique_keys
+from ndcg_ml._core.layout import keys_of
 from ndcg_ml._core.one_line import brief, brief_text
 from ndcg_ml._core.queries import real_array
 from ndcg_ml._files.byte_ids import Names

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import EXACT_INTEGERS
-from ndcg_ml._core.groups import FloatArray, IntArray
+from ndcg_ml._core.layout import FloatArray, IntArray
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._files.byte_ids import PADDING, Names, cells
 from ndcg_ml._files.opening import (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ndcg_ml._core.flavor_text import at_cutoff
-from ndcg_ml._core.groups import FloatArray
+from ndcg_ml._core.layout import FloatArray
 from ndcg_ml._decide.means import SAME
 from ndcg_ml._decide.verdict import DECIDED
 

@@ -21,7 +21,7 @@ from ndcg_ml import __version__
 from ndcg_ml._core.checks import whole_number
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain_ids
-from ndcg_ml._core.kernel_choice import kernel_in_use, thread_count
+from ndcg_ml._core.kernel_and_threads import kernel_in_use, thread_count
 from ndcg_ml._core.one_line import brief_text, paragraph, visible
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.table import Column, Record

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import whole_number
 from ndcg_ml._core.frames import column_names, make_frame
-from ndcg_ml._core.groups import FloatArray, IntArray, as_objects
 from ndcg_ml._core.json_values import plain_id
+from ndcg_ml._core.layout import FloatArray, IntArray, as_objects
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._files.opening import AnyPath, DataFileError, write_atomically

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.groups import BoolArray, FloatArray, IntArray
+from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray
 from ndcg_ml._core.queries import Scored
 from ndcg_ml._unjudged.completions import (
     Documents,

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold
 
 from ndcg_ml._core.frames import match_index, refuse_lazy
-from ndcg_ml._core.groups import Groups
+from ndcg_ml._core.layout import Groups
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import group_by_ids, ids_as_array, is_missing, real_array
 

@@ -19,7 +19,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from ndcg_ml._core.checks import KSpec, cutoffs, refuse_docid, true_or_false
 from ndcg_ml._core.flavor_text import metric_key
 from ndcg_ml._core.frames import Axes, match_index
-from ndcg_ml._core.kernel_choice import Cache
+from ndcg_ml._core.kernel_and_threads import Cache
 from ndcg_ml._core.queries import group_by_ids, ids_as_array, plain_array
 from ndcg_ml._core.scores import Prepared, prepare
 from ndcg_ml._core.totals import EmptyQueryError

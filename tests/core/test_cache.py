@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from ndcg_ml._core.kernel_choice import Cache
+from ndcg_ml._core.kernel_and_threads import Cache
 
 
 def data(number: float) -> tuple[np.ndarray, None]:

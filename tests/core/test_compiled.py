@@ -17,7 +17,7 @@ from lanes import quick
 from strategies import examples, flavors, problems
 
 from ndcg_ml import Flavor, ndcg_score, prepare, show_versions
-from ndcg_ml._core import kernel_choice as choice
+from ndcg_ml._core import kernel_and_threads as choice
 
 
 def the_compiled_kernel():
@@ -273,7 +273,7 @@ BROKEN = """
 import sys, warnings
 import numpy as np
 from ndcg_ml import prepare
-from ndcg_ml._core import kernel_choice as choice
+from ndcg_ml._core import kernel_and_threads as choice
 assert "numba" not in sys.modules
 choice._WORTH_COMPILING = 0
 with warnings.catch_warnings(record=True) as seen:

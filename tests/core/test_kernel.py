@@ -18,7 +18,7 @@ from strategies import Problem, examples, flavors, problems
 
 from ndcg_ml import Flavor, dcg_score, evaluate, ndcg_score, prepare
 from ndcg_ml._core import gains_and_discounts as gains
-from ndcg_ml._core import groups, numpy_kernel
+from ndcg_ml._core import layout, numpy_kernel
 
 pytestmark = pytest.mark.usefixtures("kernel")
 
@@ -49,7 +49,7 @@ PATHS = {
 def forced(constants: dict[str, float]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in constants.items():
-            patch.setattr(next(room for room in (numpy_kernel, gains, groups) if hasattr(room, name)), name, value)
+            patch.setattr(next(file for file in (numpy_kernel, gains, layout) if hasattr(file, name)), name, value)
         yield
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ndcg_ml import Flavor, dcg_score, evaluate, ndcg_score, prepare
-from ndcg_ml._core import kernel_choice as threads_module
+from ndcg_ml._core import kernel_and_threads as threads_module
 from ndcg_ml._core import numpy_kernel
 
 pytestmark = pytest.mark.usefixtures("kernel")

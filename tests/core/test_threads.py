@@ -14,7 +14,7 @@ import pytest
 from lanes import quick
 
 from ndcg_ml import Flavor, prepare
-from ndcg_ml._core import kernel_choice as threads_module
+from ndcg_ml._core import kernel_and_threads as threads_module
 from ndcg_ml._core.scores import Prepared
 
 pytestmark = pytest.mark.usefixtures("kernel")
@@ -125,7 +125,7 @@ FORKED = """
 import multiprocessing, os, sys, warnings
 import numpy as np
 from ndcg_ml import prepare
-from ndcg_ml._core import kernel_choice as threads_module
+from ndcg_ml._core import kernel_and_threads as threads_module
 warnings.simplefilter("ignore", DeprecationWarning)  # of a fork while threads run
 threads_module._SLOTS_PER_THREAD = 16
 rng = np.random.default_rng(3)
@@ -203,7 +203,7 @@ def test_prepared_objects_and_flavors_in_a_fresh_process(data):
 
 AT_EXIT = """
 import atexit
-from ndcg_ml._core.kernel_choice import run_in_threads
+from ndcg_ml._core.kernel_and_threads import run_in_threads
 done = []
 def late():
     run_in_threads(done.extend, range(100), 3)
@@ -226,7 +226,7 @@ def test_ranking_in_an_exit_handler(before):
 FORK = """
 import os, signal, threading
 os.environ.pop("NDCG_ML_KERNEL", None)
-from ndcg_ml._core import kernel_choice as choice
+from ndcg_ml._core import kernel_and_threads as choice
 begun, go_on = threading.Event(), threading.Event()
 def compiling():
     begun.set()
