@@ -109,7 +109,7 @@ def resident(field: str) -> int:
 
 
 def read_parquet(paths: Iterable[str | Path], rows: int = 1 << 18) -> Iterator[list[Any]]:
-    """Yield batches of Parquet files, as docs/engines.md reads them."""
+    """Yield batches of Parquet files, as docs/recipes.md reads them."""
     for path in paths:
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
             yield from as_batches(file.iter_batches(rows, columns=COLUMNS))

@@ -1,4 +1,4 @@
-"""Spark's section of docs/engines.md is the number of one machine, and what would be wrong is refused."""
+"""Spark's section of docs/recipes.md is the number of one machine, and what would be wrong is refused."""
 
 from __future__ import annotations
 
