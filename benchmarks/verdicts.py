@@ -1,4 +1,4 @@
-"""Measure error rates with few changed queries, a baseline of many systems, values near a bound, and model labels.
+"""Measure error rates: few changed queries, a baseline of many systems, values near a bound, slices, model labels.
 
 ``python -m benchmarks.verdicts`` records each table when it is done. With ``--page`` it writes the tables of
 decisions.md and model_labels.md in benchmarks/results.
@@ -26,6 +26,7 @@ RESAMPLES = 999
 FloatArray = NDArray[np.float64]
 Rng = np.random.Generator
 Draw = Callable[[Rng, int], "float | None"]
+Values = Callable[[Rng, int], FloatArray]
 
 
 class Grid(NamedTuple):
@@ -144,18 +145,20 @@ def equal_to_baseline(noise: float, k: int) -> Draw:
     return draw
 
 
-def of_values(values: FloatArray, weight: FloatArray | None = None, qid: NDArray[Any] | None = None) -> Evaluation[Any]:
+def of_values(
+    values: FloatArray, weight: FloatArray | None = None, qid: NDArray[Any] | None = None, **more: Any
+) -> Evaluation[Any]:
     """Return an evaluation with these values per query, which are labels of the first of two documents."""
     qid = np.arange(values.size) if qid is None else qid
     labels, scores = np.column_stack([values, np.zeros(values.size)]), np.tile([0.9, 0.1], values.size)
     weights = None if weight is None else dict(zip(qid.tolist(), weight.tolist(), strict=True))
-    return evaluate(labels.reshape(-1), scores, flavor=UNIT, qid=np.repeat(qid, 2), query_weight=weights)
+    return evaluate(labels.reshape(-1), scores, flavor=UNIT, qid=np.repeat(qid, 2), query_weight=weights, **more)
 
 
 UNIT = Flavor(gain="linear", ideal="max", max_grade=1, k=1)
 
 # Distributions of the values of queries.
-VALUES: dict[str, Callable[[Rng, int], FloatArray]] = {
+VALUES: dict[str, Values] = {
     "95 % from .95 to 1, 5 % zeros": lambda rng, n: np.where(rng.random(n) < 0.95, rng.uniform(0.95, 1, n), 0.0),
     "the same, half of the 95 % exact ones": lambda rng, n: np.where(
         rng.random(n) < 0.95, np.where(rng.random(n) < 0.5, 1.0, rng.uniform(0.95, 1, n)), 0.0
@@ -167,7 +170,7 @@ VALUES: dict[str, Callable[[Rng, int], FloatArray]] = {
 }
 
 # Distributions whose rare value is missing from many samples.
-RARE: dict[str, Callable[[Rng, int], FloatArray]] = {
+RARE: dict[str, Values] = {
     "95 % from .8 to .94, 5 % zeros": lambda rng, n: np.where(rng.random(n) < 0.95, rng.uniform(0.8, 0.94, n), 0.0),
     "95 % from .4 to .5, 5 % ones": lambda rng, n: np.where(rng.random(n) < 0.95, rng.uniform(0.4, 0.5, n), 1.0),
 }
@@ -186,6 +189,51 @@ def value_covered(name: str, heavy: bool) -> Draw:
         return interval.low - 1e-12 <= truth[0] <= interval.high + 1e-12
 
     return draw
+
+
+def slice_covered(
+    inside: Values, outside: Values, true: float, ratio: float, labels: int = 2, heavy: bool = False, each: str = ""
+) -> Draw:
+    """Return whether the intervals of all differences between slices and other queries cover; None without intervals.
+
+    The first slice has n values of `inside`, and the others have n times `ratio` values of `outside`. With `each`,
+    there are n clusters of four values: "slice", if each is in one slice, or "both", if half of it is in each slice.
+    """
+
+    def draw(rng: Rng, n: int) -> float | None:
+        sizes = [round(n * ratio) if at else n for at in range(labels)]
+        names = np.repeat(np.arange(labels), sizes)
+        values, more = np.concatenate([(outside if at else inside)(rng, size) for at, size in enumerate(sizes)]), {}
+        if each:
+            # Half of the variation is between clusters.
+            groups = np.repeat(np.arange(names.size), 4) if each == "slice" else np.repeat(np.arange(n), 4)
+            names = names[groups] if each == "slice" else np.arange(4 * n) % 2
+            values = values[groups] / 2 + inside(rng, groups.size) / 2
+            more = {"cluster": np.repeat(groups, 2)}
+        weight = rng.pareto(1.5, values.size) + 1 if heavy else None
+        slices = of_values(values, weight, by={"slice": np.repeat(names, 2)}, **more).slices
+        assert slices is not None
+        limits = [(row["label"], row["difference_low"], row["difference_high"]) for row in slices.to_dict()["slices"]]
+        if any(low is None for _, low, _ in limits):
+            return None
+        return all(low - 1e-12 <= (true if name == 0 else -true) <= high + 1e-12 for name, low, high in limits)
+
+    return draw
+
+
+def in_tenths(draw: Draw) -> Draw:
+    """Return draws with a tenth of n."""
+    return lambda rng, n: draw(rng, n // 10)
+
+
+def beta(a: float) -> Values:
+    """Return draws with mean .5."""
+    return lambda rng, n: rng.beta(a, a, n)
+
+
+def ones(share: float) -> Values:
+    """Return draws of which this share are ones and the others uniform."""
+    return lambda rng, n: np.where(rng.random(n) < share, 1.0, rng.random(n))
 
 
 def corrected(human: FloatArray, model: FloatArray, some: NDArray[np.int64]) -> Any:
@@ -321,6 +369,27 @@ def grids() -> dict[str, Grid]:
         "weights": Grid(
             "decisions", "the same with weights from Pareto(1.5)", "at least 92 %", (50, 200),
             {name: value_covered(name, True) for name in VALUES},
+        ),
+        "slices": Grid(
+            "decisions", "coverage of a slice of n queries minus the others", "94 to 96 %", (20, 200),
+            {
+                f"{what}, {size} others": slice_covered(beta(a), beta(b), 0.0, ratio)
+                for what, a, b in (("equal spread", 2, 2), ("the slice varies more", 2, 20), ("less", 20, 2))
+                for size, ratio in (("n", 1), ("9n", 9))
+            }, 2000,
+        ),
+        "slices_hard": Grid(
+            "decisions", "the same in other cases", "at least 93 %", (20, 200),
+            {
+                "91 % ones, n others with 91 %": slice_covered(ones(0.91), ones(0.91), 0.0, 1),
+                "91 % ones, 9n others with 70 %": slice_covered(ones(0.91), ones(0.7), 0.105, 9),
+                "n others, weights from Pareto(1.5)": slice_covered(beta(2), beta(2), 0.0, 1, heavy=True),
+                "n others, clusters of 4 queries": slice_covered(beta(2), beta(2), 0.0, 1, each="slice"),
+                "n clusters of 4 queries, half of each in the slice":
+                slice_covered(beta(2), beta(2), 0.0, 1, each="both"),
+                "n / 10 queries in the slice, n others": in_tenths(slice_covered(beta(2), beta(2), 0.0, 10)),
+                "all differences of 5 slices": slice_covered(beta(2), beta(2), 0.0, 1, labels=5),
+            }, 2000,
         ),
         "corrected": Grid(
             "model_labels", "coverage of the corrected interval", "at least 94 %", (50, 100, 200),

@@ -270,8 +270,9 @@ def evaluate(
     Evaluation
         ``.value`` is what ``ndcg_score`` returns; ``.per_query`` holds NDCG, DCG, IDCG, sizes, ties and ids as arrays;
         ``.n_empty`` is the number of queries without a relevant document; ``.interval()`` is the confidence interval
-        of the value. With `by`, ``.slices`` has the NDCG, count and interval of each label, sorted by how much they
-        differ from the others. ``.to_frame()`` returns a frame of the library of `y_true`, by default pandas.
+        of the value. With `by`, ``.slices`` has the NDCG, count and interval of each label, and the difference from the
+        others with its interval, sorted by how much they differ. ``.to_frame()`` returns a frame of the library of
+        `y_true`, by default pandas.
 
     Raises
     ------
@@ -289,9 +290,9 @@ def evaluate(
     >>> y_true = [[3, 0, 1], [0, 1, 0], [1, 0, 2], [0, 0, 1], [2, 1, 0]]
     >>> y_score = [[3, 2, 1], [3, 1, 2], [3, 2, 1], [1, 3, 2], [2, 1, 3]]
     >>> print(evaluate(y_true, y_score, by={"country": ["de", "fr", "de", "fr", "de"]}).slices)
-    slice       queries  empty   share    NDCG      95 % interval  minus the others
-    country=de        3      0  0.6000  0.7979   0.4235 to 1.1723           +0.2325
-    country=fr        2      0  0.4000  0.5655  -0.2663 to 1.3973           -0.2325
+    slice       queries  empty   share    NDCG      95 % interval  minus the others        its interval
+    country=de        3      0  0.6000  0.7979   0.4235 to 1.1723           +0.2325  -0.6797 to +1.1447
+    country=fr        2      0  0.4000  0.5655  -0.2663 to 1.3973           -0.2325  -1.1447 to +0.6797
     """
     refuse_unknown(evaluate, unknown)
     refuse_lazy(y_true, "y_true")

@@ -31,12 +31,14 @@ from ndcg_ml._decide.differences import (
 from ndcg_ml._decide.intervals import (
     FEWEST_FOR_INTERVAL,
     FEWEST_FOR_TEST,
+    bounded_limits,
     means_of,
     numbered,
     over_clusters,
+    piles_up,
     robust_error,
 )
-from ndcg_ml._decide.means import Interval, Means, spread_of
+from ndcg_ml._decide.means import SAME, Interval, Means, spread_of, t_quantile
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:
@@ -126,7 +128,12 @@ class Slices(BySlice[Evaluation[Any]]):
     ``print`` shows a table, and ``to_frame`` returns it. Its ``share`` is that of the slice in the overall mean: over
     the slices of a column, shares sum to 1, and share times value to the overall value. Its interval is the 95 % t
     interval, clustered if the evaluation is; there is none if fewer than two queries or six clusters count, one cluster
-    has most of the weight, or the value is nan. Its ``difference`` is the value minus that of all other queries.
+    has most of the weight, or the value is nan.
+
+    Its ``difference`` is the value minus that of all other queries. The interval of the difference,
+    ``difference_low`` to ``difference_high``, is that of two independent samples. It needs an interval of both values,
+    and no query with most of the weight of either. The intervals of a column are simultaneous: together, they cover all
+    its differences in 95 % of samples.
 
     Slices are ordered by the absolute difference over its standard error, at the first cut-off, so that small slices do
     not come first by chance. Slices without an interval come last. The value is nan if no query of a slice counts: each
@@ -146,11 +153,16 @@ class Slices(BySlice[Evaluation[Any]]):
         totals, flavor, clusters = self._evaluation._totals, self._evaluation.flavor, self._evaluation._clusters()
         shares = {k: totals.shares(flavor, k)[1] for k in totals.ks}
         by_distance: list[tuple[float, list[dict[str, Any]]]] = []
-        for (column, name), rows in self._entries.items():
-            inside, others = (
+        sides = {
+            key: [
                 _means(totals.at(some), flavor, None if clusters is None else clusters[some])
                 for some in (rows, np.delete(np.arange(len(totals.ids)), rows))
-            )
+            ]
+            for key, rows in self._entries.items()
+        }
+        levels = _levels(sides)
+        for (column, name), rows in self._entries.items():
+            inside, others = sides[column, name]
             empty = totals.at(rows).ndcg(flavor)[1].sum(axis=0).tolist()
             by_distance.append(
                 (
@@ -167,8 +179,13 @@ class Slices(BySlice[Evaluation[Any]]):
                             "low": None if mean.interval is None else mean.interval.low,
                             "high": None if mean.interval is None else mean.interval.high,
                             "difference": None if math.isnan(mean.value - other.value) else mean.value - other.value,
+                            "difference_low": low,
+                            "difference_high": high,
                         }
-                        for k, n_empty, mean, other in zip(totals.ks, empty, inside, others, strict=True)
+                        for k, n_empty, mean, other, level in zip(
+                            totals.ks, empty, inside, others, levels[column], strict=True
+                        )
+                        for low, high in [_difference_limits(mean, other, 1 - level)]
                     ],
                 )
             )
@@ -181,6 +198,7 @@ class Slices(BySlice[Evaluation[Any]]):
             Column("NDCG", "{ndcg:.{digits}f}"),
             Column("95 % interval", "{low:.{digits}f} to {high:.{digits}f}"),
             Column("minus the others", "{difference:+.{digits}f}"),
+            Column("its interval", "{difference_low:+.{digits}f} to {difference_high:+.{digits}f}"),
         ]
         return Record(columns, [row for _, rows in by_distance for row in rows])
 
@@ -207,11 +225,16 @@ class Slices(BySlice[Evaluation[Any]]):
 
 
 class _Mean(NamedTuple):
-    """The mean of some queries, with its interval and standard error if they are known."""
+    """The mean of some queries, with its interval and standard error if they are known.
+
+    `units` are its queries or clusters, and `codes` the numbers of the clusters. None if one has most of the weight.
+    """
 
     value: float
     interval: Interval | None = None
     error: float | None = None
+    units: Means | None = None
+    codes: IntArray | None = None
 
 
 def _means(totals: Totals, flavor: Flavor, clusters: IntArray | None) -> list[_Mean]:
@@ -228,8 +251,10 @@ def _mean(totals: Totals, flavor: Flavor, value: float, clusters: IntArray | Non
     [spread] = spread_of(queries)
     interval = spread.interval(_CONFIDENCE, "t", value)
     if clusters is None:
-        return _Mean(value, interval, spread.standard_error)
-    return _Mean(value, over_clusters(interval, queries, units, 0, spread.value), float(robust_error(units)[0][0]))
+        return _Mean(value, interval, spread.standard_error, units if units.share().max() <= 0.5 + SAME else None)
+    interval = over_clusters(interval, queries, units, 0, spread.value)
+    codes = np.unique(clusters[totals.shares(flavor, totals.ks[0])[1] > 0])
+    return _Mean(value, interval, float(robust_error(units)[0][0]), units, codes)
 
 
 def _distance(one: _Mean, other: _Mean) -> float:
@@ -238,6 +263,65 @@ def _distance(one: _Mean, other: _Mean) -> float:
         return -1.0
     difference, error = abs(one.value - other.value), math.hypot(one.error, other.error)
     return difference / error if error > 0 else (math.inf if difference else 0.0)
+
+
+def _levels(sides: Mapping[Key, Sequence[Sequence[_Mean]]]) -> dict[str, list[float]]:
+    """Return the level of each difference by column and cut-off (Bonferroni)."""
+    counts: dict[str, list[list[bool]]] = {}
+    for (column, _), (inside, others) in sides.items():
+        has_limits = [None not in (one.units, other.units) for one, other in zip(inside, others, strict=True)]
+        counts.setdefault(column, []).append(has_limits)
+    # The two differences of two labels are the same except for their signs.
+    return {
+        column: [(1 - _CONFIDENCE) / (1 if len(labels) == 2 else max(1, sum(at))) for at in zip(*labels, strict=True)]
+        for column, labels in counts.items()
+    }
+
+
+def _difference_limits(one: _Mean, other: _Mean, confidence: float) -> tuple[float, float] | tuple[None, None]:
+    """Return the limits of the difference of the means of two samples.
+
+    Welch's t interval, with the errors and degrees of freedom of ``robust_error`` and the covariance of clusters that
+    have queries in both samples. If a sample piles up at 0 or 1, or has fewer than six units, the distances from the
+    means to their own limits are combined instead: R. Newcombe, Interval estimation for the difference between
+    independent proportions, Statistics in Medicine 17, 1998; with a correlation: G. Zou and A. Donner, Construction of
+    confidence limits about effect measures, Statistics in Medicine 27, 2008.
+    """
+    if one.units is None or other.units is None:
+        return None, None
+    difference, samples = one.value - other.value, (one.units, other.units)
+    (a, dof_a), (b, dof_b) = ((float(error[0]), max(1.0, float(dof[0]))) for error, dof in map(robust_error, samples))
+    covariance = 0.0
+    if one.codes is not None and other.codes is not None:
+        _, *at = np.intersect1d(one.codes, other.codes, return_indices=True)
+        pulls = [(of.influence() / np.sqrt(1 - of.share()))[rows, 0] for of, rows in zip(samples, at, strict=True)]
+        covariance = float((pulls[0] * pulls[1]).sum())
+    bounded = [_is_bounded(of.values) for of in samples]
+    if not any(bounded) and 1 + min(dof_a, dof_b) >= FEWEST_FOR_TEST - SAME:
+        square = a * a + b * b
+        dof = max(1.0, square**2 / (a**4 / dof_a + b**4 / dof_b)) if square else 1.0
+        reach = t_quantile(confidence, dof) * math.sqrt(max(0.0, square - 2 * covariance))
+        return difference - reach, difference + reach
+    below, above = [], []
+    for mean, of, near, error, dof in zip((one, other), samples, bounded, (a, b), (dof_a, dof_b), strict=True):
+        reach = 0.0 if near else t_quantile(confidence, dof) * error
+        low, high = mean.value - reach, mean.value + reach
+        if near:
+            low, high = bounded_limits(of.values[:, 0], of.share()[:, 0], confidence)
+        below.append(max(0.0, mean.value - low))
+        above.append(max(0.0, high - mean.value))
+    r = covariance / (a * b) if a * b else 0.0
+    down, up = (
+        math.sqrt(max(0.0, x * x + y * y - 2 * r * x * y)) for x, y in ((below[0], above[1]), (above[0], below[1]))
+    )
+    return difference - down, difference + up
+
+
+def _is_bounded(values: FloatArray) -> bool:
+    """Whether all values are between 0 and 1, and are equal or pile up at 0 or 1."""
+    if values.min() < -SAME or values.max() > 1 + SAME:
+        return False
+    return bool(np.ptp(values) <= SAME) or piles_up(values, 0.0) or piles_up(values, 1.0)
 
 
 # -- slices of a comparison, corrected for their number ---------------------------------------------------------------

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
-import pandas as pd
 import pytest
 
 from ndcg_ml import Evaluation, align, compare, evaluate, evaluate_run, evaluate_topk
@@ -23,13 +24,13 @@ def test_numbers_are_those_of_evaluate(flavor):
     assert result.interval(seed=1) == same.interval(seed=1)
     assert result.standard_error == same.standard_error
     assert result.per_query.weight.tolist() == list(WEIGHTS.values())
-    for weights in (list(WEIGHTS.values()), pd.Series(WEIGHTS).sample(frac=1, random_state=0)):
-        assert evaluate_run(QRELS, RUN, flavor=flavor, k=(3, None), query_weight=weights).value == same.value
+    in_order = list(WEIGHTS.values())
+    assert evaluate_run(QRELS, RUN, flavor=flavor, k=(3, None), query_weight=in_order).value == same.value
 
 
 def test_mean_of_data_set_means_equals_the_mean_of_the_slices():
     dataset = {topic: "ab"[i < 7] for i, topic in enumerate(QRELS)}
-    sizes = pd.Series(dataset).value_counts()
+    sizes = Counter(dataset.values())
     weights = {topic: 1 / sizes[name] for topic, name in dataset.items()}
     result = evaluate_run(QRELS, RUN, query_weight=weights, by={"dataset": dataset})
     means = [part.value for part in result.slices.values()]
@@ -69,7 +70,6 @@ def test_a_weight_of_a_topic_that_is_not_evaluated_is_ignored():
             {**WEIGHTS, "Q1": 1.0},
             r"query_weight must have entries for known queries only; got 'Q1' \(1 of 41 entries\)",
         ),
-        (pd.Series({**WEIGHTS, "Q1": 1.0}), r"must have entries for known queries only; got 'Q1'"),
         ([1.0, 2.0], r"query_weight must have one weight per query, shape \(40,\); got \(2,\)"),
         ({**WEIGHTS, "q3": -1.0}, r"query_weight must be finite and >= 0"),
         ({**WEIGHTS, "q3": float("nan")}, r"query_weight must be finite and >= 0"),

@@ -64,3 +64,13 @@ def test_empty_ids_of_a_frame_are_refused(column):
     table.loc[0, column] = ""
     with pytest.raises(ValueError, match=f"ids of run, column {column}, must not be empty; got ''"):
         evaluate_run(QRELS, table)
+
+
+def test_weights_are_matched_by_the_index():
+    weights = pd.Series({"b": 3.0, "a": 1.0})
+    expected = evaluate_run(QRELS, SCORED, query_weight={"a": 1.0, "b": 3.0})
+    found = evaluate_run(QRELS, SCORED, query_weight=weights, by=pd.Series({"a": "x", "b": "y"}))
+    assert found.value == expected.value
+    assert {"difference_low", "difference_high"} <= set(found.slices.to_frame().columns)
+    with pytest.raises(ValueError, match=r"must have entries for known queries only; got 'B' \(1 of 3 entries\)"):
+        evaluate_run(QRELS, SCORED, query_weight=pd.concat([weights, pd.Series({"B": 1.0})]))
