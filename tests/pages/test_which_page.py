@@ -1,6 +1,6 @@
-"""The code of docs/claims.md prints what the page says, and its tables are those of the records.
+"""The code of docs/which.md prints what the page says, and its tables are those of the records.
 
-``python tests/pages/test_claims_page.py --write`` writes the tables again: the first from the values that libraries
+``python tests/pages/test_which_page.py --write`` writes the tables again: the first from the values that libraries
 computed, the second from docs/demo_scores.csv, which is what ``ndcg-ml demo --picture docs/demo.png --scores
 docs/demo_scores.csv`` wrote.
 """
@@ -21,10 +21,10 @@ from ndcg_ml import PRESETS, ndcg_score
 from ndcg_ml.readers import read_columns
 
 ROOT = Path(__file__).parents[2]
-PAGE, GOLDEN = ROOT / "docs" / "claims.md", ROOT / "tests" / "peers" / "golden"
+PAGE, GOLDEN = ROOT / "docs" / "which.md", ROOT / "tests" / "peers" / "golden"
 # The marks around each table of the page.
-FIRST = ("<!-- hook: written by tests/pages/test_claims_page.py --write -->\n", "<!-- end of hook -->\n")
-SECOND = ("<!-- table: written by tests/pages/test_claims_page.py --write -->\n", "<!-- end of table -->\n")
+FIRST = ("<!-- hook: written by tests/pages/test_which_page.py --write -->\n", "<!-- end of hook -->\n")
+SECOND = ("<!-- table: written by tests/pages/test_which_page.py --write -->\n", "<!-- end of table -->\n")
 WELL_KNOWN = ["sklearn", "lightgbm", "xgboost", "catboost", "torchmetrics", "trec_eval", "burges2005", "jarvelin2002"]
 
 
