@@ -29,7 +29,7 @@ def blocks(name: str) -> list[str]:
         ("sklearn", 9, "sklearn pandas lightgbm", "queries that it scores"),
         ("boosting", 7, "sklearn lightgbm xgboost catboost", "ties='average'"),
         ("runs", 4, "pandas", "look like 'd1', those of run like 'D1'"),
-        ("losses", 9, "torch torchmetrics", "no ranks to cut off: flavor.k must be None in SoftmaxLoss"),
+        ("losses", 7, "torch torchmetrics", "no ranks to cut off: flavor.k must be None in SoftmaxLoss"),
     ],
 )
 def test_the_code_of_a_page_runs(capsys, name, n_blocks, needs, printed):

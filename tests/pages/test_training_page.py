@@ -19,7 +19,7 @@ PAGE = ROOT / "docs" / "training.md"
 
 def blocks():
     found = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert len(found) == 13
+    assert len(found) == 9
     [script] = [block for block in found if block.startswith("# validate.py\n")]
     return [block for block in found if block != script], script
 
