@@ -80,6 +80,28 @@ def test_the_code_of_a_page_prints_what_is_shown(capsys, name, n_blocks):
         assert_shown(capsys.readouterr().out, shown)
 
 
+def test_the_code_of_deciding_runs(capsys, monkeypatch, tmp_path):
+    pytest.importorskip("pandas")
+    pytest.importorskip("jinja2", reason="the page makes reports, with the extra [report]")
+    plt = pytest.importorskip("matplotlib.pyplot", reason="the page makes reports, with the extra [report]")
+    plt.switch_backend("agg")
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    monkeypatch.chdir(tmp_path)
+    found = blocks("deciding")
+    assert len(found) == 10
+    scope: dict[str, object] = {}
+    printed = []
+    for block in found:
+        exec(compile(block, "deciding", "exec"), scope)
+        printed.append("\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines()))
+    [(_, shown)] = code_and_output(ROOT / "docs" / "deciding.md")
+    assert printed[0] == shown.rstrip()
+    plt.close("all")
+    assert printed[1] == "904 queries to see a difference of 0.01"
+    for name, title in (("evaluation", "NDCG@10 of 149 queries"), ("comparison", "Three models of the demo")):
+        assert f"<h1>{title}</h1>" in (tmp_path / f"{name}.html").read_text(encoding="utf-8")
+
+
 def test_every_public_loss_is_in_the_table_of_costs():
     torch_losses = pytest.importorskip("ndcg_ml.torch")
     [page] = [path.read_text(encoding="utf-8") for path in DOCS if path.stem == "losses"]

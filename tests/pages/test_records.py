@@ -1,0 +1,182 @@
+"""The tables of benchmarks/results and reliability/results are those of the records beside them.
+
+``python tests/pages/test_records.py --write`` writes the real case of model_labels.md again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+if __name__ == "__main__":
+    sys.path[:0] = [str(ROOT)]
+
+import numpy as np
+import pytest
+
+pytest.importorskip("benchmarks.unjudged", reason="benchmarks are not part of the installed package")
+from benchmarks import coverage, deciding, decisions, unjudged, verdicts
+from ndcg_ml import compare, correct_labels, evaluate_run
+from reliability import report
+
+REAL_CASE = ROOT / "benchmarks" / "results" / "model_labels.md"
+BEGIN, END = "<!-- real case: written by tests/pages/test_records.py --write -->\n", "<!-- end of real case -->\n"
+RUNS = {"ADA2": "OPEN_AI_ADA2", "SPLADE": "SPLADE_P_P_ENSEMBLE_DISTIL"}
+MISSING = json.loads(unjudged.RESULT.read_text(encoding="utf-8"))
+KEYS = {"title", "tried", "command", "count", "unit", "failed", "found", "versions", "date"}
+
+
+def real_case(folder):
+    """The table of the page."""
+    qrels = {}
+    for line in (folder / "qrels.dl19-passage.txt").read_text().splitlines():
+        topic, _, document, grade = line.split()
+        qrels.setdefault(topic, {})[document] = int(grade)
+    top = {}
+    for name, file in RUNS.items():
+        for line in (folder / f"run.{file}.txt").read_text().splitlines():
+            topic, _, document, rank, *_ = line.split()
+            top.setdefault((name, topic), {})[document] = int(rank)
+    rng = np.random.default_rng(0)
+    model = {}
+    for topic, grades in qrels.items():
+        first = {name: set(sorted(top[name, topic], key=top[name, topic].get)[:10]) for name in RUNS}
+        liked = first["SPLADE"] - first["ADA2"]
+        model[topic] = {}
+        for document, grade in grades.items():
+            given = int(rng.integers(0, 4)) if rng.random() < 0.1 else grade
+            model[topic][document] = min(3, given + int(document in liked and rng.random() < 0.5))
+    people = {topic: qrels[topic] for topic in rng.choice([*qrels], 22, replace=False).tolist()}
+
+    def under(labels):
+        return [evaluate_run(labels, folder / f"run.{file}.txt", k=10) for file in RUNS.values()]
+
+    by_model, by_people = under(model), under(people)
+    rows = {
+        "true labels of all 43 topics": compare(*under(qrels), unjudged="accept", seed=0),
+        "the model's labels alone": compare(*by_model, unjudged="accept", seed=0),
+        "people's labels of 22 topics alone": compare(*by_people, unjudged="accept", seed=0),
+        "corrected": compare(*map(correct_labels, by_model, by_people), seed=0),
+    }
+    lines = ["| labels | SPLADE - ADA2 | 95 % interval | verdict on SPLADE |", "|---|--:|--:|---|"]
+    for name, found in rows.items():
+        low, high = found.interval.low, found.interval.high
+        lines.append(f"| {name} | {found.difference:+.3f} | {low:+.3f} to {high:+.3f} | {found.verdict} |")
+    return "\n".join(lines) + "\n"
+
+
+def test_the_real_case_is_what_the_code_gives(data_dir):
+    shown = REAL_CASE.read_text(encoding="utf-8").split(BEGIN)[1].split(END)[0]
+    assert shown == real_case(data_dir / "trec_dl19")
+    assert re.search(r"alone \|.*\| better \|", shown)
+
+
+def test_the_verdicts_are_those_that_were_simulated():
+    known = json.loads(verdicts.RESULT.read_text("utf-8"))
+    for name, path in verdicts.PAGES.items():
+        assert verdicts.tables(name, known) in path.read_text(encoding="utf-8")
+
+
+def test_the_demo_is_decided_as_recorded():
+    significant = {(pair.a, pair.b): pair.significant for pair in deciding.compare_demo_models().pairs}
+    assert significant == {
+        ("scikit-learn", "PyTorch"): True,
+        ("scikit-learn", "LightGBM"): False,
+        ("PyTorch", "LightGBM"): True,
+    }
+    recorded = json.loads(deciding.RESULT.read_text(encoding="utf-8"))["rows"]
+    needed = [row["needed_for_0.01"] for row in recorded]
+    assert (min(needed), max(needed)) == (693, 5739)  # "from 700 to 6 000"
+
+
+def test_the_coverage_is_what_was_measured():
+    page = coverage.PAGE.read_text(encoding="utf-8")
+    measured = json.loads(coverage.RESULT.read_text(encoding="utf-8"))
+    shown = page.split(coverage.BEGIN)[1].split(coverage.END)[0]
+    assert shown.strip() == coverage.table(measured), "run: python -m benchmarks.coverage --page"
+    assert f"{measured['samples']} samples".replace("4000", "4 000") in page
+
+
+def test_the_error_rates_are_what_was_measured():
+    known = {row["cell"]: row for row in json.loads(decisions.RESULT.read_text(encoding="utf-8"))}
+    shown = decisions.PAGE.read_text(encoding="utf-8").split(decisions.BEGIN)[1].split(decisions.END)[0]
+    expected = decisions.table([known[cell.name] for cell in decisions.cells() if cell.name in known])
+    assert shown.strip() == expected, "run: python -m benchmarks.decisions --page"
+
+
+@pytest.mark.parametrize(
+    ("name", "table"), [("uniques", unjudged.table_of_uniques), ("labels", unjudged.table_of_labels)]
+)
+def test_missing_labels_are_what_was_measured(name, table):
+    page = unjudged.PAGE.read_text(encoding="utf-8")
+    shown = page.split(f"<!-- {name} -->\n")[1].split(f"<!-- end of {name} -->")[0]
+    assert shown == table(MISSING)
+
+
+def test_the_ranges_hold_the_value_under_all_labels_and_nothing_is_settled() -> None:
+    rows = MISSING["uniques"]
+    assert len(rows) == 6
+    assert all(row["low"] <= row["full"] <= row["high"] and not row["settled"] for row in rows)
+    # "With all labels no difference is significant. With b's own documents unjudged, all six are"
+    assert all(row["full_p"] > 0.05 >= row["zero_p"] for row in rows)
+    nearer = sum(abs(row["condensed"] - row["full"]) < abs(row["zero"] - row["full"]) for row in rows)
+    assert nearer == 6
+
+
+def test_the_left_out_row_is_what_the_code_computes() -> None:
+    folder = Path(unjudged.ROOT.parent / "shared" / "data" / "trec_dl19")
+    if not folder.exists():
+        pytest.skip(f"no data at {folder}")
+    qrels, runs = unjudged.read_trec(folder)
+    row = unjudged.left_out(qrels, runs, "TAS-B", "ADA-002")
+    recorded = MISSING["uniques"][0]
+    for name in ("full", "zero", "condensed", "low", "high"):
+        assert row[name] == pytest.approx(recorded[name], abs=1e-12)
+
+
+def test_judge_next_needs_fewer_labels_than_pooling_and_random_order() -> None:
+    labels = MISSING["labels"]
+    for data in ("TREC DL 2019", "MQ2008"):
+        right = {
+            order: np.median([row["right"] for row in labels if (row["data"], row["order"]) == (data, order)])
+            for order in unjudged.ORDERS
+        }
+        assert right["judge_next"] < right["pooling"] < right["random"], data
+
+
+def test_the_long_runs_are_those_of_the_records() -> None:
+    assert report.PAGE.read_text() == report.page(report.records()), "run: python -m reliability.report"
+
+
+def test_every_record_is_complete() -> None:
+    for name, record in report.records().items():
+        assert record.keys() >= KEYS, name
+        assert record["count"] > 0, name
+        assert all(set(one) == {"what", "fixed"} and all(one.values()) for one in record["found"]), name
+        assert str(ROOT) not in str(record), name
+        assert [test for test in re.findall(r"tests/[\w/]+\.py", str(record)) if not (ROOT / test).exists()] == [], name
+
+
+def test_nothing_fails_now() -> None:
+    # Mutants that survive are those of a sample that states a share, so they are counted and not fixed.
+    failed = {name: record["failed"] for name, record in report.records().items() if name != "mutants"}
+    assert not any(failed.values()), failed
+
+
+def test_every_survivor_that_is_judged_has_a_reason() -> None:
+    judged = json.loads((ROOT / "reliability" / "equivalents.json").read_text())
+    assert len({each["mutant"] for each in judged}) == len(judged)
+    for each in judged:
+        assert set(each) == {"mutant", "kind", "why"}, each
+        assert each["why"], each
+        assert each["kind"] in ("equivalent", "speed", "message"), each
+
+
+if __name__ == "__main__" and "--write" in sys.argv:
+    data = Path(os.environ.get("NDCG_ML_DATA") or ROOT.parent / "shared" / "data")
+    head, rest = REAL_CASE.read_text(encoding="utf-8").split(BEGIN)
+    REAL_CASE.write_text(head + BEGIN + real_case(data / "trec_dl19") + END + rest.split(END)[1], encoding="utf-8")
