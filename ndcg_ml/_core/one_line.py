@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from html import escape
 
 # -- one line ---------------------------------------------------------------------------------------------------------
@@ -38,6 +39,12 @@ def visible(text: str) -> str:
 
 def _escape(code: int) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def wrapped(text: str) -> str:
+    """Break a text into lines of at most 100 characters, between words."""
+    lines = textwrap.wrap(text.replace(" %", "\xa0%"), _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines).replace("\xa0%", " %")
 
 
 def percent(share: float) -> str:

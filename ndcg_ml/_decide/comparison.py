@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.checks import one_of, whole_number
+from ndcg_ml._core.checks import one_of, true_or_false, whole_number
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.layout import FloatArray, keys_of
-from ndcg_ml._core.one_line import percent, visible
+from ndcg_ml._core.one_line import percent, visible, wrapped
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._decide.differences import DIFFERENCE, INTERVAL, P_ADJUSTED, SYSTEMS, VERDICT, Difference
@@ -369,19 +369,21 @@ class Comparison:
         """
         return pairs_record(self, 4).frame("Comparison")
 
-    def to_markdown(self, digits: int = 4) -> str:
+    def to_markdown(self, digits: int = 4, *, details: bool = False) -> str:
         """Return the differences as a table in Markdown, with the caption below.
 
         Parameters
         ----------
         digits : int, default 4
             Decimals.
+        details : bool, default False
+            Whether to add the unadjusted p, the number of changed queries, d_z and the minimum detectable difference.
 
         Returns
         -------
         str
         """
-        return pairs_record(self, digits).markdown()
+        return pairs_record(self, digits, true_or_false(details, "details")).markdown()
 
     def to_html(
         self,
@@ -476,7 +478,7 @@ class Comparison:
     def __str__(self) -> str:
         slices = [] if self.slices is None else ["", str(self.slices)]
         table = replace(pairs_record(self, 6), caption="").text()
-        return "\n".join([systems_record(self).text(), "", table, "", *closing_lines(self), *slices])
+        return "\n".join([systems_record(self).text(), "", table, "", *map(wrapped, closing_lines(self)), *slices])
 
 
 # -- tables and notes -------------------------------------------------------------------------------------------------
@@ -507,21 +509,22 @@ def systems_record(comparison: Comparison) -> Record:
     return Record(columns, rows, digits=6)
 
 
-def pairs_record(comparison: Comparison, digits: int) -> Record:
-    """Return the differences, with the caption."""
+def pairs_record(comparison: Comparison, digits: int, details: bool = False) -> Record:
+    """Return the differences, the verdicts directly after the names, with the caption."""
     value = dict(zip(comparison.names, comparison.values, strict=True))
     rows = [
         {"a": pair.a, "b": pair.b, "value_a": value[pair.a], "value_b": value[pair.b], **pair._row()}
         for pair in comparison.pairs
     ]
     confidence = percent(comparison.pairs[0].interval.confidence)
-    columns = [
-        *(*SYSTEMS, DIFFERENCE._replace(heading=f"b - a, {comparison.measure}")),
-        INTERVAL._replace(heading=f"{confidence} interval"),
-        *(Column("p", "{p_value:.{digits}p}"), *[P_ADJUSTED] * (len(rows) > 1)),
-        Column("changed (better/worse)", f"{{n_changed}} of {comparison.n_queries} ({{wins}}/{{losses}})"),
-        *(Column("d_z", "{effect_size:+.2f}"), Column("detectable", "{smallest_detectable:.{digits}a}"), VERDICT),
-    ]
+    several = len(rows) > 1
+    columns = [*SYSTEMS, VERDICT, DIFFERENCE, INTERVAL._replace(heading=f"{confidence} interval")]
+    columns += [Column("p", "{p_value:.{digits}p}")] * (details or not several) + [P_ADJUSTED] * several
+    columns += [Column("better/worse", "{wins}/{losses}")]
+    columns += [
+        Column("changed", f"{{n_changed}} of {comparison.n_queries}"),
+        *(Column("d_z", "{effect_size:+.2f}"), Column("detectable", "{smallest_detectable:.{digits}a}")),
+    ] * details
     marked = [at for at, row in enumerate(rows) if row["verdict"] in DECIDED]
     return Record(columns, rows, marked, " ".join(closing_lines(comparison)), whole_number(digits, "digits", 0))
 

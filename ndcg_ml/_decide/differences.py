@@ -594,5 +594,5 @@ def _effective(means: Means, clusters: Means, pairs: Pairs) -> list[float]:
 SYSTEMS = (Column("a", "{a}", "l"), Column("b", "{b}", "l"))
 DIFFERENCE = Column("b - a", "{difference:+.{digits}f}")
 INTERVAL = Column("interval", "{low:+.{digits}f} to {high:+.{digits}f}")
-P_ADJUSTED = Column("p adjusted", "{p_adjusted:.{digits}p}")
+P_ADJUSTED = Column("adj. p", "{p_adjusted:.{digits}p}")
 VERDICT = Column("verdict on b", "{verdict}", "l")

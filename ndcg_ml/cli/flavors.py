@@ -7,7 +7,9 @@ two flavors among their switches.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import fields
+from textwrap import shorten
 from types import EllipsisType
 from typing import Any
 
@@ -15,7 +17,6 @@ import click
 
 from ndcg_ml._core.checks import OneK
 from ndcg_ml._core.divergences import declared
-from ndcg_ml._core.flavor_text import switch_text
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml.cli.inputs import JSON, Inputs, cut_off_option, data_options, flavor_text, refusals, show
 from ndcg_ml.explain import explain_difference
@@ -24,8 +25,6 @@ from ndcg_ml.identification import identify as find
 from ndcg_ml.presets import MIRRORS, Mirror
 
 # -- ``ndcg-ml flavors``: list what every library calls NDCG ----------------------------------------------------------
-
-_SWITCHES = ("gain", "discount", "ideal", "ties", "empty")
 
 
 def _parse_name(value: str) -> tuple[Flavor, Mirror | None]:
@@ -67,16 +66,13 @@ def _is_same(preset: str, flavor: Flavor) -> bool:
 
 def _all_flavors() -> Record:
     rows = [
-        {
-            "flavor": name,
-            **{switch: switch_text(getattr(PRESETS[name], switch)) for switch in _SWITCHES},
-            "k": PRESETS[name].k,
-            "library": mirror.library,
-            "unusual": mirror.unusual,
-        }
+        {"flavor": name, "library": re.split(r",| \(", mirror.library)[0], "unusual": mirror.unusual}
         for name, mirror in MIRRORS.items()
     ]
-    return Record([Column(name, "{k:d}" if name == "k" else f"{{{name}}}", "l") for name in rows[0]], rows)
+    left = 100 - 2 * 2 - sum(max(len(row[name]) for row in rows) for name in ("flavor", "library"))
+    for row in rows:
+        row["unusual"] = shorten(row["unusual"], left, placeholder=" ...")
+    return Record([Column(name, f"{{{name}}}", "l") for name in rows[0]], rows)
 
 
 def _flavor_document(flavor: Flavor, mirror: Mirror | None) -> dict[str, Any]:

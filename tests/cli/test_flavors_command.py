@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 pytest.importorskip("click")
@@ -17,13 +19,13 @@ pytestmark = pytest.mark.usefixtures("files")
 
 def test_flavors_has_one_line_a_preset_in_a_pipe():
     heading, *lines = text("flavors").splitlines()
-    assert heading.split() == ["flavor", "gain", "discount", "ideal", "ties", "empty", "k", "library", "unusual"]
+    assert heading.split() == ["flavor", "library", "unusual"]
     assert [line.split()[0] for line in lines] == list(PRESETS)
     for line, mirror in zip(lines, MIRRORS.values(), strict=True):
-        assert mirror.library in line
-        assert mirror.unusual in line
-    [xgboost] = [line for line in lines if line.startswith("xgboost ")]
-    assert xgboost.split()[1:7] == ["exponential", "log2", "recall", "first", "1", "32"]
+        assert len(line) <= 100
+        _, library, unusual = re.split(r"  +", line)
+        assert mirror.library.startswith(library)
+        assert mirror.unusual.startswith(unusual.removesuffix(" ..."))
 
 
 def test_flavors_as_json_are_the_presets():

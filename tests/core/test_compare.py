@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from comparing import by_scores, by_values
 
-from ndcg_ml import Comparison, Flavor, compare, evaluate, evaluate_run
+from ndcg_ml import Comparison, Flavor, compare, compare_values, evaluate, evaluate_run
 from ndcg_ml._decide.means import Means
 from ndcg_ml._decide.randomisation import exchange_tests
 
@@ -182,21 +182,37 @@ def test_the_caption_states_the_flavor():
         f"{flavor}; 3 queries; intervals at 95 %, interval of the randomisation test; two-sided randomisation test, "
         "exact for exchangeable systems, every exchange"
     )
-    assert str(both).endswith(both.caption())
+    assert " ".join(str(both).split()).endswith(both.caption())
     markdown = both.to_markdown(2)
     assert markdown.startswith(
-        "| a | b | b - a, NDCG@5 | 95 % interval | p | changed (better/worse) | d_z | detectable | verdict on b |\n"
-        "| --- | --- | --: | --: | --: | --: | --: | --: | --- |\n"
-        r"| b_25 | s\|x | -0.17 | -inf to +inf | 0.50 | 2 of 3 (0/2) | "
+        "| a | b | verdict on b | b - a | 95 % interval | p | better/worse |\n"
+        "| --- | --- | --- | --: | --: | --: | --: |\n"
+        r"| b_25 | s\|x | undecided | -0.17 | -inf to +inf | 0.50 | 0/2 |"
     )
+    assert "| p | better/worse | changed | d_z | detectable |\n" in both.to_markdown(details=True)
+    with pytest.raises(TypeError, match="details must be"):
+        both.to_markdown(details=1)
     assert markdown.endswith(f"{both.caption()}\n")
     three = by_scores(A, B, C, y_true=Y, k=5)
-    assert "| p | p adjusted |" in three.to_markdown()
+    assert "| adj. p | better/worse |\n" in three.to_markdown()
+    assert "| p | adj. p |" in three.to_markdown(details=True)
     assert three.caption().endswith("exchanges drawn; seed 0; p and intervals corrected for 3 pairs by max-T")
     seeded = by_scores(A, B, C, y_true=Y, k=5, seed=7, baseline="b")
     assert seeded.caption().endswith("exchanges drawn; seed 7; p and intervals corrected for 2 pairs by max-T")
     with pytest.raises(TypeError, match="digits must be an integer"):
         both.to_markdown(1.5)
+
+
+def test_print_fits_100_columns():
+    """Names of twelve characters; the verdict directly follows the names, and captions and notes are wrapped."""
+    draw = np.random.default_rng(0)
+    numbers = {f"system_{name}": draw.random(12000) for name in ("alpha", "betas", "gamma")}
+    for names in (list(numbers), list(numbers)[:2]):
+        lines = str(
+            compare_values({name: numbers[name] for name in names}, qid=range(12000), measure="recall", margin=0.02)
+        ).splitlines()
+        assert max(map(len, lines)) <= 100
+        assert any(line.startswith("a             b             verdict on b ") for line in lines)
 
 
 def test_a_p_value_is_never_printed_as_zero():
