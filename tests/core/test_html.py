@@ -87,5 +87,5 @@ def test_a_comparison_marks_clear_differences():
     assert [row[0] for row in systems[1:]][1:] == ["b", "c"]
     assert page.marked == [False, False, False, *(pair.significant for pair in result.pairs)]
     assert {pair.significant for pair in result.pairs} == {True, False}
-    assert [row[2] for row in pairs[1:]] == [f"{pair.difference:+.4f}" for pair in result.pairs]
+    assert [row[3] for row in pairs[1:]] == [f"{pair.difference:+.4f}" for pair in result.pairs]
     assert result.caption() in page.text

@@ -75,7 +75,9 @@ def test_to_frame():
     slices = evaluate(FRAME["y"], FRAME["s"], qid=FRAME["q"], k=(1, None), by=FRAME[["land", "size"]]).slices
     frame = slices.to_frame()
     assert len(frame) == 8
-    assert list(frame) == ["column", "label", "k", "n_queries", "n_empty", "share", "ndcg", "low", "high", "difference"]
+    counts, interval = ["n_queries", "n_empty", "share", "ndcg"], ["low", "high"]
+    of_difference = ["difference", "difference_low", "difference_high"]
+    assert list(frame) == ["column", "label", "k", *counts, *interval, *of_difference]
     chosen = frame[(frame["column"] == "land") & frame["k"].isna()]
     assert (chosen["share"] * chosen["ndcg"]).sum() == pytest.approx(
         evaluate(FRAME["y"], FRAME["s"], qid=FRAME["q"]).value
