@@ -153,16 +153,18 @@ class NDCGEval(NamedMetric):
         value, 1.0
             The second is the weight that CatBoost passes to ``get_final_error``.
         """
-        if len(approxes) != 1:
+        # CatBoost frees the memory of these arrays but keeps the traceback of an error, which must not hold them.
+        scores, labels = np.array(approxes), np.array(target, dtype=np.float32)
+        weight = None if weight is None else np.array(weight)
+        del approxes, target
+        if len(scores) != 1:
             raise ValueError(
-                f"NDCGEval needs one score per row; got {len(approxes)}. Use a loss with a single output, "
+                f"NDCGEval needs one score per row; got {len(scores)}. Use a loss with a single output, "
                 "such as YetiRank."
             )
-        labels = np.asarray(target, dtype=np.float32)
         for bound in self._sets:
             if np.array_equal(bound.labels, labels):
-                prepared = self._prepared(bound, None if weight is None else np.asarray(weight))
-                return prepared.totals(np.asarray(approxes[0])).values(self.flavor)[0], 1.0
+                return self._prepared(bound, weight).totals(scores[0]).values(self.flavor)[0], 1.0
         if self._learn is not None and np.array_equal(np.sort(self._learn.labels), np.sort(labels)):
             return _UNKNOWN, 1.0
         raise ValueError(
