@@ -6,7 +6,6 @@ import gzip
 import itertools
 import math
 import os
-import re
 import threading
 import time
 import tracemalloc
@@ -161,15 +160,6 @@ def test_lines_after_a_long_one_are_checked_too(tmp_path):
         lines(tmp_path / "run", b"q1 Q0 d1 1 2.0 my tag\nq1 Q0 d 2 2 1.5 tag\nq1 Q0 d3 3 1.0 tag\n")
 
 
-def test_integers_as_ids_are_not_those_of_a_file(tmp_path):
-    (tmp_path / "run").write_bytes(b"q1 Q0 1 1 2.0 tag\nq1 Q0 2 2 1.5 tag\n")
-    with pytest.raises(TypeError, match=r"document ids must have one type .* got int in qrels\['q1'\] and str in run"):
-        evaluate_run({"q1": {1: 1, 2: 0}}, tmp_path / "run")
-    (tmp_path / "run").write_bytes(b"1 Q0 a 1 2.0 tag\n")
-    with pytest.raises(TypeError, match=r"topic ids must have one type .* got int in qrels and str in run"):
-        evaluate_run({1: {"a": 1}}, tmp_path / "run")
-
-
 @pytest.mark.parametrize("size", [1, 3, 1000])
 @pytest.mark.parametrize("packed", [True, False])
 def test_a_pipe_may_deliver_its_bytes_one_by_one(tmp_path, size, packed):
@@ -224,21 +214,6 @@ def test_blocks_are_seamless(tmp_path, monkeypatch, block):
 def test_files_that_are_no_run(tmp_path, content, words):
     with pytest.raises(DataFileError, match=rf"the file.*{words}"):
         lines(tmp_path / "the file", content)
-
-
-def test_the_error_reaches_the_caller_of_evaluate_run(tmp_path):
-    path = tmp_path / "r.txt"
-    path.write_bytes(LINE + b"301 Q0 doc2\n")
-    with pytest.raises(ValueError, match=re.escape(f"{path}, line 2: a line of a run must have 6")):
-        evaluate_run({"301": {"doc1": 1}}, path)
-
-
-@pytest.mark.parametrize("between", ["", "# one\n", "\n# one\n# two\n\n"])
-def test_repeats_are_named_by_their_lines_whatever_is_between(tmp_path, between):
-    (tmp_path / "run").write_text(f"q1 Q0 d1 1 3 t\n{between}q1 Q0 d2 2 2 t\nq1 Q0 d1 3 1 t\n")
-    last = 3 + between.count("\n")
-    with pytest.raises(ValueError, match=f"'d1' does in .*run, line 1 and .*run, line {last}"):
-        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
 
 
 # -- LETOR ----------------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -107,28 +106,6 @@ def test_a_tie_of_a_document_with_itself_is_refused_if_ties_are_averaged() -> No
 
 
 # -- errors
-
-
-def test_repeats_are_refused_by_default() -> None:
-    for flavor in ("trec_eval", "mlflow", "sklearn"):
-        with pytest.raises(
-            ValueError, match=r"a document must not appear twice in a topic; 'a' does.*duplicates='first'"
-        ):
-            of_run(flavor)
-        with pytest.raises(
-            ValueError, match=r"doc_id must not repeat within a query under duplicates='raise'; got 'a'"
-        ):
-            ndcg_score([1, 1], [1, 2], group=[2], doc_id=["a", "a"], flavor=flavor)
-    assert ndcg_score([1, 1], [1, 2], group=[1, 1], doc_id=["a", "a"]) == 1.0  # in two queries
-
-
-def test_judging_a_document_twice_is_an_error_whatever_the_flavor(tmp_path: Path) -> None:
-    path = tmp_path / "qrels"
-    path.write_text("q 0 a 1\nq 0 a 1\n")
-    with pytest.raises(
-        ValueError, match=r"twice in a topic; 'a' does in .*line 1 and .*line 2\. Remove the duplicates\.$"
-    ):
-        evaluate_run(path, TWICE, flavor="llama_index")
 
 
 @pytest.mark.parametrize("labels", [[1, 0, 2], [1, 0, math.nan]])

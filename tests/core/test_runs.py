@@ -1,11 +1,10 @@
-"""TREC runs against qrels: trec_eval's own numbers, every form of input, and what must be refused."""
+"""TREC runs against qrels: trec_eval's own numbers, topics, forms of input and judged@k."""
 
 from __future__ import annotations
 
 import gzip
 import math
 import pickle
-import re
 import warnings
 from typing import Any
 
@@ -13,7 +12,6 @@ import numpy as np
 import pytest
 
 from ndcg_ml import Evaluation, Flavor, dcg_score, evaluate, ndcg_score
-from ndcg_ml._core.one_line import brief
 from ndcg_ml._files import run_rows
 from ndcg_ml.runs import align, evaluate_run
 
@@ -75,11 +73,6 @@ def test_every_ndcg_that_trec_eval_printed(data_dir, printed, qrels, run, querie
     assert len(theirs) == 40
 
 
-def test_the_graded_file_of_trec_eval_has_negative_grades(data_dir):
-    data = align(data_dir / "trec_eval" / "qrels.rel_level", data_dir / "trec_eval" / "results.test")
-    assert (data.y_true < 0).any()
-
-
 # -- which topics ---------------------------------------------------------------------------------------------------
 
 
@@ -101,11 +94,6 @@ def test_topics_of_the_qrels_of_the_run_or_of_both(queries, values):
     assert result.run_only.tolist() == ["q9"]
     assert result.queries == queries
     assert result.n_empty == (queries == "run")
-
-
-def test_a_missing_topic_is_not_lost_by_default():
-    assert evaluate_run(QRELS, RUN).value == evaluate_run(QRELS, RUN, queries="qrels").value
-    assert evaluate_run(QRELS, RUN).value < evaluate_run(QRELS, RUN, queries="both").value
 
 
 @pytest.mark.parametrize(
@@ -134,16 +122,13 @@ def test_an_empty_list_is_a_topic_of_the_run():
 
 @pytest.mark.parametrize("empty", [1.0, "skip"])
 @pytest.mark.parametrize("run", [RUN, {**RUN, "q2": []}])
+@pytest.mark.filterwarnings("ignore:the run answers 1 of 3 topics")
 def test_a_flavor_that_would_reward_a_missing_topic_is_refused(empty, run):
     flavor = Flavor.preset("trec_eval", ideal="recall", empty=empty)
     with pytest.raises(ValueError, match=r"rank some document under ideal='recall'.*the first 'q2'"):
         evaluate_run(QRELS, run, flavor=flavor, k=(1, 10))
     assert evaluate_run(QRELS, RUN, flavor=flavor, queries="both").value > 0
-    if "q2" in run:
-        with pytest.warns(UserWarning, match="answers 1 of 3 topics"):
-            assert evaluate_run(QRELS, run, flavor=flavor.replace(ideal="global")).value > 0
-    else:
-        assert evaluate_run(QRELS, run, flavor=flavor.replace(ideal="global")).value > 0
+    assert evaluate_run(QRELS, run, flavor=flavor.replace(ideal="global")).value > 0
 
 
 # -- forms of input -------------------------------------------------------------------------------------------------
@@ -152,34 +137,18 @@ def test_a_flavor_that_would_reward_a_missing_topic_is_refused(empty, run):
 def test_every_form_of_input_gives_the_same_result(tmp_path):
     packed = tmp_path / "qrels.packed"
     packed.write_bytes(gzip.compress(qrels_file(tmp_path / "qrels").read_bytes()))
-    qrels_forms = [
-        tmp_path / "qrels",
-        str(packed),
-    ]
-    run_forms = [
-        run_file(tmp_path / "run"),
-        {"q3": ["d9", "d5"], "q1": ("d1", "d7", "d3"), "q9": np.array(["d1"])},
-        {**RUN, "q1": ["d1", "d7", "d3"]},
-    ]
-    check_forms(qrels_forms, run_forms)
-
-
-def check_forms(qrels_forms, run_forms):
+    ranked = {"q3": ["d9", "d5"], "q1": ("d1", "d7", "d3"), "q9": np.array(["d1"])}
     expected = evaluate_run(QRELS, RUN, k=(1, 10))
-    for qrels, run in [*((form, RUN) for form in qrels_forms), *((QRELS, form) for form in run_forms)]:
+    for qrels, run in (
+        (tmp_path / "qrels", RUN), (str(packed), RUN), (QRELS, run_file(tmp_path / "run")), (QRELS, ranked),
+        (QRELS, {**RUN, "q1": ["d1", "d7", "d3"]}),
+    ):  # fmt: skip
         result = evaluate_run(qrels, run, k=(1, 10))
         assert result.value == expected.value
         for name in expected.per_query:
             if name != "tied":  # a ranked list has no ties
                 np.testing.assert_array_equal(result.per_query[name], expected.per_query[name])
         assert result.run_only.tolist() == ["q9"]
-
-
-def test_topics_may_stand_mixed_and_in_any_order_in_files(tmp_path):
-    lines = run_file(tmp_path / "run").read_text().splitlines(keepends=True)
-    mixed = tmp_path / "mixed"
-    mixed.write_text("".join(lines[::-1][1:] + lines[-1:]))
-    assert evaluate_run(QRELS, mixed).value == evaluate_run(QRELS, RUN).value
 
 
 def test_integer_ids_are_ordered_as_their_text(tmp_path):
@@ -204,32 +173,6 @@ def test_ids_are_neither_cut_nor_read_as_numbers(tmp_path):
         assert set(result.per_query.ndcg.tolist()) == {1.0}
         assert set(docs) <= set(result.per_query.qid.tolist())
     assert "a\0" in result.per_query.qid.tolist()
-
-
-@pytest.mark.parametrize("missing", [None, math.nan, np.datetime64("NaT", "s")], ids=str)
-def test_a_missing_id_is_refused_as_such(missing):
-    for qrels, run, source in (
-        ({"q1": {"d1": 1}, missing: {"d1": 1}}, RUN, "topic ids of qrels"),
-        ({"q1": {"d1": 1, missing: 1}}, RUN, r"document ids of qrels\['q1'\]"),
-        (QRELS, {"q1": ["d1", missing]}, r"document ids of run\['q1'\]"),
-        (QRELS, {1: {"d1": 1.0}, missing: {"d1": 1.0}}, "topic ids of run"),
-    ):
-        with pytest.raises(ValueError, match=rf"{source} must not be missing; got {re.escape(brief(missing))}\. Leave"):
-            evaluate_run(qrels, run)
-
-
-@pytest.mark.parametrize(
-    ("odd", "words"), [("", "must not be empty"), ("\udce9", "must be strings that UTF-8 can encode; got .*surrogate")]
-)
-def test_ids_that_no_file_can_hold_are_refused(odd, words):
-    for kind, source, other in (
-        ("topic", {odd: ["d1"]}, {odd: {"d1": 1}}),
-        ("document", {"q1": ["d1", odd]}, {"q1": {odd: 1, "d1": 2}}),
-    ):
-        with pytest.raises(ValueError, match=f"{kind} ids of run.* {words}"):
-            evaluate_run({"q1": {"d1": 1}}, source)
-        with pytest.raises(ValueError, match=f"{kind} ids of qrels.* {words}"):
-            evaluate_run(other, {"q1": ["d1"]})
 
 
 @pytest.mark.parametrize(
@@ -265,6 +208,27 @@ def test_ties_first_keeps_the_order_of_the_run(tmp_path):
     assert evaluate_run(qrels, run, flavor=first.replace(ties="last")).value == 1.0
 
 
+FOUND = {"q": {"d1": 3.0, "d2": 2.0, "d3": 1.0}, "r": {"d1": 1.0, "d4": 2.0}}
+RELEVANT = {"q": {"d1": 1, "d3": 1}, "r": {"d4": 1}}
+
+
+@pytest.mark.parametrize("form", [list, tuple, set, frozenset, lambda docs: np.array(list(docs))])
+def test_lists_and_sets_are_judgements_of_grade_1(form):
+    found = evaluate_run({topic: form(docs) for topic, docs in RELEVANT.items()}, FOUND, k=10)
+    assert found.per_query.ndcg.tolist() == evaluate_run(RELEVANT, FOUND, k=10).per_query.ndcg.tolist()
+
+
+def test_exchanged_arguments_cause_a_warning():
+    run = {"q": {"d1": 0.5, "d2": 0.25}}
+    with pytest.warns(UserWarning, match=r"as if the two were swapped. Pass labels as qrels and scores as run"):
+        evaluate_run(run, {"q": {"d1": 1, "d2": 0}})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        evaluate_run({"q": {"d1": 1, "d2": 0}}, run)
+        evaluate_run(run, {"q": ["d1", "d2"]})
+        evaluate_run(run, {"q": {"d1": 1.5, "d2": 1}})
+
+
 # -- unjudged documents, judged@k -----------------------------------------------------------------------------------
 
 
@@ -276,16 +240,6 @@ def test_unjudged_documents_gain_nothing_are_left_out_or_are_refused():
     assert condensed.value == pytest.approx(3 / (3 + 1 / math.log2(3)))
     assert condensed.per_query.n_docs.tolist() == [1]
     assert condensed.judged == 0.5  # the share judged is that of the ranking before condensing
-    with pytest.raises(ValueError, match=r"unjudged='raise'; got 1, the first in run\['q3'\], document 'd9'"):
-        evaluate_run(QRELS, one, flavor=zero.replace(unjudged="raise"), queries="run")
-
-
-def test_a_refused_negative_grade_is_named_with_its_line(tmp_path):
-    path = qrels_file(tmp_path / "q", {"q": {"a": 1, "b": -1}})
-    with pytest.raises(ValueError, match=r"negative='raise'; got 1, the first in .*q, line 2"):
-        evaluate_run(path, {"q": ["a"]}, flavor="sklearn")
-    with pytest.raises(ValueError, match=r"the first in run\['q'\], document 'b'"):
-        evaluate_run(path, {"q": ["a", "b"]}, flavor="sklearn")
 
 
 def test_judged_at_k():
@@ -359,98 +313,25 @@ def test_align_gives_arrays_for_the_other_functions(queries):
     np.testing.assert_array_equal(again.per_query.ndcg, result.per_query.ndcg)
 
 
-# -- what must be refused -------------------------------------------------------------------------------------------
+# -- runs without a judged document -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("qrels", "run", "error", "words"),
-    [
-        (QRELS, {1: {"d1": 1.0}}, TypeError, r"topic ids must have one type.*str in qrels and int in run"),
-        ({1: {"d1": 1}}, {1: {7: 1.0}}, TypeError, r"document ids must .*str in qrels\[1\] and int in run\[1\]"),
-        ({"q1": {"d1": 1, 2: 1}}, RUN, TypeError, r"of qrels\['q1'\] must all be str, or all be int; got int, str"),
-        ({1.0: {"d1": 1}}, RUN, TypeError, "topic ids of qrels must all be str, or all be int; got float, such as 1.0"),
-        ({True: {"d1": 1}}, RUN, TypeError, "got bool"),
-        (QRELS, {"q1": [b"d1"]}, TypeError, "got bytes"),
-        (QRELS, {"Q1": {"d1": 1.0}}, ValueError, r"must share a topic; qrels has 'q1', 'q2', 'q3' and run has 'Q1'"),
-        (QRELS, {}, ValueError, "run must hold at least one topic; got an empty dict"),
-        ({}, RUN, ValueError, "qrels must hold at least one topic; got an empty dict"),
-        (QRELS, {"q1": ["d1", "d2", "d1"]}, ValueError, r"twice in a topic; 'd1' does in run\['q1'\], document 'd1'"),
-        (QRELS, {"q1": {"d1": math.nan}}, ValueError, r"must not be NaN.*got nan in run\['q1'\], document 'd1'"),
-        ({"q1": {"d1": math.nan}}, RUN, ValueError, r"grades must be finite.*in qrels\['q1'\], document 'd1'"),
-        ({"q1": {"d1": math.inf}}, RUN, ValueError, "grades must be finite numbers; got inf"),
-        ({"q1": {"d1": "1"}}, RUN, TypeError, r"qrels\['q1'\] must hold real numbers"),
-        ({"q1": {"d1": None}}, RUN, ValueError, r"grades must be finite.*got nan in qrels\['q1'\], document 'd1'"),
-        ({"q1": {"d1": [1]}}, RUN, TypeError, r"qrels\['q1'\] must hold one number per document; got \[1\]"),
-        (QRELS, {"q1": "d1"}, TypeError, r"run\['q1'\] must be {document: score} or \[document, ...\].*got str"),
-        (QRELS, {"q1": {"d1", "d2"}}, TypeError, r"run\['q1'\] must be .* got set"),
-        (QRELS, [("q1", "d1", 1.0)], TypeError, "run must be {topic: {document: score}}, .* got list"),
-    ],
-)  # fmt: skip
-def test_refusals(qrels, run, error, words):
-    with pytest.raises(error, match=words):
-        evaluate_run(qrels, run)
-
-
-@pytest.mark.parametrize(("queries", "n", "value"), [("qrels", 3, 0.0), ("run", 1, 0.0), ("both", 1, 0.0)])
+@pytest.mark.parametrize(("queries", "n"), [("qrels", 3), ("run", 1), ("both", 1)])
 @pytest.mark.parametrize("run", [{"q1": ["D1", "D2"]}, {"q1": ["D1", "d4"]}])
-def test_a_run_without_a_judged_document_scores_0_and_warns(run, queries, n, value):
+def test_a_run_without_a_judged_document_scores_0_and_warns(run, queries, n):
     told = rf"no judged document in any of the {n} topics.*those of qrels look like 'd1', those of run like 'D1'"
     with pytest.warns(UserWarning, match=told) as caught:
         result = evaluate_run(QRELS, run, queries=queries, k=10)
     assert caught[0].filename == __file__
-    assert result.value == value
-    assert result.judged == 0.0
-    assert result.per_query.ndcg.tolist() == [0.0] * n
+    assert (result.value, result.judged, result.per_query.ndcg.tolist()) == (0.0, 0.0, [0.0] * n)
+    rewarded = Flavor.preset("trec_eval", ideal="recall", empty=1.0)
+    if n == 1:
+        with pytest.warns(UserWarning, match="no judged document"):
+            assert evaluate_run(QRELS, run, flavor=rewarded, queries=queries).value == 1.0
     with pytest.warns(UserWarning, match=told) as caught:
         data = align(QRELS, run, queries=queries)
     assert caught[0].filename == __file__
     assert ndcg_score(**data.arguments(), flavor="trec_eval") == 0.0
-
-
-def test_what_an_unjudged_run_scores_is_the_flavors_rule():
-    run = {"q1": ["D1"]}
-    flavor = Flavor.preset("trec_eval", ideal="recall", empty=1.0)
-    with pytest.warns(UserWarning, match="no judged document"):
-        result = evaluate_run(QRELS, run, flavor=flavor, queries="both")
-    assert result.value == 1.0
-    with pytest.warns(UserWarning, match="no judged document"), pytest.raises(ValueError, match="unjudged='raise'"):
-        evaluate_run(QRELS, run, flavor="trec_eval[unjudged=raise]")
-
-
-def test_integer_ids_in_python_do_not_match_the_text_of_a_file(tmp_path):
-    path = qrels_file(tmp_path / "q", {1: {5: 1}})
-    with pytest.raises(TypeError, match=r"str in qrels \(.*q\) and int in run.*convert one side"):
-        evaluate_run(path, {1: {5: 1.0}})
-    assert evaluate_run(path, {"1": {"5": 1.0}}).value == 1.0
-
-
-@pytest.mark.parametrize("side", ["qrels", "run"])
-def test_a_document_twice_in_a_file_is_named_with_both_lines(tmp_path, side):
-    qrels, run = qrels_file(tmp_path / "qrels"), run_file(tmp_path / "run")
-    path = tmp_path / side
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text("\n" + "".join(lines) + lines[2])
-    with pytest.raises(ValueError, match=rf"does in .*{side}, line 4 and .*{side}, line {len(lines) + 2}\. Remove"):
-        evaluate_run(qrels, run)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ({"queries": "all"}, ValueError, "queries must be one of 'qrels', 'run', 'both'; got 'all'"),
-        ({"queries": None}, TypeError, "queries must be one of"),
-        ({"k": 0}, ValueError, "k must be an integer >= 1"),
-        ({"flavor": "trec"}, ValueError, "Did you mean 'trec_eval'"),
-    ],
-)
-def test_settings_are_refused_before_files_are_read(tmp_path, arguments, error, words):
-    with pytest.raises(error, match=words):
-        evaluate_run(tmp_path / "no such qrels", tmp_path / "no such run", **arguments)
-
-
-def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no such run"):
-        evaluate_run(QRELS, tmp_path / "no such run")
 
 
 # -- dicts are read all at once where they hold what they usually hold -------------------------------------------------
@@ -495,11 +376,6 @@ def test_dicts_read_at_once_are_those_read_topic_by_topic(qrels: Any, run: Any, 
     assert ("Error" in at_once) == ((qrels, run) not in READ)
     monkeypatch.setattr(run_rows, "_read_all_entries", lambda *given: None)
     assert outcome() == at_once
-
-
-@pytest.mark.parametrize("data", [data for pair in USUAL for data in pair])
-def test_usual_dicts_are_read_at_once(data: Any) -> None:
-    assert run_rows._read_all_entries("run", data, run_rows.Ids()) is not None
 
 
 @pytest.mark.parametrize(
