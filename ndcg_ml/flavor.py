@@ -10,18 +10,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast, get_args
 
-from ndcg_ml._core import flavor_text
-from ndcg_ml._core.checks import (
-    as_float,
-    did_you_mean,
-    finite_number,
-    is_vector,
-    nearest,
-    one_of,
-    optional_whole_number,
-    quote,
-    unknown_preset,
-)
+from ndcg_ml._core import checks, flavor_text
 from ndcg_ml._core.divergences import declared
 from ndcg_ml._core.flavor_text import switch_text
 from ndcg_ml._core.one_line import block, brief, paragraph
@@ -185,7 +174,8 @@ class Flavor:
         for name in switches:
             if name not in names:
                 raise TypeError(
-                    f"{brief(name)} is not a field of Flavor; the fields are {quote(names)}.{did_you_mean(name, names)}"
+                    f"{brief(name)} is not a field of Flavor; the fields are {checks.quote(names)}."
+                    f"{checks.did_you_mean(name, names)}"
                 )
         return object.__new__(cls)
 
@@ -196,9 +186,9 @@ class Flavor:
         # Each switch is checked by itself first, then against the others.
         put("gain", _check_gain(self.gain))
         if not callable(self.discount):
-            one_of(self.discount, "Flavor.discount", _CHOICES["discount"], "or a callable of one rank")
+            checks.one_of(self.discount, "Flavor.discount", _CHOICES["discount"], "or a callable of one rank")
         for name in _WORDED:
-            one_of(getattr(self, name), f"Flavor.{name}", _CHOICES[name])
+            checks.one_of(getattr(self, name), f"Flavor.{name}", _CHOICES[name])
         if self.off_table != "raise" and not isinstance(self.gain, tuple):
             raise ValueError(
                 f"Flavor.off_table only has a meaning with a gain table; got off_table={self.off_table!r} with "
@@ -206,8 +196,8 @@ class Flavor:
             )
         # Convert numbers to Python's own types, so that equal flavors have the same hash and text.
         put("empty", _check_empty(self.empty))
-        put("k", optional_whole_number(self.k, "Flavor.k", "for no cut-off"))
-        depth = optional_whole_number(self.recall_depth, "Flavor.recall_depth", "for all that was retrieved")
+        put("k", checks.optional_whole_number(self.k, "Flavor.k", "for no cut-off"))
+        depth = checks.optional_whole_number(self.recall_depth, "Flavor.recall_depth", "for all that was retrieved")
         put("recall_depth", depth)
         # A switch without an effect is refused.
         if self.recall_depth is not None and self.ideal != "recall":
@@ -217,7 +207,7 @@ class Flavor:
             )
         # The ideal "max" needs a top grade, whose gain a table must hold.
         if self.max_grade is not None:
-            put("max_grade", finite_number(self.max_grade, "Flavor.max_grade"))
+            put("max_grade", checks.finite_number(self.max_grade, "Flavor.max_grade"))
         elif self.ideal == "max":
             raise ValueError(
                 "Flavor.max_grade must be given with ideal='max', which places gain(max_grade) at every rank; "
@@ -318,7 +308,7 @@ class Flavor:
         'exponential'
         """
         if name not in PRESETS:
-            raise unknown_preset("name must be the name of a preset", brief(name), name, PRESETS)
+            raise checks.unknown_preset("name must be the name of a preset", brief(name), name, PRESETS)
         return PRESETS[name].replace(**changes)
 
     def replace(self, **changes: Any) -> Flavor:
@@ -394,14 +384,14 @@ class Flavor:
 
     def _nearest(self) -> tuple[str, Flavor, dict[str, object]]:
         """Return the first preset from which the fewest switches differ, and those switches."""
-        mine, nearest = self._fields(), None
+        mine, closest = self._fields(), None
         for name, preset in (("ndcg", _DEFAULT), *PRESETS.items()):
             theirs = preset._fields()
             changed = {s: v for s, v in mine.items() if s != "k" and not same_value(v, theirs[s])}
-            if nearest is None or len(changed) < len(nearest[2]):
-                nearest = name, preset, changed
-        assert nearest is not None
-        return nearest
+            if closest is None or len(changed) < len(closest[2]):
+                closest = name, preset, changed
+        assert closest is not None
+        return closest
 
     def describe(self) -> str:
         """Return the formula and every switch in words and, for a preset, how it was verified and how it differs.
@@ -614,26 +604,26 @@ class Flavor:
 def _check_gain(value: object) -> Gain:
     if callable(value):
         return value
-    if is_vector(value):
-        table = tuple(finite_number(entry, "Flavor.gain") for entry in value)
+    if checks.is_vector(value):
+        table = tuple(checks.finite_number(entry, "Flavor.gain") for entry in value)
         if not table:
             raise ValueError("Flavor.gain as a table must hold a gain for grade 0 at least; got an empty table.")
         return table
     other = "a table (a tuple of gains indexed by integer grade) or a callable of one grade"
-    one_of(value, "Flavor.gain", _CHOICES["gain"], other)
+    checks.one_of(value, "Flavor.gain", _CHOICES["gain"], other)
     return cast(NamedGain, value)
 
 
 def _check_empty(value: object) -> Empty:
     if isinstance(value, str) and value in _CHOICES["empty"]:
         return cast(Literal["skip", "raise"], value)
-    number = math.nan if isinstance(value, str) and value == "nan" else as_float(value)
+    number = math.nan if isinstance(value, str) and value == "nan" else checks.as_float(value)
     if number is not None and (math.isnan(number) or number in (0.0, 1.0)):
         return number + 0.0  # -0.0 becomes 0.0
     kind = ValueError if isinstance(value, (str, int, float)) and not isinstance(value, bool) else TypeError
     raise kind(
         f"Flavor.empty must be 0, 1, nan, 'skip' or 'raise'; got {brief(value)}."
-        f"{did_you_mean(value, _CHOICES['empty'])}"
+        f"{checks.did_you_mean(value, _CHOICES['empty'])}"
     )
 
 
@@ -647,7 +637,7 @@ def refuse_unknown(function: Callable[..., object], arguments: Iterable[str]) ->
     for name in arguments:
         parameters = inspect.signature(function).parameters.values()
         names = [each.name for each in parameters if each.kind is not each.VAR_KEYWORD]
-        near = nearest(name, [*names, *(Flavor.__dataclass_fields__ if "flavor" in names else ())])
+        near = checks.nearest(name, [*names, *(Flavor.__dataclass_fields__ if "flavor" in names else ())])
         hint = f" Did you mean {near!r}?" if near in names else f" Pass it in the flavor: flavor=Flavor({near}=...)."
         called = function.__qualname__.removesuffix(".__init__")
         raise TypeError(f"{called} got an unexpected keyword argument {name!r}.{hint if near else ''}")

@@ -18,21 +18,10 @@ from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Weights
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.slice_names import column_by_id, slice_names_by_id
+from ndcg_ml._decide import matching
 from ndcg_ml._decide.comparison import Comparison, UnjudgedDocuments
 from ndcg_ml._decide.differences import Settings, differences
 from ndcg_ml._decide.intervals import numbered
-from ndcg_ml._decide.matching import (
-    Matched,
-    Source,
-    Unjudged,
-    check_unjudged,
-    clusters_of,
-    judged_fractions,
-    matched,
-    named_systems,
-    sources_of_evaluations,
-    sources_of_values,
-)
 from ndcg_ml._decide.means import Means, Seed, as_confidence, generator
 from ndcg_ml._decide.model_labels import CorrectedEvaluation, correct_pairs, corrected_systems
 from ndcg_ml._decide.slices import compared_by
@@ -48,7 +37,7 @@ def compare(
     margin: float | None = None,
     cluster: Any = None,
     by: Any = None,
-    unjudged: Unjudged = "warn",
+    unjudged: matching.Unjudged = "warn",
     confidence: float = 0.95,
     n_resamples: int = 9999,
     seed: Seed = 0,
@@ -173,8 +162,8 @@ def compare(
     True
     """
     settings = _settings(confidence, as_margin(margin, 1.0), n_resamples)
-    one_of(unjudged, "unjudged", get_args(Unjudged))
-    named = named_systems(systems, names)
+    one_of(unjudged, "unjudged", get_args(matching.Unjudged))
+    named = matching.named_systems(systems, names)
     corrected = corrected_systems(named)
     if corrected:
         if not (cluster is None and by is None and k is ... and missing == "raise"):
@@ -182,7 +171,7 @@ def compare(
                 "cluster, by, k and missing must be left out if the systems are results of correct_labels."
             )
         named = {name: [system.human] for name, system in zip(named, corrected, strict=True)}
-    sources = sources_of_evaluations(named, k)
+    sources = matching.sources_of_evaluations(named, k)
     return _compared(
         sources,
         f"NDCG{at_cutoff(sources[0].k)}",
@@ -247,7 +236,7 @@ def compare_values(
     if not isinstance(values, Mapping):
         raise TypeError(f"values must be a mapping from system names to values per query; got {type(values).__name__}.")
     return _compared(
-        sources_of_values(named_systems([values], None), qid, query_weight, measure),
+        matching.sources_of_values(matching.named_systems([values], None), qid, query_weight, measure),
         measure,
         settings,
         baseline=baseline,
@@ -266,14 +255,14 @@ def _settings(confidence: object, margin: float | None, n_resamples: object) -> 
 
 
 def _compared(
-    sources: Sequence[Source],
+    sources: Sequence[matching.Source],
     measure: str,
     settings: Settings,
     *,
     baseline: str | None,
     cluster: Any,
     by: Any,
-    unjudged: Unjudged,
+    unjudged: matching.Unjudged,
     seed: Seed,
     missing: Literal["raise", "drop"],
     corrected: Sequence[CorrectedEvaluation] = (),
@@ -281,8 +270,8 @@ def _compared(
     """Compare systems that have one source per run: match their queries, average, test, and return the result."""
     # Match the queries, and refuse systems that cannot be compared.
     rng, first = generator(seed), sources[0]
-    clusters = clusters_of(sources) if cluster is None else column_by_id(cluster, "cluster", first.qid)
-    table = matched(sources, missing)
+    clusters = matching.clusters_of(sources) if cluster is None else column_by_id(cluster, "cluster", first.qid)
+    table = matching.matched(sources, missing)
     names, of_system = table.names, table.columns_of_systems()
     pairs = _pairs(names, baseline)
     codes = None if clusters is None else numbered(table.select(clusters))
@@ -290,9 +279,9 @@ def _compared(
 
     # Average. A system with fewer judged documents is at a disadvantage; warn before any p-value is computed.
     means, runs = _system_means(table, of_system)
-    values, judged = tuple(means.mean().tolist()), judged_fractions(table)
+    values, judged = tuple(means.mean().tolist()), matching.judged_fractions(table)
     if judged is not None:
-        check_unjudged(names, judged, values, unjudged, stacklevel=4)
+        matching.check_unjudged(names, judged, values, unjudged, stacklevel=4)
 
     # Decide on the differences, overall and within slices.
     decisions, notes = None, list[str]()
@@ -349,7 +338,7 @@ def _pairs(names: Sequence[str], baseline: str | None) -> list[tuple[int, int]]:
 
 
 def _system_means(
-    table: Matched, of_system: Sequence[list[int]]
+    table: matching.Matched, of_system: Sequence[list[int]]
 ) -> tuple[Means, list[tuple[FloatArray, FloatArray]] | None]:
     """Return the values of systems, and those of their runs with the weights of queries if there are several runs.
 

@@ -17,6 +17,7 @@ from ndcg_ml._core.one_line import block, brief, visible
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._core.totals import Totals
+from ndcg_ml._decide import intervals
 from ndcg_ml._decide.differences import (
     DIFFERENCE,
     INTERVAL,
@@ -27,16 +28,6 @@ from ndcg_ml._decide.differences import (
     Pairs,
     Settings,
     differences,
-)
-from ndcg_ml._decide.intervals import (
-    FEWEST_FOR_INTERVAL,
-    FEWEST_FOR_TEST,
-    bounded_limits,
-    means_of,
-    numbered,
-    over_clusters,
-    piles_up,
-    robust_error,
 )
 from ndcg_ml._decide.means import SAME, Interval, Means, spread_of, t_quantile
 from ndcg_ml.flavor import Flavor
@@ -55,7 +46,7 @@ def rows_of_slices(columns: Mapping[str, Sequence[Any]]) -> dict[Key, IntArray]:
     """Return the positions of each slice's queries, from the slice name of every query in each column."""
     found: dict[Key, IntArray] = {}
     for column, names in columns.items():
-        codes = numbered(names)
+        codes = intervals.numbered(names)
         found |= {(column, name): np.flatnonzero(codes == code) for code, name in enumerate(dict.fromkeys(names))}
     return found
 
@@ -245,16 +236,16 @@ def _means(totals: Totals, flavor: Flavor, clusters: IntArray | None) -> list[_M
 
 def _mean(totals: Totals, flavor: Flavor, value: float, clusters: IntArray | None) -> _Mean:
     try:
-        [(_, queries, units)] = means_of(totals, flavor, clusters)
+        [(_, queries, units)] = intervals.means_of(totals, flavor, clusters)
     except ValueError:  # too few queries or clusters, one cluster with most of the weight, or the value nan
         return _Mean(value)
     [spread] = spread_of(queries)
     interval = spread.interval(_CONFIDENCE, "t", value)
     if clusters is None:
         return _Mean(value, interval, spread.standard_error, units if units.share().max() <= 0.5 + SAME else None)
-    interval = over_clusters(interval, queries, units, 0, spread.value)
+    interval = intervals.over_clusters(interval, queries, units, 0, spread.value)
     codes = np.unique(clusters[totals.shares(flavor, totals.ks[0])[1] > 0])
-    return _Mean(value, interval, float(robust_error(units)[0][0]), units, codes)
+    return _Mean(value, interval, float(intervals.robust_error(units)[0][0]), units, codes)
 
 
 def _distance(one: _Mean, other: _Mean) -> float:
@@ -290,14 +281,16 @@ def _difference_limits(one: _Mean, other: _Mean, confidence: float) -> tuple[flo
     if one.units is None or other.units is None:
         return None, None
     difference, samples = one.value - other.value, (one.units, other.units)
-    (a, dof_a), (b, dof_b) = ((float(error[0]), max(1.0, float(dof[0]))) for error, dof in map(robust_error, samples))
+    (a, dof_a), (b, dof_b) = (
+        (float(error[0]), max(1.0, float(dof[0]))) for error, dof in map(intervals.robust_error, samples)
+    )
     covariance = 0.0
     if one.codes is not None and other.codes is not None:
         _, *at = np.intersect1d(one.codes, other.codes, return_indices=True)
         pulls = [(of.influence() / np.sqrt(1 - of.share()))[rows, 0] for of, rows in zip(samples, at, strict=True)]
         covariance = float((pulls[0] * pulls[1]).sum())
     bounded = [_is_bounded(of.values) for of in samples]
-    if not any(bounded) and 1 + min(dof_a, dof_b) >= FEWEST_FOR_TEST - SAME:
+    if not any(bounded) and 1 + min(dof_a, dof_b) >= intervals.FEWEST_FOR_TEST - SAME:
         square = a * a + b * b
         dof = max(1.0, square**2 / (a**4 / dof_a + b**4 / dof_b)) if square else 1.0
         reach = t_quantile(confidence, dof) * math.sqrt(max(0.0, square - 2 * covariance))
@@ -307,7 +300,7 @@ def _difference_limits(one: _Mean, other: _Mean, confidence: float) -> tuple[flo
         reach = 0.0 if near else t_quantile(confidence, dof) * error
         low, high = mean.value - reach, mean.value + reach
         if near:
-            low, high = bounded_limits(of.values[:, 0], of.share()[:, 0], confidence)
+            low, high = intervals.bounded_limits(of.values[:, 0], of.share()[:, 0], confidence)
         below.append(max(0.0, mean.value - low))
         above.append(max(0.0, high - mean.value))
     r = covariance / (a * b) if a * b else 0.0
@@ -321,7 +314,7 @@ def _is_bounded(values: FloatArray) -> bool:
     """Whether all values are between 0 and 1, and are equal or pile up at 0 or 1."""
     if values.min() < -SAME or values.max() > 1 + SAME:
         return False
-    return bool(np.ptp(values) <= SAME) or piles_up(values, 0.0) or piles_up(values, 1.0)
+    return bool(np.ptp(values) <= SAME) or intervals.piles_up(values, 0.0) or intervals.piles_up(values, 1.0)
 
 
 # -- slices of a comparison, corrected for their number ---------------------------------------------------------------
@@ -392,8 +385,8 @@ def compared_by(
     parts = dict(sorted(rows_of_slices(columns).items(), key=lambda part: (order[part[0][0]], *_order(part[0][1]))))
 
     def testable(rows: IntArray) -> bool:
-        return rows.size >= FEWEST_FOR_INTERVAL and (
-            clusters is None or np.unique(clusters[rows]).size >= FEWEST_FOR_TEST
+        return rows.size >= intervals.FEWEST_FOR_INTERVAL and (
+            clusters is None or np.unique(clusters[rows]).size >= intervals.FEWEST_FOR_TEST
         )
 
     # Slices that are too small for a test do not count in the correction.

@@ -19,19 +19,8 @@ from numpy.typing import NDArray
 from ndcg_ml._core.checks import EXACT_INTEGERS
 from ndcg_ml._core.layout import FloatArray, IntArray
 from ndcg_ml._core.one_line import brief
+from ndcg_ml._files import opening
 from ndcg_ml._files.byte_ids import PADDING, Names, cells
-from ndcg_ml._files.opening import (
-    JOINED,
-    ROUNDED,
-    AnyPath,
-    DataFileError,
-    as_number,
-    as_text,
-    blocks,
-    decode_id,
-    is_rounded,
-    wrong_line,
-)
 
 Bytes = NDArray[np.uint8]
 
@@ -78,7 +67,7 @@ class Lines(NamedTuple):
     """The number of each line in the file, from 1."""
 
 
-def trec_lines(path: AnyPath, form: Form, file: IO[bytes] | None = None) -> Iterator[Lines]:
+def trec_lines(path: opening.AnyPath, form: Form, file: IO[bytes] | None = None) -> Iterator[Lines]:
     """Yield the lines of a TREC file, plain or compressed by gzip, in blocks of about a megabyte.
 
     Parameters
@@ -112,7 +101,7 @@ def trec_lines(path: AnyPath, form: Form, file: IO[bytes] | None = None) -> Iter
     line, which results from concatenating files without a final line end.
     """
     number, empty = 1, True
-    for block in blocks(path, file):
+    for block in opening.blocks(path, file):
         if b"\r" in block:
             block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         n_lines = block.count(b"\n") + (not block.endswith(b"\n"))
@@ -130,12 +119,12 @@ def trec_lines(path: AnyPath, form: Form, file: IO[bytes] | None = None) -> Iter
             topics = np.repeat(np.array(lines.topics, dtype=object), lines.lengths).tolist()
             for ids in zip(lines.numbers.tolist(), topics, lines.documents, strict=True):
                 for one_id in ids[1:]:
-                    decode_id(path, ids[0], one_id)
+                    opening.decode_id(path, ids[0], one_id)
         if lines.values.size:
             empty = False
             yield lines
     if empty:
-        raise DataFileError(f"{path}: has no lines; {form}.")
+        raise opening.DataFileError(f"{path}: has no lines; {form}.")
 
 
 def _drop_comments(block: bytes, numbers: IntArray) -> tuple[bytes, IntArray]:
@@ -256,7 +245,7 @@ def _cut_tokens(text: Bytes, starts: IntArray, sizes: IntArray) -> list[bytes]:
 # -- one by one -------------------------------------------------------------------------------------------------------
 
 
-def _parse_lines(path: AnyPath, block: bytes, form: Form, numbers: IntArray) -> Lines:
+def _parse_lines(path: opening.AnyPath, block: bytes, form: Form, numbers: IntArray) -> Lines:
     """Parse the lines of a block one by one; raise an error for the first malformed one."""
     n_columns = len(form.columns)
     fields = [line.split() for line in block.split(b"\n")]
@@ -270,23 +259,25 @@ def _parse_lines(path: AnyPath, block: bytes, form: Form, numbers: IntArray) -> 
     return Lines(tokens[::n_columns], np.ones(numbers.size, dtype=np.int64), documents, values, numbers)
 
 
-def _check_columns(path: AnyPath, form: Form, fields: list[list[bytes]], numbers: IntArray) -> None:
+def _check_columns(path: opening.AnyPath, form: Form, fields: list[list[bytes]], numbers: IntArray) -> None:
     n_columns = len(form.columns)
     for tokens, number in zip(fields, numbers.tolist(), strict=True):
         if len(tokens) < n_columns or (len(tokens) > n_columns and not form.longer):
-            hint = f". {JOINED}" * (len(tokens) == 2 * n_columns - 1)
-            raise wrong_line(path, number, f"{form}; got {len(tokens)}{hint}", b" ".join(tokens))
+            hint = f". {opening.JOINED}" * (len(tokens) == 2 * n_columns - 1)
+            raise opening.wrong_line(path, number, f"{form}; got {len(tokens)}{hint}", b" ".join(tokens))
         if len(tokens) > n_columns:
             if not tokens[3].removeprefix(b"-").isdigit():
-                what = f"{brief(as_text(tokens[3]))} where the rank should be"
-            elif as_number(tokens[5]) is not None:
-                what = f"{brief(as_text(tokens[5]))}, a number, where the tag should begin"
+                what = f"{brief(opening.as_text(tokens[3]))} where the rank should be"
+            elif opening.as_number(tokens[5]) is not None:
+                what = f"{brief(opening.as_text(tokens[5]))}, a number, where the tag should begin"
             elif _contains_second_line(tokens):
-                raise wrong_line(path, number, f"{form}; got {len(tokens)}. {JOINED}", b" ".join(tokens))
+                raise opening.wrong_line(
+                    path, number, f"{form}; got {len(tokens)}. {opening.JOINED}", b" ".join(tokens)
+                )
             else:
                 continue
             reason = f"{form}; got {len(tokens)}, and {what}. An id cannot contain a blank"
-            raise wrong_line(path, number, reason, b" ".join(tokens))
+            raise opening.wrong_line(path, number, reason, b" ".join(tokens))
 
 
 def _contains_second_line(tokens: list[bytes]) -> bool:
@@ -297,20 +288,20 @@ def _contains_second_line(tokens: list[bytes]) -> bool:
     """
     return any(
         tokens[at + 2].removeprefix(b"-").isdigit()
-        and as_number(tokens[at + 3]) is not None
+        and opening.as_number(tokens[at + 3]) is not None
         and (at <= 7 or tokens[at] in (tokens[1], b"Q0"))
         for at in range(6, len(tokens) - 4)
     )
 
 
-def _check_numbers(path: AnyPath, form: Form, tokens: Sequence[bytes], numbers: IntArray) -> FloatArray:
+def _check_numbers(path: opening.AnyPath, form: Form, tokens: Sequence[bytes], numbers: IntArray) -> FloatArray:
     values = _to_floats(tokens, infinite=form is RUN)
     if values is None:
         first = next(i for i, token in enumerate(tokens) if _to_floats([token], infinite=form is RUN) is None)
         what = form.columns[form.value]
         kind = "a finite number" if form is QRELS else "a number, and not NaN, which cannot be ranked"
-        kind += f" ({ROUNDED})" * is_rounded(tokens[first])
-        raise wrong_line(
+        kind += f" ({opening.ROUNDED})" * opening.is_rounded(tokens[first])
+        raise opening.wrong_line(
             path, int(numbers[first]), f"column {form.value + 1}, the {what}, must be {kind}", tokens[first]
         )
     return values
@@ -327,4 +318,4 @@ def _to_floats(tokens: Sequence[bytes], *, infinite: bool) -> FloatArray | None:
     if bad.any() or b"_" in b"".join(tokens):
         return None
     large = np.flatnonzero(np.abs(values) >= EXACT_INTEGERS).tolist()
-    return None if any(is_rounded(tokens[at]) for at in large) else values
+    return None if any(opening.is_rounded(tokens[at]) for at in large) else values

@@ -12,17 +12,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray
 from ndcg_ml._core.queries import Scored
-from ndcg_ml._unjudged.completions import (
-    Documents,
-    Problem,
-    RangeError,
-    UnsearchedRangeError,
-    compute_gains,
-    find_scale,
-    maximise_ratio,
-    sum_by_query,
-    weigh_documents,
-)
+from ndcg_ml._unjudged import completions
 from ndcg_ml.flavor import Flavor
 
 # Values that exceed 1 by less than this are perfect up to rounding.
@@ -85,10 +75,10 @@ def compute_range(
     RangeError
         The exact range is unknown for this flavor or these data.
     """
-    grades = find_scale(flavor, scored.labels, max_grade)
-    documents = weigh_documents(scored.queries, scored.scores, flavor, k)
+    grades = completions.find_scale(flavor, scored.labels, max_grade)
+    documents = completions.weigh_documents(scored.queries, scored.scores, flavor, k)
     _require_unchanged(scored, documents, flavor, k, dcg)
-    gains = compute_gains(flavor, grades)
+    gains = completions.compute_gains(flavor, grades)
     n_unjudged = int(documents.unjudged.sum())
     # An unjudged document outside the ideal has no effect, because it was not retrieved.
     unjudged = documents.unjudged & documents.pooled
@@ -109,14 +99,16 @@ def require_documents(scored: Scored | None) -> Scored:
         The evaluation does not hold them.
     """
     if scored is None:
-        raise RangeError(
+        raise completions.RangeError(
             "the range needs the documents of the evaluation, which pickled and saved evaluations, parts and slices do "
             "not hold. Evaluate the labels and scores again."
         )
     return scored
 
 
-def _require_unchanged(scored: Scored, documents: Documents, flavor: Flavor, k: int | None, dcg: FloatArray) -> None:
+def _require_unchanged(
+    scored: Scored, documents: completions.Documents, flavor: Flavor, k: int | None, dcg: FloatArray
+) -> None:
     """Raise if the caller modified the arrays after the evaluation.
 
     Raises
@@ -126,24 +118,26 @@ def _require_unchanged(scored: Scored, documents: Documents, flavor: Flavor, k: 
     if flavor.unjudged == "condense" and documents.unjudged.any():
         queries = scored.queries
         judged = queries.groups.keep(~np.isnan(queries.labels.reshape(-1)))
-        documents = weigh_documents(replace(queries, groups=judged), scored.scores, flavor, k)
+        documents = completions.weigh_documents(replace(queries, groups=judged), scored.scores, flavor, k)
     gains = np.where(documents.unjudged, 0.0, documents.gain)
-    now = sum_by_query(documents.query, gains * documents.weight, documents.n_queries)
+    now = completions.sum_by_query(documents.query, gains * documents.weight, documents.n_queries)
     if not np.allclose(now, dcg, rtol=1e-9, atol=1e-9 * float(gains.max(initial=0.0))):
-        raise RangeError(
+        raise completions.RangeError(
             "the labels or scores must be those that were evaluated; the arrays were modified since. Evaluate them "
             "again, or pass copies."
         )
 
 
-def _maximise(problem: Problem, gains: FloatArray, flavor: Flavor, weight: FloatArray | None, sign: float) -> float:
+def _maximise(
+    problem: completions.Problem, gains: FloatArray, flavor: Flavor, weight: FloatArray | None, sign: float
+) -> float:
     """Maximise the mean ratio. Empty queries count `sign` times the flavor's ``empty``; differences have `sign` 0."""
     weight = np.ones(problem.n_queries) if weight is None else weight
     counts = weight > 0
-    ratio, may_be_empty = maximise_ratio(problem, gains)
+    ratio, may_be_empty = completions.maximise_ratio(problem, gains)
     ratio, may_be_empty, weight = ratio[counts], may_be_empty[counts], weight[counts]
     if may_be_empty.any() and not isinstance(flavor.empty, str) and math.isnan(flavor.empty):
-        raise UnsearchedRangeError(
+        raise completions.UnsearchedRangeError(
             "empty must not be nan for a range over missing labels if a query may have no relevant "
             f"document; got {int(may_be_empty.sum())} such queries. Evaluate again with empty=0, 1 or 'skip'."
         )
@@ -160,7 +154,7 @@ def _maximise(problem: Problem, gains: FloatArray, flavor: Flavor, weight: Float
             ratio = np.where(may_be_empty, np.maximum(ratio, sign * flavor.empty), ratio)
         value = float(np.average(ratio, weights=weight)) if ratio.size else -math.inf
     if not math.isfinite(value):
-        raise RangeError(
+        raise completions.RangeError(
             "some query must have a relevant document under some grades; got none. Check the labels, or pass "
             "max_grade= above 0."
         )
@@ -171,7 +165,7 @@ def _maximise(problem: Problem, gains: FloatArray, flavor: Flavor, weight: Float
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Pair(Documents):
+class Pair(completions.Documents):
     """The documents of either of two systems on the same queries, with their weights in the difference b - a.
 
     Those of a query without unjudged documents are left out.
@@ -198,7 +192,7 @@ class Pair(Documents):
     fixed: FloatArray
     weight_of_query: FloatArray
 
-    def problem(self) -> Problem:
+    def problem(self) -> completions.Problem:
         """Return the difference as a problem with one ratio per query."""
         return self.ratios(self.flavor, self.constant, self.fixed)
 
@@ -209,8 +203,8 @@ class Pair(Documents):
         ------
         RangeError
         """
-        grades = find_scale(self.flavor, np.concatenate([self.a.labels, self.b.labels]), max_grade)
-        gains, problem = compute_gains(self.flavor, grades), self.problem()
+        grades = completions.find_scale(self.flavor, np.concatenate([self.a.labels, self.b.labels]), max_grade)
+        gains, problem = completions.compute_gains(self.flavor, grades), self.problem()
         # A query is empty for both systems or for neither, so the difference of an empty query is 0.
         high = _maximise(problem, gains, self.flavor, self.weight_of_query, 0.0)
         low = -_maximise(problem.negate(), gains, self.flavor, self.weight_of_query, 0.0)
@@ -249,7 +243,7 @@ def match_systems(
         Documents cannot be matched, their labels differ, or the two ideals differ.
     """
     # If the caller modified the arrays since the evaluation, the range would not be that of the evaluation.
-    two = [weigh_documents(scored.queries, scored.scores, flavor, k) for scored in (a, b)]
+    two = [completions.weigh_documents(scored.queries, scored.scores, flavor, k) for scored in (a, b)]
     for side, scored in enumerate((a, b)):
         _require_unchanged(scored, two[side], flavor, k, dcg[side])
 
@@ -304,7 +298,7 @@ def _join_gains(gains: FloatArray, listed: BoolArray, flavor: Flavor) -> FloatAr
     differs = in_both & ~((gains[:, 0] == gains[:, 1]) | np.isnan(gains).all(axis=1))
     alone = ~in_both & (gain > 0) & (flavor.ideal == "global")
     if (differs | alone).any():
-        raise RangeError(
+        raise completions.RangeError(
             f"both systems must have the same judgements; got {int((differs | alone).sum())} documents with different "
             "labels, or with a label in only one system. Evaluate both with the same labels."
         )
@@ -317,7 +311,7 @@ def _require_same_ideal(flavor: Flavor, query: IntArray, matters: BoolArray, poo
     differs = (pooled[:, 0] != pooled[:, 1]) | (length[:, 0] != length[:, 1])[query]
     queries = np.unique(query[differs & matters])
     if queries.size:
-        raise UnsearchedRangeError(
+        raise completions.UnsearchedRangeError(
             f"both systems must have the same ideal in queries with unjudged documents; got two in {queries.size} "
             f"queries under ideal={flavor.ideal!r}, ideal_depth={flavor.ideal_depth!r}, because the systems retrieved "
             "different documents. Evaluate both with ideal='global', or give both the same candidates."
@@ -325,7 +319,7 @@ def _require_same_ideal(flavor: Flavor, query: IntArray, matters: BoolArray, poo
 
 
 def _match(
-    a: Scored, b: Scored, two: Sequence[Documents], queries: IntArray, selected: BoolArray
+    a: Scored, b: Scored, two: Sequence[completions.Documents], queries: IntArray, selected: BoolArray
 ) -> tuple[IntArray, IntArray]:
     """Match the documents of the selected queries.
 
@@ -354,7 +348,7 @@ def _keys(a: Scored, b: Scored, rows: Sequence[IntArray]) -> list[IntArray]:
         keys = [ours.names(rows[0]), theirs.names(rows[1])]
         kinds = [{isinstance(key, str) for key in some} for some in keys]
         if kinds[0] and kinds[1] and kinds[0] != kinds[1]:
-            raise RangeError(
+            raise completions.RangeError(
                 "the documents of both systems must have ids of one type; got strings in one system only. Convert "
                 "them, for example with str()."
             )
@@ -369,7 +363,7 @@ def _keys(a: Scored, b: Scored, rows: Sequence[IntArray]) -> list[IntArray]:
     )
     if a.rows_are_documents and b.rows_are_documents and same_rows:
         return [rows[0], rows[1]]
-    raise RangeError(
+    raise completions.RangeError(
         "the documents of both systems must have ids, so that one in both systems has one grade; got none. Pass "
         "doc_id= to evaluate, or evaluate both on the same rows."
     )

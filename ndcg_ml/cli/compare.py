@@ -12,23 +12,7 @@ from ndcg_ml._core.checks import OneK
 from ndcg_ml._core.evaluate import evaluate
 from ndcg_ml._decide.compare import compare as compared
 from ndcg_ml._decide.matching import Unjudged
-from ndcg_ml.cli.inputs import (
-    BETWEEN_0_AND_1,
-    CONFIDENCE,
-    FILE,
-    HTML,
-    HUMAN,
-    JSON,
-    SEED,
-    Inputs,
-    cut_off_option,
-    data_options,
-    flavor_option,
-    refusals,
-    show,
-    slice_option,
-    write_report,
-)
+from ndcg_ml.cli import inputs
 from ndcg_ml.flavor import Flavor
 
 
@@ -36,23 +20,25 @@ from ndcg_ml.flavor import Flavor
 @click.argument("run_a")
 @click.argument("run_b")
 @click.argument("more", metavar="[RUN_C]...", nargs=-1)
-@click.option("--qrels", type=FILE, help="Judgements; the arguments are runs. Both in any format that eval takes.")
 @click.option(
-    "--labels", type=FILE, help="LETOR/SVMlight labels; the arguments are files with one score for each line."
+    "--qrels", type=inputs.FILE, help="Judgements; the arguments are runs. Both in any format that eval takes."
+)
+@click.option(
+    "--labels", type=inputs.FILE, help="LETOR/SVMlight labels; the arguments are files with one score for each line."
 )
 @click.option(
     "--table",
-    type=FILE,
+    type=inputs.FILE,
     help="CSV, TSV, JSONL or parquet with the columns qid and label, and docno if ties are broken by id; the arguments "
     "are names of columns of scores.",
 )
-@data_options("query", "label", "document", "queries", "exclude")
-@flavor_option(described="trec_eval with --qrels, otherwise sklearn")
-@cut_off_option()
+@inputs.data_options("query", "label", "document", "queries", "exclude")
+@inputs.flavor_option(described="trec_eval with --qrels, otherwise sklearn")
+@inputs.cut_off_option()
 @click.option("--baseline", metavar="RUN", help="Compare each run only with this one, instead of all pairs.")
 @click.option(
     "--margin",
-    type=BETWEEN_0_AND_1,
+    type=inputs.BETWEEN_0_AND_1,
     help="The largest difference that does not matter. Verdicts may then be 'equivalent' or 'not worse'.",
 )
 @click.option(
@@ -62,11 +48,11 @@ from ndcg_ml.flavor import Flavor
     show_default=True,
     help="Action if the runs' shares of judged documents differ by more than 0.05.",
 )
-@slice_option("Also compare within slices")
+@inputs.slice_option("Also compare within slices")
 @click.option(
     "--cluster", metavar="FILE|COLUMN", help="Groups of related queries, such as those of a user, in the forms of --by."
 )
-@CONFIDENCE
+@inputs.CONFIDENCE
 @click.option(
     "--resamples",
     type=click.IntRange(100, 10_000_000),
@@ -74,10 +60,10 @@ from ndcg_ml.flavor import Flavor
     show_default=True,
     help="Number of exchanges that the test draws.",
 )
-@SEED
-@HUMAN
-@HTML
-@JSON
+@inputs.SEED
+@inputs.HUMAN
+@inputs.HTML
+@inputs.JSON
 def compare(
     run_a: str,
     run_b: str,
@@ -114,18 +100,18 @@ def compare(
     if sum(files[name] is not None for name in ("qrels", "labels", "table")) != 1:
         raise click.UsageError("the judgements must be given by exactly one of --qrels, --labels and --table.")
     if files["table"] is not None:
-        sides = [Inputs(**files)]
+        sides = [inputs.Inputs(**files)]
     else:
         # Click cannot check these names, because with --table they are names of columns.
         context, option = click.get_current_context(), "scores" if files["qrels"] is None else "run"
-        sides = [Inputs(**{**files, option: FILE.convert(run, None, context)}) for run in runs]
+        sides = [inputs.Inputs(**{**files, option: inputs.FILE.convert(run, None, context)}) for run in runs]
     if baseline is not None and baseline not in runs:
         raise click.UsageError(f"--baseline must be one of the runs, {', '.join(runs)}; got {baseline}.")
     if human is not None and (by or cluster):
         raise click.UsageError("--human cannot be combined with --by or --cluster.")
     chosen, names = flavor or sides[0].flavor, _names(runs)
     results: list[Any]
-    with refusals():
+    with inputs.refusals():
         if human is not None:
             results = [side.corrected(human, chosen, k) for side in sides]
         elif files["table"] is None:
@@ -145,8 +131,8 @@ def compare(
             seed=seed,
             missing="drop" if human is None else "raise",
         )
-    write_report(comparison, html)
-    show(comparison, comparison.to_dict() if as_json else None)
+    inputs.write_report(comparison, html)
+    inputs.show(comparison, comparison.to_dict() if as_json else None)
 
 
 def _names(runs: Sequence[str]) -> list[str]:

@@ -13,39 +13,24 @@ from ndcg_ml._core.checks import ByK
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.table import Column, Record
-from ndcg_ml.cli.inputs import (
-    HTML,
-    HUMAN,
-    JSON,
-    OUTPUT,
-    BadInput,
-    Inputs,
-    cut_off_option,
-    data_options,
-    flavor_option,
-    given_as_file,
-    refusals,
-    show,
-    slice_option,
-    write_report,
-)
+from ndcg_ml.cli import inputs
 from ndcg_ml.flavor import Flavor
 
 
 @click.command("eval")
-@data_options()
-@flavor_option(described="trec_eval for a run, sklearn for labels and tables")
-@cut_off_option("A cut-off, or 'none'; may be repeated.  [default: the flavor's own]", multiple=True)
+@inputs.data_options()
+@inputs.flavor_option(described="trec_eval for a run, sklearn for labels and tables")
+@inputs.cut_off_option("A cut-off, or 'none'; may be repeated.  [default: the flavor's own]", multiple=True)
 @click.option("--per-query", is_flag=True, help="List every query.")
-@slice_option("Also evaluate slices", multiple=True)
+@inputs.slice_option("Also evaluate slices", multiple=True)
 @click.option(
     "--save",
-    type=OUTPUT,
+    type=inputs.OUTPUT,
     help="Save the evaluation to this file, as a baseline for 'ndcg-ml gate', replacing any existing file.",
 )
-@HUMAN
-@HTML
-@JSON
+@inputs.HUMAN
+@inputs.HTML
+@inputs.JSON
 def evaluate(
     flavor: Flavor | None,
     k: tuple[int | None, ...] | EllipsisType,
@@ -68,29 +53,29 @@ def evaluate(
       ndcg-ml eval --labels test.txt --scores scores.txt --flavor lightgbm -k 5 --html report.html
       ndcg-ml eval --table ratings.csv --query user --label rating --score s -k 10 --by country
     """
-    data = Inputs(**files)
+    data = inputs.Inputs(**files)
     chosen = flavor or data.flavor
     ks = (chosen.k,) if k is ... else k
     if human is not None:
         if len(ks) > 1 or per_query or by or save or html:
             raise click.UsageError("--human requires a single -k, without --per-query, --by, --save and --html.")
-        with refusals():
+        with inputs.refusals():
             corrected = data.corrected(human, chosen, ks[0])
-        show(corrected, corrected.to_dict() if as_json else None)
+        inputs.show(corrected, corrected.to_dict() if as_json else None)
         return
-    with refusals():
+    with inputs.refusals():
         result = data.evaluate(chosen, ks)
         if by:
             result = replace(result, _slice_names=data.slice_names(by, result.per_query.qid))
     if save is not None:
         try:
-            result.save(save, qrels=given_as_file(data.qrels))
+            result.save(save, qrels=inputs.given_as_file(data.qrels))
         except (TypeError, ValueError) as error:
-            raise BadInput(str(error)) from error
-    write_report(result, html)
+            raise inputs.BadInput(str(error)) from error
+    inputs.write_report(result, html)
     listed = [_queries(result).text()] if per_query and not as_json else []
     tables = [*listed, str(result), *map(str, filter(None, [result.slices]))]
-    show("\n\n".join(tables), result.to_dict(per_query) if as_json else None)
+    inputs.show("\n\n".join(tables), result.to_dict(per_query) if as_json else None)
 
 
 def _queries(result: Evaluation[ByK]) -> Record:

@@ -14,31 +14,17 @@ from ndcg_ml._decide.gate import GateError, OnChange
 from ndcg_ml._decide.gate import gate as compared
 from ndcg_ml._decide.saved import read
 from ndcg_ml._files.opening import write_atomically
-from ndcg_ml.cli.inputs import (
-    BETWEEN_0_AND_1,
-    CONFIDENCE,
-    HTML,
-    JSON,
-    OUTPUT,
-    SEED,
-    Inputs,
-    data_options,
-    refusals,
-    refuse_overwriting,
-    show,
-    slice_option,
-    write_report,
-)
+from ndcg_ml.cli import inputs
 
 _CODES = {"pass": 0, "unchanged": 0, "worse": 3, "undecided": 4}
 
 
 @click.command
 @click.argument("baseline", type=click.Path(exists=True, dir_okay=False, readable=True))
-@data_options()
-@click.option("--margin", type=BETWEEN_0_AND_1, required=True, help="The largest loss that does not matter.")
-@CONFIDENCE
-@slice_option("Also check segments", multiple=True)
+@inputs.data_options()
+@click.option("--margin", type=inputs.BETWEEN_0_AND_1, required=True, help="The largest loss that does not matter.")
+@inputs.CONFIDENCE
+@inputs.slice_option("Also check segments", multiple=True)
 @click.option(
     "--on-change",
     type=click.Choice(["refuse", "drop"]),
@@ -54,10 +40,10 @@ _CODES = {"pass": 0, "unchanged": 0, "worse": 3, "undecided": 4}
     show_default=True,
     help="The largest share of the baseline's queries that --on-change drop may leave out.",
 )
-@SEED
-@click.option("--markdown", type=OUTPUT, help="Also write the result to this file.")
-@HTML
-@JSON
+@inputs.SEED
+@click.option("--markdown", type=inputs.OUTPUT, help="Also write the result to this file.")
+@inputs.HTML
+@inputs.JSON
 def gate(
     baseline: str,
     margin: float,
@@ -86,15 +72,15 @@ def gate(
     Exit codes: 0 not worse by more than the margin, or unchanged; 3 worse; 4 undecided, too few queries;
     1 data that are invalid or cannot be compared with the baseline; 2 invalid arguments.
     """
-    with refusals(click.ClickException):  # exit code 1, because 2 is for invalid arguments
+    with inputs.refusals(click.ClickException):  # exit code 1, because 2 is for invalid arguments
         base, place, saved = read(baseline)
         given = [name for name in ("run", "qrels", "labels", "table") if files[name] is not None]
         if given == ["run"]:
             files["qrels"] = _judgements(baseline, place)
         if files["qrels"] is not None:
             files["queries"] = files["queries"] or getattr(base, "queries", None)
-        data = Inputs(**files)
-        refuse_overwriting(data.qrels)
+        data = inputs.Inputs(**files)
+        inputs.refuse_overwriting(data.qrels)
         try:
             new = data.evaluate(base.flavor, base._totals.ks)
         except ValueError as error:
@@ -122,8 +108,8 @@ def gate(
         if html is not None:
             if not result.comparisons:
                 raise GateError("a report needs at least two queries with a value.")
-            write_report(next(iter(result.comparisons.values())), html)
-    show(result, result.to_dict() if as_json else None)
+            inputs.write_report(next(iter(result.comparisons.values())), html)
+    inputs.show(result, result.to_dict() if as_json else None)
     raise click.exceptions.Exit(_CODES[result.outcome])
 
 

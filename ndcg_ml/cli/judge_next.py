@@ -11,40 +11,33 @@ from ndcg_ml._core.one_line import brief
 from ndcg_ml._decide.compare import compare
 from ndcg_ml._files.opening import DataFileError, write_atomically
 from ndcg_ml._unjudged.judge_next import qrels_text, read_filled, with_labels
-from ndcg_ml.cli.inputs import (
-    FILE,
-    OUTPUT,
-    OUTPUT_OR_STDOUT,
-    cut_off_option,
-    data_options,
-    flavor_option,
-    refusals,
-    show,
-)
+from ndcg_ml.cli import inputs
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.runs import Which, evaluate_run
 
 
 @click.command("judge-next")
-@click.argument("run_a", type=FILE)
-@click.argument("run_b", type=FILE)
-@click.option("--qrels", type=FILE, required=True, help="Judgements, as for eval.")
+@click.argument("run_a", type=inputs.FILE)
+@click.argument("run_b", type=inputs.FILE)
+@click.option("--qrels", type=inputs.FILE, required=True, help="Judgements, as for eval.")
 @click.option("-n", "n", type=click.IntRange(1), default=20, show_default=True, help="Number of documents.")
-@data_options("queries")
-@flavor_option("trec_eval")
-@cut_off_option()
+@inputs.data_options("queries")
+@inputs.flavor_option("trec_eval")
+@inputs.cut_off_option()
 @click.option(
     "--max-grade", type=click.IntRange(1), help="The top of the grade scale.  [default: the grades in the judgements]"
 )
-@click.option("--filled", type=FILE, multiple=True, help="A file of --output with labels filled in; may be repeated.")
+@click.option(
+    "--filled", type=inputs.FILE, multiple=True, help="A file of --output with labels filled in; may be repeated."
+)
 @click.option(
     "--output",
-    type=OUTPUT_OR_STDOUT,
+    type=inputs.OUTPUT_OR_STDOUT,
     help="Write the documents as JSONL, to be filled in; '-' is standard output.",
 )
 @click.option(
     "--write-qrels",
-    type=OUTPUT,
+    type=inputs.OUTPUT,
     help="Write the judgements with the labels of --filled as a TREC qrels file.",
 )
 def judge_next(
@@ -75,7 +68,7 @@ def judge_next(
     Each line of the file is {"qid": ..., "docno": ..., "label": null, "change": ...}. Replace null by a grade;
     lines with null are ignored.
     """
-    with refusals():
+    with inputs.refusals():
         if output is not None and os.path.isfile(output) and _is_filled(output):
             raise click.UsageError(
                 f"--output would replace {brief(output)}, which has labels or was not written by this command. Pass it "
@@ -95,7 +88,7 @@ def judge_next(
         return
     if output is not None:
         tasks.to_jsonl(output)
-    show(tasks)
+    inputs.show(tasks)
 
 
 def _is_filled(file: str) -> bool:

@@ -24,14 +24,7 @@ from ndcg_ml._core.queries import group_by_ids, ids_as_array, plain_array
 from ndcg_ml._core.scores import Prepared, prepare
 from ndcg_ml._core.totals import EmptyQueryError
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
-from ndcg_ml.sklearn.folds import (
-    WholeQueries,
-    check_column,
-    column_of,
-    ids_of_rows,
-    refuse_repeated_rows,
-    weight_of_queries,
-)
+from ndcg_ml.sklearn import folds
 
 
 def ndcg_scorer(
@@ -155,8 +148,8 @@ class NDCGScorer:
             )
         self.flavor = flavor
         self.names: tuple[str, ...] | None = tuple(map(metric_key, self.ks)) if several else None
-        self.qid_column: str | int | None = check_column(qid_column)
-        self._known = None if qid is None else WholeQueries(qid)
+        self.qid_column: str | int | None = folds.check_column(qid_column)
+        self._known = None if qid is None else folds.WholeQueries(qid)
         self._request: bool | str | None = None
         self._weight_request: bool | str | None = None
         true_or_false(keep_queries, "keep_queries")
@@ -301,17 +294,17 @@ class NDCGScorer:
                     "ndcg_scorer(...).set_score_request(qid=False)."
                 )
             return prepare(y_true, flavor=self.flavor, k=k, query_weight=sample_weight), grades
-        column = None if self.qid_column is None else column_of(X, self.qid_column)
-        ids = ids_of_rows(qid, column, groups, grades.size)
+        column = None if self.qid_column is None else folds.column_of(X, self.qid_column)
+        ids = folds.ids_of_rows(qid, column, groups, grades.size)
         split = _current_split(ids, self.qid_column)
-        weight = None if sample_weight is None else weight_of_queries(sample_weight, group_by_ids(ids, ids.size))
+        weight = None if sample_weight is None else folds.weight_of_queries(sample_weight, group_by_ids(ids, ids.size))
 
         def make() -> Prepared[Any]:
             whole, fix = self._known, ""
             if split is not None:
-                refuse_repeated_rows(*split)
+                folds.refuse_repeated_rows(*split)
                 if whole is None:
-                    whole = WholeQueries(split[0])
+                    whole = folds.WholeQueries(split[0])
                     fix = " If rows were left out on purpose, pass the ids of the others: "
                     fix += "ndcg_scorer(..., qid=qid[in_use])"
             if whole is not None:
@@ -332,7 +325,7 @@ def _warn_of_cut_queries(estimator: Any, ids: NDArray[Any]) -> None:
         if inner is None and isinstance(getattr(estimator, "steps", None), list):
             inner = estimator.steps[-1][1]
     trained = getattr(estimator, "trained_queries_", None)
-    if isinstance(trained, WholeQueries):
+    if isinstance(trained, folds.WholeQueries):
         trained.warn_of_cut(ids, stacklevel=5)
 
 
@@ -502,7 +495,7 @@ def _current_split(scored: NDArray[Any], qid_column: str | int | None) -> tuple[
             candidates.append(np.asarray(value))
     if qid_column is not None and found.get("X") is not None:
         with suppress(ValueError):
-            candidates.append(column_of(found["X"], qid_column))
+            candidates.append(folds.column_of(found["X"], qid_column))
     for every in candidates:
         # Positions may count from the end.
         valid = every.ndim == 1 and -every.size <= test.min(initial=0) and test.max(initial=-1) < every.size

@@ -17,14 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ndcg_ml._core.checks import (
-    TIES_BY_ID,
-    axis_too_many,
-    refuse_column,
-    warn_of_lists_of_one,
-    warn_of_swap,
-    without_doc_ids,
-)
+from ndcg_ml._core import checks
 from ndcg_ml._core.queries import Queries
 from ndcg_ml._core.scores import Prepared
 from ndcg_ml.flavor import Flavor, as_flavor
@@ -217,7 +210,7 @@ def refuse_other_device(tensor: Tensor, name: str, like: Tensor, of: str) -> Non
 def refuse_other_shape(tensor: Tensor, name: str, like: Tensor, of: str) -> None:
     """Refuse a tensor with a shape other than that of `like`."""
     if tensor.shape != like.shape:
-        hint = axis_too_many(name, tensor.shape, of, like.shape, _DROP)
+        hint = checks.axis_too_many(name, tensor.shape, of, like.shape, _DROP)
         raise ValueError(f"{name} must have the shape of {of}, {tuple(like.shape)}; got {tuple(tensor.shape)}.{hint}")
 
 
@@ -267,16 +260,16 @@ def scores_and_labels(
     refuse_other_shape(labels, names[1], scores, names[0])
     if scores.ndim > 0 and scores.shape[-1] == 1:
         of_all = f"torch.ones_like({names[0]}, dtype=torch.bool)"
-        refuse_column(names, scores.shape, mask is not None, _DROP, "indexes= (one query id per row)", of_all)
+        checks.refuse_column(names, scores.shape, mask is not None, _DROP, "indexes= (one query id per row)", of_all)
     if not scores.is_floating_point() and labels.is_floating_point() and not torch.compiler.is_compiling():
-        warn_of_swap(names[1], names[0])
+        checks.warn_of_swap(names[1], names[0])
     return scores, labels
 
 
 def warn_of_a_column(scores: Tensor) -> None:
     """Warn if each of several lists has one document, except in compiled code."""
     if scores.shape[-1] == 1 and scores.numel() > 1 and not torch.compiler.is_compiling():
-        warn_of_lists_of_one(scores.numel())
+        checks.warn_of_lists_of_one(scores.numel())
 
 
 # -- a batch of queries, padded or flat --------------------------------------------------------------------------------
@@ -321,9 +314,9 @@ def read_batch(
     refuse_other_device(labels, names[1], scores, names[0])
     flags = None if retrieved is None else read_flags(retrieved, "retrieved", scores, names[0])
     ids = None if doc_id is None else read_integers(doc_id, "doc_id", "one per document", scores, names[0])
-    if flavor.ties in TIES_BY_ID:
+    if flavor.ties in checks.TIES_BY_ID:
         if ids is None:
-            raise ValueError(without_doc_ids(flavor))
+            raise ValueError(checks.without_doc_ids(flavor))
         ids = _rank_as_text(ids)
     # The number of dimensions distinguishes the two forms.
     scores, labels = _score_values(scores), constant(labels)

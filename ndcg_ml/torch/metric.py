@@ -19,16 +19,7 @@ from torch import Tensor
 from ndcg_ml._core.checks import KSpec, cutoffs, one_of, refuse_docid, true_or_false
 from ndcg_ml._core.flavor_text import metric_key
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor, refuse_unknown
-from ndcg_ml.torch.inputs import (
-    MetricRows,
-    flatten_rows,
-    rank_on_host,
-    read_batch,
-    read_list_ids,
-    scores_and_labels,
-    to_floats,
-    working_dtype,
-)
+from ndcg_ml.torch import inputs
 from ndcg_ml.torch.kernel import evaluate, evaluate_or_refuse
 from ndcg_ml.torch.limits import fault_message, never_compile
 from ndcg_ml.torch.totals import Sums
@@ -259,7 +250,7 @@ compute_with_cache
         # The state: sums and the ids seen, or the rows if queries arrive in parts.
         lists: tuple[str, ...] = ("ids", "row_ids") if query_ids == "global" else ()
         if split_queries:
-            lists = MetricRows._fields
+            lists = inputs.MetricRows._fields
         else:
             for name, zeros in Sums.zeros(len(ks))._asdict().items():
                 self.add_state(name, zeros, dist_reduce_fx="sum", persistent=False)
@@ -307,7 +298,7 @@ compute_with_cache
         """
         if not self._batch_alone:
             self._warn_if_closed()
-        preds, target = scores_and_labels(preds, target, mask, _NAMES)
+        preds, target = inputs.scores_and_labels(preds, target, mask, _NAMES)
         list_ids = None
         if preds.ndim > 1:  # ids of padded input are per list
             if self.split_queries and indexes is None:
@@ -321,7 +312,7 @@ compute_with_cache
                     f"{type(indexes).__name__}. Remove indexes, or pass query_ids='global'."
                 )
             if indexes is not None:
-                list_ids, indexes = read_list_ids(preds, indexes), None
+                list_ids, indexes = inputs.read_list_ids(preds, indexes), None
         # Parts of queries are kept until all have arrived. Of whole queries, the sums and the ids are.
         if self.split_queries:
             self._keep_rows(preds, target, indexes, mask, list_ids)
@@ -331,12 +322,12 @@ compute_with_cache
     def _keep_sums(self, preds: Tensor, target: Tensor, indexes: Any, mask: Any, list_ids: Tensor | None) -> None:
         """Add the sums of these queries, and keep their ids to detect queries that appear again."""
         ids = list_ids
-        totals = rank_on_host(self.flavor, self.ks, preds, target, mask=mask, indexes=indexes)
+        totals = inputs.rank_on_host(self.flavor, self.ks, preds, target, mask=mask, indexes=indexes)
         if totals is not None:
             sums = Sums.from_numpy(totals.sums(self.flavor))
             ids = ids if indexes is None else torch.from_numpy(totals.ids.astype(np.int64))
         else:
-            batch = read_batch(self.flavor, preds, target, mask=mask, indexes=indexes, names=_NAMES)
+            batch = inputs.read_batch(self.flavor, preds, target, mask=mask, indexes=indexes, names=_NAMES)
             if batch is None:
                 return
             if batch.rows is not None:  # only the device knows which ids of rows are equal
@@ -360,12 +351,12 @@ compute_with_cache
     def _keep_rows(self, preds: Tensor, target: Tensor, indexes: Any, mask: Any, list_ids: Tensor | None) -> None:
         """Keep the rows, and raise for faults in them that can be detected now."""
         flavor, can_read = self.flavor.replace(empty=0.0), _can_read(preds)  # whether a query is empty is not known yet
-        if rank_on_host(flavor, (1,), preds, target, mask=mask, indexes=indexes, whole=False) is None:
-            batch = read_batch(flavor, preds, target, mask=mask, indexes=indexes, names=_NAMES)
+        if inputs.rank_on_host(flavor, (1,), preds, target, mask=mask, indexes=indexes, whole=False) is None:
+            batch = inputs.read_batch(flavor, preds, target, mask=mask, indexes=indexes, names=_NAMES)
             if batch is not None and can_read:
                 evaluate_or_refuse(flavor, (1,), batch, _NAMES)
         ids = indexes if list_ids is None else list_ids
-        for name, part in flatten_rows(preds, target, ids, mask, drop=can_read)._asdict().items():
+        for name, part in inputs.flatten_rows(preds, target, ids, mask, drop=can_read)._asdict().items():
             if part.numel():
                 getattr(self, name).append(part.to(self.device))
 
@@ -445,12 +436,12 @@ compute_with_cache
         for name in ("preds", "target"):
             held = {part.dtype for part in getattr(self, name)}
             dtypes[name] = held.pop() if len(held) == 1 else dtypes[name]
-        preds, target, ids, listed = (self._join(name, dtypes[name]) for name in MetricRows._fields)
+        preds, target, ids, listed = (self._join(name, dtypes[name]) for name in inputs.MetricRows._fields)
         if _can_read(preds) and bool(listed.all()):
-            on_host = rank_on_host(self.flavor, self.ks, preds, target, indexes=ids)
+            on_host = inputs.rank_on_host(self.flavor, self.ks, preds, target, indexes=ids)
             if on_host is not None:
                 return Sums.from_numpy(on_host.sums(self.flavor))
-        batch = read_batch(self.flavor, preds, target, indexes=ids)
+        batch = inputs.read_batch(self.flavor, preds, target, indexes=ids)
         if batch is None:
             return Sums.zeros(len(self.ks), self.device)
         batch = replace(batch, listed=listed[batch.rows])
@@ -461,7 +452,7 @@ compute_with_cache
         parts = getattr(self, name)
         if not parts:
             return torch.zeros(0, dtype=dtype, device=self.device)
-        convert = to_floats if name == "preds" else Tensor.to
+        convert = inputs.to_floats if name == "preds" else Tensor.to
         return torch.cat([convert(part, dtype).to(self.device) for part in parts])
 
     def _refuse_queries_seen_twice(self) -> None:
@@ -543,7 +534,7 @@ compute_with_cache
 
     def _dtypes_of_lists(self) -> dict[str, torch.dtype]:
         """The dtypes in which processes exchange lists; a process without data cannot infer them."""
-        values = working_dtype(self.device)  # exact for the values of all narrower dtypes
+        values = inputs.working_dtype(self.device)  # exact for the values of all narrower dtypes
         dtypes = {"preds": values, "target": values, "ids": torch.int64, "listed": torch.bool}
         return {name: dtype for name, dtype in dtypes.items() if name in self._defaults}
 

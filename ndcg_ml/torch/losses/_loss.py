@@ -15,40 +15,7 @@ from torch.nn.functional import pad
 from ndcg_ml._core.checks import as_float, one_of, positive_number, quote, warn_of_lists_of_one
 from ndcg_ml._core.flavor_text import WORDS
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch.inputs import (
-    Padded,
-    check_tensor,
-    constant,
-    read_flags,
-    read_flavor,
-    read_integers,
-    refuse_other_device,
-    scores_and_labels,
-    warn_of_a_column,
-    working_dtype,
-)
-from ndcg_ml.torch.kernel import (
-    Judgements,
-    discount_at,
-    gains_of,
-    ideal_dcg,
-    ideal_pool,
-    judge,
-    label_faults,
-    needs_ranking,
-    rank,
-    ranked_documents,
-    table_for,
-    too_short,
-)
-from ndcg_ml.torch.limits import (
-    can_inspect,
-    count_faults_by_kind,
-    never_compile,
-    not_mapped,
-    recompute_in_backward,
-    refuse,
-)
+from ndcg_ml.torch import inputs, kernel, limits
 from ndcg_ml.torch.totals import empty_queries
 
 Reduction = Literal["mean", "sum", "none"]
@@ -71,12 +38,12 @@ def check_lists(
     TypeError, ValueError
         As for ``ListLoss.forward``.
     """
-    scores = check_tensor(scores, "scores")
+    scores = inputs.check_tensor(scores, "scores")
     if not scores.is_floating_point():
         raise TypeError(
             f"scores must be floats, which have a gradient; got dtype {scores.dtype}. The order is (scores, labels)."
         )
-    scores, labels = scores_and_labels(scores, labels, mask)
+    scores, labels = inputs.scores_and_labels(scores, labels, mask)
     if indexes is None and scores.ndim != 2:
         raise ValueError(
             f"scores must have shape (n_lists, n_documents), padded with mask=; got shape {tuple(scores.shape)}. For "
@@ -91,11 +58,11 @@ def check_lists(
             f"indexes is for 1-D scores; got shape {tuple(scores.shape)}, so that each row is a list. "
             "Remove indexes, and pass mask=, True for slots with a document."
         )
-    refuse_other_device(labels, "labels", scores, "scores")
-    mask = None if mask is None else read_flags(mask, "mask", scores, "scores")
+    inputs.refuse_other_device(labels, "labels", scores, "scores")
+    mask = None if mask is None else inputs.read_flags(mask, "mask", scores, "scores")
     if indexes is not None:
-        indexes = read_integers(indexes, "indexes", "one query id per row", scores, "scores")
-    return scores, constant(labels), mask, indexes
+        indexes = inputs.read_integers(indexes, "indexes", "one query id per row", scores, "scores")
+    return scores, inputs.constant(labels), mask, indexes
 
 
 def pad_lists(
@@ -122,12 +89,12 @@ def pad_lists(
     """
     scores, labels, mask, indexes = check_lists(scores, labels, mask, indexes)
     if indexes is None:
-        warn_of_a_column(scores)
+        inputs.warn_of_a_column(scores)
         if scores.shape[1] == 0:  # one masked slot per list, because reductions need one
             scores, labels = pad(scores, (0, 1)), pad(labels, (0, 1))
             mask = torch.zeros_like(labels, dtype=torch.bool)
         return [(scores, labels, mask)], None
-    with not_mapped(
+    with limits.not_mapped(
         "indexes must be the same for all samples of torch.func.vmap, because they determine shapes; got indexes that "
         "are mapped over. Pass padded lists with mask=, or in_dims=None for indexes."
     ):
@@ -135,7 +102,7 @@ def pad_lists(
     return grouped
 
 
-@never_compile("the lengths of flat lists depend on data; padded lists can be compiled")
+@limits.never_compile("the lengths of flat lists depend on data; padded lists can be compiled")
 def _pad_groups(scores: Tensor, labels: Tensor, indexes: Tensor) -> tuple[list[PaddedLists], Tensor | None]:
     lists, positions, lengths = _number_lists(indexes)
     sizes = lengths.cpu()
@@ -145,7 +112,7 @@ def _pad_groups(scores: Tensor, labels: Tensor, indexes: Tensor) -> tuple[list[P
     if sizes.numel() * longest <= 2 * labels.numel():
         return [_pad_to(longest, scores, labels, lists, positions, lengths)], None
     # The bits of size - 1: 0 for lists of 1 document, 1 for 2, 2 for 3 and 4, 3 for 5 to 8.
-    bits = torch.frexp((lengths - 1).to(working_dtype(lengths.device))).exponent
+    bits = torch.frexp((lengths - 1).to(inputs.working_dtype(lengths.device))).exponent
     batches: list[PaddedLists] = []
     members = []
     for value in torch.unique(bits):
@@ -261,7 +228,7 @@ class ListLoss(nn.Module):
 
     def __init__(self, flavor: Flavor | str = "sklearn", *, reduction: Reduction = "mean") -> None:
         super().__init__()
-        self.flavor: Flavor = _check_flavor(read_flavor(flavor))
+        self.flavor: Flavor = _check_flavor(inputs.read_flavor(flavor))
         one_of(reduction, "reduction", _REDUCTIONS)
         self.reduction = reduction
 
@@ -327,7 +294,7 @@ class ListLoss(nn.Module):
         read: list[Lists] = []
         for scores in draws:
             batches, places = pad_lists(scores, labels, mask, indexes)
-            if read and not needs_ranking(self.flavor):
+            if read and not kernel.needs_ranking(self.flavor):
                 read = [_replace_scores(lists, batch[0]) for lists, batch in zip(read, batches, strict=True)]
             else:
                 read = [self._read(*batch) for batch in batches]
@@ -372,30 +339,30 @@ class ListLoss(nn.Module):
         """Compute what all losses use."""
         scores, listed = widen(scores), _full_mask(labels, mask)
         with torch.no_grad():
-            layout = Padded(scores.shape[0], scores.shape[1], scores.device)
-            judgements = judge(self.flavor, labels, listed, layout, full=mask is None)
-            ranked = ranked_documents(self.flavor, judgements, None)
-            gains = gains_of(self.flavor, judgements, ideal_pool(self.flavor, judgements, ranked))
+            layout = inputs.Padded(scores.shape[0], scores.shape[1], scores.device)
+            judgements = kernel.judge(self.flavor, labels, listed, layout, full=mask is None)
+            ranked = kernel.ranked_documents(self.flavor, judgements, None)
+            gains = kernel.gains_of(self.flavor, judgements, kernel.ideal_pool(self.flavor, judgements, ranked))
             weight, empty = self._weigh(layout, scores, judgements, ranked, gains)
             absent = None if mask is None and ranked is listed else ~ranked
         return _replace_scores(Lists(scores, gains, weight, ranked, empty, judgements.refused, None, absent), scores)
 
     def _weigh(
-        self, layout: Padded, scores: Tensor, judgements: Judgements, ranked: Tensor, gains: Tensor
+        self, layout: inputs.Padded, scores: Tensor, judgements: kernel.Judgements, ranked: Tensor, gains: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Divide the gains by the ideal, and flag the empty lists."""
         flavor, ks = self.flavor, (self.flavor.k,)
         # Without weights, a list is empty if its best gain is 0, because rank 1 is within every cut-off.
-        best_first = flavor.ideal in ("global", "recall") and not needs_ranking(flavor)
+        best_first = flavor.ideal in ("global", "recall") and not kernel.needs_ranking(flavor)
         if not self.weighed and best_first and not callable(flavor.discount):
             return gains, empty_queries(gains.amax(-1))
-        ranking = rank(flavor, layout, scores, ranked, gains, None) if needs_ranking(flavor) else None
-        table = table_for(flavor, ks, layout, gains)
-        ideal = ideal_dcg(flavor, ks, layout, judgements, gains, ranked, ranking, table)
+        ranking = kernel.rank(flavor, layout, scores, ranked, gains, None) if kernel.needs_ranking(flavor) else None
+        table = kernel.table_for(flavor, ks, layout, gains)
+        ideal = kernel.ideal_dcg(flavor, ks, layout, judgements, gains, ranked, ranking, table)
         empty = empty_queries(ideal)
         weight = gains / ideal.masked_fill(empty, math.inf)
         if flavor.short_lists == "zero":
-            weight = weight.masked_fill(too_short(ks, layout, ranked), 0.0)
+            weight = weight.masked_fill(kernel.too_short(ks, layout, ranked), 0.0)
         return weight.to(scores.dtype), empty.squeeze(-1)
 
 
@@ -418,7 +385,7 @@ def _replace_scores(lists: Lists, scores: Tensor) -> Lists:
     nan_penalty = None
     with torch.no_grad():
         # A finite sum has finite terms. An infinite one may be an overflow, so each list is checked.
-        if not (can_inspect(clean) and math.isfinite(clean.sum())):
+        if not (limits.can_inspect(clean) and math.isfinite(clean.sum())):
             nan_penalty = (clean * 0.0).sum(-1, keepdim=True)
     return lists._replace(scores=clean, nan_penalty=nan_penalty)
 
@@ -503,7 +470,7 @@ class DirectLoss(ListLoss):
             The flavor's discount is a callable, which is only defined at integer ranks.
         """
         refuse_callable_discount(self.flavor)
-        discount = discount_at(self.flavor, ranks)
+        discount = kernel.discount_at(self.flavor, ranks)
         return discount if self.flavor.k is None else discount.masked_fill(ranks >= self.flavor.k + 0.5, 0.0)
 
     def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:
@@ -535,7 +502,7 @@ def sum_over_ranks(part: Callable[[slice], Tensor], depth: int, numbers_per_rank
     """Sum ``part`` over slices of the ranks; several slices are recomputed in the backward pass, to save memory."""
     step = depth if numbers_per_rank * depth <= most_numbers else max(1, most_numbers // numbers_per_rank)
     slices = [slice(start, min(start + step, depth)) for start in range(0, depth, step)]
-    parts = [part(ranks) if step == depth else recompute_in_backward(part, ranks) for ranks in slices]
+    parts = [part(ranks) if step == depth else limits.recompute_in_backward(part, ranks) for ranks in slices]
     return sum(parts[1:], parts[0])
 
 
@@ -582,14 +549,16 @@ def _refuse_faults(flavor: Flavor, read: Sequence[Lists], batches: Sequence[Padd
     def counts() -> Tensor:
         of_batches = []
         for _, labels, mask in batches:
-            faults = label_faults(flavor, labels.to(working_dtype(labels.device)), _full_mask(labels, mask))
-            of_batches.append(count_faults_by_kind(faults))
+            faults = kernel.label_faults(
+                flavor, labels.to(inputs.working_dtype(labels.device)), _full_mask(labels, mask)
+            )
+            of_batches.append(limits.count_faults_by_kind(faults))
         return torch.stack(of_batches).sum(0)
 
-    return refuse(flavor, _concatenate([lists.refused for lists in read]), counts)
+    return limits.refuse(flavor, _concatenate([lists.refused for lists in read]), counts)
 
 
 def _all_have_loss(read: Sequence[Lists]) -> bool:
     """Whether the host has checked that there are lists and none is empty."""
     empty = [lists.empty for lists in read]
-    return all(can_inspect(flags) and flags.numel() > 0 and not flags.any() for flags in empty)
+    return all(limits.can_inspect(flags) and flags.numel() > 0 and not flags.any() for flags in empty)
