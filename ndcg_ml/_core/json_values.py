@@ -1,4 +1,4 @@
-"""Values of JSON: convert values and ids for ``to_dict`` of every result, and refuse repeated keys when reading."""
+"""Values of JSON: convert values and ids for ``to_dict``, describe them in messages, and refuse repeated keys."""
 
 from __future__ import annotations
 
@@ -45,6 +45,15 @@ def plain_id(value: object) -> bool | int | float | str:
     if isinstance(value, bytes):
         return value.hex()
     return value.isoformat() if isinstance(value, (date, time)) else str(value)
+
+
+def json_repr(value: Any) -> str:
+    """Format a value for an error message, in JSON's terms."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, dict):
+        return "an object"
+    return "an array" if isinstance(value, list) else brief(value)
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from ndcg_ml._core.queries import Weights
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.slice_names import column_by_id, slice_names_by_id
 from ndcg_ml._decide import matching
-from ndcg_ml._decide.comparison import Comparison, UnjudgedDocuments
+from ndcg_ml._decide.comparison import Comparison
 from ndcg_ml._decide.differences import Settings, differences
 from ndcg_ml._decide.intervals import numbered
 from ndcg_ml._decide.means import Means, Seed, as_confidence, generator
@@ -287,7 +287,7 @@ def _compared(
     decisions, notes = None, list[str]()
     if corrected:
         decisions, values, *notes = correct_pairs(table, corrected, pairs, settings, rng)
-    documents = None if corrected else UnjudgedDocuments.from_systems(table)
+    documents = None if corrected else matching.UnjudgedDocuments.from_systems(table)
     found = differences(
         names,
         means,

@@ -1,4 +1,4 @@
-"""Match the systems of a comparison by query, and refuse those that cannot be compared."""
+"""Match the systems of a comparison by query, refuse those that cannot be compared, and find unjudged documents."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ from ndcg_ml._core.one_line import brief, visible
 from ndcg_ml._core.queries import ids_as_array
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._decide.intervals import FEWEST_FOR_INTERVAL
+from ndcg_ml._unjudged.completions import RangeError, UnsearchedRangeError
+from ndcg_ml._unjudged.judge_next import ToJudge, next_to_judge
+from ndcg_ml._unjudged.range import Pair, Range, match_systems, require_documents
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -422,3 +425,124 @@ def check_unjudged(
         )
     if unjudged == "warn":
         warnings.warn(f"{words}. Pass unjudged='accept' to accept this.", UserWarning, stacklevel)
+
+
+# -- unjudged documents of the systems --------------------------------------------------------------------------------
+
+# Ranges are slow to compute, so notes have them only if there are not more pairs.
+_MOST_PAIRS = 45
+
+
+class UnjudgedDocuments:
+    """The documents of the compared systems, from which ranges are computed when needed.
+
+    Parameters
+    ----------
+    table : Matched
+        The compared queries, with one source per system.
+    evaluations : sequence of Evaluation
+        The systems.
+    """
+
+    def __init__(self, table: Matched, evaluations: Sequence[Evaluation[Any]]) -> None:
+        self._sources, self._evaluations = table.sources, evaluations
+        places = [{qid: at for at, qid in enumerate(keys_of(source.qid))} for source in table.sources]
+        # Empty queries that are skipped, or in a micro average, do not count now but would with other labels.
+        skipped = [
+            qid
+            for qid in keys_of(table.left_out)
+            if all(
+                qid in place and source.share[place[qid]] == 0 and source.weight[place[qid]] > 0
+                for place, source in zip(places, table.sources, strict=True)
+            )
+        ]
+        self._qid = [*keys_of(table.qid), *skipped]
+        self._rows = np.array([[place[qid] for place in places] for qid in self._qid], dtype=np.int64)
+        self._ranges: dict[tuple[int, int, float | None], Range] = {}
+
+    @classmethod
+    def from_systems(cls, table: Matched) -> UnjudgedDocuments | None:
+        """Return the documents; None for precomputed values or several runs per system."""
+        evaluations = [source.evaluation for source in table.sources if source.evaluation is not None]
+        return cls(table, evaluations) if len(evaluations) == len(table.sources) == len(table.names) else None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(None), ()  # a pickled evaluation has no documents
+
+    def range(self, a: int, b: int, difference: float, max_grade: float | None = None) -> Range:
+        """Return the smallest and largest difference b - a over all ways to grade the unjudged documents.
+
+        Raises
+        ------
+        RangeError
+        """
+        key = (a, b, max_grade)
+        if key not in self._ranges:
+            self._ranges[key] = self._pair(a, b).range(difference, max_grade)
+        return self._ranges[key]
+
+    def judge_next(self, a: int, b: int, difference: float, n: int, max_grade: float | None = None) -> ToJudge:
+        """Return the documents whose labels can change the difference most.
+
+        Raises
+        ------
+        RangeError
+        """
+        library = self._evaluations[b].frame_library
+        return next_to_judge(self._pair(a, b), difference, self._qid, n, max_grade, library)
+
+    def may_turn(self, a: int, b: int, difference: float) -> bool:
+        """Return whether labels can change the sign of the difference, or may do so if the range is not searched."""
+        if not self._have_unjudged():
+            return False
+        try:
+            return not self.range(a, b, difference).settled
+        except UnsearchedRangeError:
+            return True
+        except RangeError:
+            return False
+
+    def notes(self, pairs: Sequence[tuple[int, int, float]]) -> list[str]:
+        """Return notes on the ranges; none if all documents are judged, or a range is unknown."""
+        if len(pairs) > _MOST_PAIRS or not self._have_unjudged():
+            return []
+        known = []
+        for a, b, difference in pairs:
+            try:
+                limits = self.range(a, b, difference)
+            except RangeError:
+                return []
+            if limits.n_unjudged:
+                known.append(limits)
+        if not known:
+            return []
+        if len(pairs) == 1:
+            [limits] = known
+            words = (
+                f"over all grades of {limits.n_unjudged} unjudged documents, the difference is between "
+                f"{limits.low:+.4f} and {limits.high:+.4f}"
+            )
+            return [f"settled: {words}" if limits.settled else f"labels could change its sign: {words}; see judge_next"]
+        n_open = sum(not limits.settled for limits in known)
+        if not n_open:
+            return ["settled: no labels of unjudged documents can change the sign of any difference"]
+        words = f"labels of unjudged documents could change the sign of {n_open} of {len(pairs)} differences"
+        return [f"{words}: see judge_next for the documents"]
+
+    def _have_unjudged(self) -> bool:
+        kept = [evaluation._scored for evaluation in self._evaluations]
+        return any(scored is not None and np.isnan(scored.labels).any() for scored in kept)
+
+    def _pair(self, a: int, b: int) -> Pair:
+        first, second = self._evaluations[a], self._evaluations[b]
+        k = self._sources[a].k
+        ndcg = np.stack([self._sources[at].values[self._rows[:, at]] for at in (a, b)], axis=1)
+        return match_systems(
+            require_documents(first._scored),
+            require_documents(second._scored),
+            first.flavor,
+            k,
+            self._rows[:, [a, b]],
+            ndcg,
+            (first._totals.at_cutoff(k).dcg[:, 0], second._totals.at_cutoff(k).dcg[:, 0]),
+        )

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import EXACT_INTEGERS
-from ndcg_ml._core.json_values import unique_keys
+from ndcg_ml._core.json_values import json_repr, unique_keys
 from ndcg_ml._core.layout import keys_of
 from ndcg_ml._core.one_line import brief, brief_text
 from ndcg_ml._core.queries import real_array
@@ -137,15 +137,6 @@ def parse_json_id(path: AnyPath, number: int | None, name: str, value: Any) -> s
                 f"{brief(value)}, which has an unpaired surrogate."
             ) from error
     return value
-
-
-def json_repr(value: Any) -> str:
-    """Format a value for an error message, in JSON's terms."""
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, dict):
-        return "an object"
-    return "an array" if isinstance(value, list) else brief(value)
 
 
 def find_columns(path: AnyPath, of: str, columns: Sequence[str]) -> dict[str, str]:
