@@ -161,7 +161,7 @@ def evaluate_topk(
     columns = {name: np.concatenate([part[name] for part in counts]) for name in counts[0]}
     evaluation = evaluation_from_totals(Totals(ks, ids, dcg, ideal, weight), flavor, several, columns)
     check_missing(evaluation, flavor)
-    result = as_run_evaluation(evaluation, np.concatenate(sizes), np.concatenate(judged), "qrels", ids[:0], ids[:0])
+    result = as_run_evaluation(evaluation, np.concatenate(sizes), np.concatenate(judged), "users", ids[:0], ids[:0])
     warn_of_empty_answers(result)
     return result
 

@@ -118,7 +118,7 @@ def read(text: object, presets: Collection[str], fields: Collection[str]) -> tup
     if match["k"] is not None:
         changes["k"] = _value("k", match["k"])
     for part in (match["switches"] or "").split(",") if match["switches"] else ():
-        switch, equals, value = part.partition("=")
+        switch, equals, value = part.strip().partition("=")
         if not equals:
             raise ValueError(
                 f"a switch in a flavor's text must have the form name=value; got {brief(part)} in {brief(text)}."

@@ -42,8 +42,9 @@ def _escape(code: int) -> str:
 
 
 def wrapped(text: str) -> str:
-    """Break a text into lines of at most 100 characters, between words."""
-    lines = textwrap.wrap(text.replace(" %", "\xa0%"), _WIDTH, break_long_words=False, break_on_hyphens=False)
+    """Break a text into lines of at most 100 characters, between words, and a longer word after commas."""
+    text = re.sub(rf"\S{{{_WIDTH + 1},}}", lambda word: word[0].replace(",", ", "), text.replace(" %", "\xa0%"))
+    lines = textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
     return "\n".join(lines).replace("\xa0%", " %")
 
 

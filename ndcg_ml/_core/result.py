@@ -90,6 +90,10 @@ class PerQuery:
         return f"<PerQuery of {len(self)} queries: {', '.join(self.keys())}>"
 
 
+WORDS = "query", "queries", "documents", "judged"
+"""The words of tables for a query, several, their documents, and documents with a label."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Evaluation(Generic[V]):
     """NDCG of a set of queries.
@@ -518,10 +522,14 @@ class Evaluation(Generic[V]):
         return plot.values(self, ax)
 
     def _repr_html_(self) -> str:
-        extra = [Column(name, f"{{{name}:.6f}}") for name in self._extra_columns()]
-        counts = [Column("queries", str(self.n_queries)), Column("empty", "{n_empty}")]
+        _, queries, _, judged = self._words()
+        extra = [Column(judged, f"{{{name}:.6f}}") for name in self._extra_columns()]
+        counts = [Column(queries, str(self.n_queries)), Column("empty", "{n_empty}")]
         columns = [Column("", "NDCG{k:@}", "l"), Column("value", "{ndcg:.6f}"), *extra, *counts]
         return block(Record(columns, self._rows()).html(), *map(paragraph, self._notes()))
+
+    def _words(self) -> tuple[str, str, str, str]:
+        return WORDS
 
     def _unanswered(self) -> NDArray[np.bool_]:
         """Return which queries have an empty ranking."""
@@ -612,8 +620,10 @@ class Evaluation(Generic[V]):
         )
         n_empty = sorted(set(self.n_empty.values() if isinstance(self.n_empty, dict) else [self.n_empty]))
         least_to_most = "-".join(str(n) for n in dict.fromkeys((n_empty[0], n_empty[-1])))
+        _, queries, documents, _ = self._words()
+        n_docs = int(self.per_query.n_docs.sum())
         return [
-            f"{self.n_queries} queries, {least_to_most} empty ({rule}); {int(self.per_query.n_docs.sum())} documents",
+            f"{self.n_queries} {queries}, {least_to_most} empty ({rule}); {n_docs} {documents}",
             str(self.flavor),
         ]
 

@@ -16,7 +16,7 @@ from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.layout import FloatArray
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Weights
-from ndcg_ml._core.result import Evaluation
+from ndcg_ml._core.result import WORDS, Evaluation
 from ndcg_ml._core.slice_names import column_by_id, slice_names_by_id
 from ndcg_ml._decide import matching
 from ndcg_ml._decide.comparison import Comparison
@@ -321,6 +321,7 @@ def _compared(
         slices=compared_by(slices, names, means, pairs, settings, rng, clusters=codes, runs=runs) if slices else None,
         accepts_unjudged=unjudged == "accept",
         further_notes=tuple(notes),
+        _words=WORDS if first.evaluation is None else first.evaluation._words(),
         _unjudged=documents,
     )
 

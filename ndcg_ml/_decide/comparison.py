@@ -14,6 +14,7 @@ from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.layout import FloatArray
 from ndcg_ml._core.one_line import percent, visible, wrapped
+from ndcg_ml._core.result import WORDS
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._decide.differences import DIFFERENCE, INTERVAL, P_ADJUSTED, SYSTEMS, VERDICT, Difference
 from ndcg_ml._decide.intervals import FEWEST_FOR_BOOTSTRAP
@@ -91,7 +92,7 @@ class Comparison:
     n_clusters : int or None
         Number of clusters; None if queries are independent.
     judged : tuple of float, or None
-        Mean judged@k of each system; None if documents have no ids.
+        Mean judged@k of each system; None if documents have no ids, and for results of ``evaluate_topk``.
     n_unanswered : tuple of int
         Number of queries for which each system returns no documents; for several runs, the largest number.
     slices : ComparedSlices or None
@@ -123,6 +124,8 @@ class Comparison:
     slices: ComparedSlices | None = field(default=None, repr=False)
     accepts_unjudged: bool = field(default=False, repr=False)
     further_notes: tuple[str, ...] = field(default=(), repr=False)
+    _words: tuple[str, str, str, str] = field(default=WORDS, repr=False)
+    """The words for a query, several, their documents, and documents with a label."""
     _unjudged: UnjudgedDocuments | None = field(default=None, repr=False)
     """The systems with their documents, for ``range`` and ``judge_next``."""
 
@@ -164,16 +167,16 @@ class Comparison:
 
     def caption(self) -> str:
         """Describe the comparison in one line: definition, queries, intervals, test and seed."""
-        first, n_pairs = self.pairs[0], len(self.pairs)
-        queries = f"{self.n_queries} queries"
+        first, n_pairs, (_, units, documents, _) = self.pairs[0], len(self.pairs), self._words
+        queries = f"{self.n_queries} {units}"
         if self.not_compared.size:
             queries += f", {self.not_compared.size} left out (no value in one of the systems, or weight 0)"
         if any(self.n_unanswered):
             counts = (f"{name} {n}" for name, n in zip(self.names, self.n_unanswered, strict=True))
-            queries += f" (no documents returned: {', '.join(counts)})"
+            queries += f" (no {documents} returned: {', '.join(counts)})"
         if self.n_clusters is not None:
             fewest = min(pair.effective_queries or 0.0 for pair in self.pairs)
-            queries += f" in {self.n_clusters} clusters (equivalent to {fewest:.0f} independent queries)"
+            queries += f" in {self.n_clusters} clusters (equivalent to {fewest:.0f} independent {units})"
         if max(self.n_runs) > 1:
             queries += f"; runs of each system: {', '.join(map(str, self.n_runs))}"
         parts = [self.measure if self.flavor is None else str(self.flavor), queries]
@@ -570,14 +573,14 @@ def _unseen(comparison: Comparison) -> Iterator[str]:
     for which in (claims, of_slices):
         if which:
             place, pair = max(which, key=lambda claim: claim[1].unseen)
-            n, what = round(pair._n_seen), "clusters" if comparison.n_clusters is not None else "queries"
-            effective = " effective" * (what == "queries" and n != pair.interval.n_queries)
+            n, what = round(pair._n_seen), "clusters" if comparison.n_clusters is not None else comparison._words[1]
+            effective = " effective" * (comparison.n_clusters is None and n != pair.interval.n_queries)
             more = ""
             if comparison.margin is not None and comparison.margin < 1:
                 needed = math.ceil(pair._seen_by(comparison.margin))
                 more = (
                     f". From {needed} {what} on, an unseen loss is below the margin of {comparison.margin:g}, even if "
-                    "a query loses 1"
+                    f"a {comparison._words[0]} loses 1"
                 )
             yield (
                 f"A loss in up to {100 * pair.unseen:.2g} % of the {what}{place} may be unseen with {n}{effective} "

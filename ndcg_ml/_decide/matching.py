@@ -373,7 +373,7 @@ def judged_fractions(table: Matched) -> tuple[float, ...] | None:
     fractions = []
     for at, source in enumerate(table.sources):
         judged = getattr(source.evaluation and source.evaluation.per_query, "judged", None)
-        if judged is None or source.evaluation is None:
+        if judged is None or source.evaluation is None or getattr(source.evaluation, "queries", None) == "users":
             return None
         if judged.ndim == 2:
             judged = judged[:, source.evaluation._totals.ks.index(source.k)]

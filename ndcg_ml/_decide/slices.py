@@ -183,7 +183,7 @@ class Slices(BySlice[Evaluation[Any]]):
         by_distance.sort(key=lambda each: -each[0])
         columns = [
             Column("slice", "{column}={label}" + "{k:@}" * isinstance(self._evaluation.k, tuple), "l"),
-            Column("queries", "{n_queries}"),
+            Column(self._evaluation._words()[1], "{n_queries}"),
             Column("empty", "{n_empty}"),
             Column("share", "{share:.{digits}f}"),
             Column("NDCG", "{ndcg:.{digits}f}"),

@@ -49,7 +49,7 @@ class RunEvaluation(Evaluation[V]):
     judged : float, or dict of float by cut-off
         Mean of judged@k over the topics with a retrieved document, whatever the flavor and the weights.
     queries : str
-        Which topics were evaluated: those of the "qrels", of the "run" or in "both".
+        Which topics were evaluated: those of the "qrels", of the "run" or in "both"; "users" in ``evaluate_topk``.
     qrels_only, run_only : ndarray
         The ids of the topics that only the qrels, and only the run, have.
     n_unanswered : int
@@ -61,7 +61,7 @@ class RunEvaluation(Evaluation[V]):
 
     per_query: RunPerQuery
     judged: float | dict[int | None, float]
-    queries: Which
+    queries: Which | Literal["users"]
     qrels_only: NDArray[Any]
     run_only: NDArray[Any]
     n_unanswered: int
@@ -70,6 +70,9 @@ class RunEvaluation(Evaluation[V]):
     """A digest of each topic's judgements; None in a slice."""
     _excluded: NDArray[np.uint64] | None = field(default=None, repr=False)
     """A digest of each topic's excluded documents; None without `exclude`, and in a slice."""
+
+    def _words(self) -> tuple[str, str, str, str]:
+        return ("user", "users", "items", "held out") if self.queries == "users" else Evaluation._words(self)
 
     def _unanswered(self) -> NDArray[np.bool_]:
         return self.per_query.n_retrieved == 0
@@ -85,6 +88,8 @@ class RunEvaluation(Evaluation[V]):
 
     def _notes(self) -> list[str]:
         counts, flavor = Evaluation._notes(self)
+        if self.queries == "users":
+            return [counts, *[f"{self.n_unanswered} users without a retrieved item"] * bool(self.n_unanswered), flavor]
         topics = "; ".join(
             f"{len(ids)} of the {one} are not in the {other}{f', {treatment}' * bool(len(ids))}"
             for one, other, ids, treatment in self.one_sided()
@@ -102,7 +107,9 @@ class RunEvaluation(Evaluation[V]):
     def __str__(self) -> str:
         judged = self._judged_at()
         lines = Evaluation.__str__(self).split("\n")
-        lines[len(judged) : len(judged)] = [f"judged{at_cutoff(k)} = {fraction:.6f}" for k, fraction in judged.items()]
+        lines[len(judged) : len(judged)] = [
+            f"{self._words()[3]}{at_cutoff(k)} = {part:.6f}" for k, part in judged.items()
+        ]
         return "\n".join(lines)
 
     def to_dict(self, per_query: bool = False) -> dict[str, Any]:
@@ -142,7 +149,7 @@ def as_run_evaluation(
     evaluation: Evaluation[Any],
     n_retrieved: IntArray,
     judged: FloatArray,
-    queries: Which,
+    queries: Which | Literal["users"],
     qrels_only: NDArray[Any],
     run_only: NDArray[Any],
 ) -> RunEvaluation[Any]:

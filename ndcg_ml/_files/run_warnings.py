@@ -63,7 +63,14 @@ def warn_of_empty_answers(result: RunEvaluation[Any]) -> None:
     table = result.per_query
     topics = table.qid[(table.n_retrieved == 0) & (table.n_relevant > 0)].tolist()
     empty = [topic for topic in topics if topic not in lacking]
-    if empty:
+    if not empty:
+        return
+    if result.queries == "users":
+        warn_caller(
+            f"no items are retrieved for {len(empty)} of {result.n_queries} users, the first {brief(empty[0])}; each "
+            "counts with an NDCG of 0. If they should not count, leave out their rows.",
+        )
+    else:
         warn_caller(
             f"the run answers {len(empty)} of {result.n_queries} topics with an empty list, the first "
             f"{brief(empty[0])}; each counts as retrieving nothing, with a per_query.n_retrieved of 0. If they should "

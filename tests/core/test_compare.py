@@ -182,7 +182,7 @@ def test_the_caption_states_the_flavor():
         f"{flavor}; 3 queries; intervals at 95 %, interval of the randomisation test; two-sided randomisation test, "
         "exact for exchangeable systems, every exchange"
     )
-    assert " ".join(str(both).split()).endswith(both.caption())
+    assert "".join(str(both).split()).endswith("".join(both.caption().split()))  # the text of the flavor is wrapped
     markdown = both.to_markdown(2)
     assert markdown.startswith(
         "| a | b | verdict on b | b - a | 95 % interval | p | better/worse |\n"

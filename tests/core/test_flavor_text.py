@@ -141,6 +141,11 @@ def test_the_defaults_of_a_flavor() -> None:
     }
 
 
+def test_a_text_may_be_wrapped_after_commas() -> None:
+    flavor = Flavor.preset("lightgbm", k=10)
+    assert Flavor.parse(str(flavor).replace(",", ", ").replace(" ideal", "\nideal")) == flavor
+
+
 def test_a_callable_of_any_kind_is_shown_without_spaces() -> None:
     assert "[gain=<Named>," in str(Flavor(gain=Named()))
     assert "[gain=<partial>," in str(Flavor(gain=functools.partial(pow, 2)))

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples, flavors
 
-from ndcg_ml import Flavor, compare, evaluate_run, evaluate_topk, topk
+from ndcg_ml import Evaluation, Flavor, compare, evaluate_run, evaluate_topk, topk
 
 RECOMMENDERS = (
     *("implicit", "recbole", "cornac", "elliot", "lenskit", "rectools", "rectools_achievable", "replay"),
@@ -175,10 +175,23 @@ def test_the_result_is_a_whole_one() -> None:
     assert a.interval(method="t").low < a.value < a.interval(method="t").high
     assert compare(a, b).difference == pytest.approx(b.value - a.value)
     assert pickle.loads(pickle.dumps(a)).value == a.value
-    assert "judged@5" in str(a)
+
+
+def test_a_catalogue_has_users_and_items(tmp_path) -> None:
+    held = [[7, 8], [3], [9], [5]] * 10
+    a = evaluate_topk([[1, 2], [3, 4], [3, 9], [5, 6]] * 10, held, k=2)
+    with pytest.warns(UserWarning, match=r"no items are retrieved for 10 of 40 users"):
+        b = evaluate_topk([[7, 8], [3, 4], [9, 3], [-1, -1]] * 10, held, k=2, qid=range(40))
+    lines = str(a).splitlines()
+    assert lines[1:-1] == ["held out@2 = 0.375000", "40 users, 0 empty (scored 0); 80 items"]
+    b.save(tmp_path / "base.json")
+    both = compare(a, Evaluation.load(tmp_path / "base.json"))  # its judged share is the hits, so nothing warns of it
+    assert str(both).startswith("system    NDCG@2  unanswered\n")
+    assert "; 40 users (no items returned: a 0, b 10); " in both.caption()
+    assert max(map(len, str(both).splitlines())) <= 100  # that of the flavor alone is longer
 
 
 def test_a_user_who_is_shown_nothing_is_counted_and_said() -> None:
-    with pytest.warns(UserWarning, match=r"answers 1 of 2 topics with an empty list, the first 1"):
+    with pytest.warns(UserWarning, match=r"no items are retrieved for 1 of 2 users, the first 1;"):
         result = evaluate_topk([[3], [-1]], ([0, 1], [3, 3], [1, 1]), flavor="recbole", k=1)
     assert (result.value, result.n_unanswered) == (0.5, 1)
