@@ -372,6 +372,8 @@ def record() -> None:
         for test, _, duration in reports:
             seconds[test] += duration
         tests = {test: at for at, test in enumerate(test for test in seconds if test not in bad)}
+        if not tests:
+            raise SystemExit(f"no test passed (exit status {code}):\n{(folder.parent / 'printed').read_text()}")
         coverage = Coverage(config_file=str(rc))
         coverage.combine([str(folder.parent)])
         data, found = coverage.get_data(), defaultdict(set)
