@@ -17,6 +17,7 @@ QRELS = {"q1": {"d1": 2, "d2": 0, "d3": 1}, "q2": {"d4": 1}, "q3": {"d5": 3, "d1
 RUN = {"q3": {"d9": 7.0, "d5": 3.5}, "q1": {"d3": 0.5, "d1": 0.9, "d7": 0.5}, "q9": {"d1": 1.0}}
 ONE, TWICE = {"q1": {"d1": 1}}, {"q1": ["d1", "d1", "x"]}
 OF_TOPICS = {"q1": 1.0, "q2": 2.0, "q3": 0.5}
+LONG = "x" * 100_000
 MISSED = {"ideal": "recall", "unjudged": "zero", "ties": "docid", "empty": 1.0}
 
 RUNS = [
@@ -72,13 +73,29 @@ RUNS = [
     (QRELS, RUN, {"exclude": {"q1": [3]}}, TypeError, r"document ids must have one type .*int in exclude\['q1'\]"),
     (QRELS, RUN, {"exclude": {3: ["a"]}}, TypeError, "topic ids must have one type .*int in exclude"),
     ({7: {"8": 1}}, {7: ["7", "8"]}, {"exclude": "identical"}, TypeError, "one type to be identical; got str and int"),
+    # a message shows at most part of a long id
+    ({LONG: {"d": 1}}, {"q": {"d": 1.0}}, {}, ValueError, "must share a topic"),
+    ({LONG: {"d": math.nan}}, {"q": {"d": 1.0}}, {}, ValueError, "grades must be finite"),
+    ({LONG: {"d": [1, 2]}}, {"q": {"d": 1.0}}, {}, TypeError, "one number per document"),
+    ({"q": {LONG: math.inf}}, {"q": {"d": 1.0}}, {}, ValueError, "grades must be finite"),
+    ({"q": {"d": 1}}, {"q": [LONG, "d", LONG]}, {}, ValueError, "twice"),
+    ({"q": {"d": 1}}, {"q": [LONG.encode(), "d"]}, {}, TypeError, "bytes"),
+    ({"q": {"d": 1}}, {"q": [LONG + "\ud800", "d"]}, {}, ValueError, "UTF-8"),
+    ({"q": {"d": 1}}, {LONG: 5, "q": ["d"]}, {}, TypeError, "run"),
+    ({LONG: {"d": -1, "e": 1}}, {LONG: ["e"]}, {"flavor": "sklearn"}, ValueError, "negative"),
+    ({"q": {"d": 1}, LONG: {"d": 1}}, {"q": ["d"]}, {"flavor": "trec_eval[ideal=recall,empty=1]"}, ValueError, "rank some document"),
+    ({"q": {"d": 1}}, {"q": ["d"]}, {"queries": LONG}, ValueError, "queries must be"),
+    ({10**5000: {"d": 1}}, {1: {"d": 1.0}}, {}, ValueError, "digits"),
+    ({1: {10**5000: 1}}, {1: [2]}, {}, ValueError, "digits"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("qrels", "run", "options", "error", "words"), RUNS)
 def test_a_run_is_refused(qrels, run, options, error, words):
-    with pytest.raises(error, match=words):
+    with pytest.raises(error, match=words) as caught:
         evaluate_run(qrels, run, **options)
+    assert len(str(caught.value)) < 600
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("missing", [None, math.nan, np.datetime64("NaT", "s")], ids=str)
@@ -116,6 +133,8 @@ def test_ids_that_no_file_can_hold_are_refused(odd, words):
         ({1: {"a": 1}}, "1 Q0 a 1 2.0 tag\n", {}, TypeError, "topic ids must have one type .* got int in qrels and str in run.*7 and '7' are different ids"),
         ("\nq 0 a 1\nq 0 b 1\nq 0 a 1\n", {"q": ["a"]}, {"flavor": "llama_index"}, ValueError, r"'a' does in .*qrels, line 2 and .*qrels, line 4\. Remove the duplicates\.$"),
         ({"q": {"a": 1}}, "\nq Q0 b 1 3 t\n# one\n# two\n\nq Q0 a 1 2 t\n\nq Q0 a 1 1 t\n", {}, ValueError, r"'a' does in .*run, line 6 and .*run, line 8\. Remove"),
+        ({"q1": {"d1": 1}}, '{"qid": "q1", "docno": "d1", "score": 1}\n' * 2, {}, ValueError, "'d1' does in .*run, line 1 and .*run, line 2"),
+        ({"q1": {"d1": 1}}, "qid,docno,score\nq1,d1,1\nq1,d2,2\nq1,d1,3\n", {}, ValueError, "'d1' does in .*run, line 2 and .*run, line 4"),
     ],
 )  # fmt: skip
 def test_a_file_is_refused_with_its_lines(tmp_path, qrels, run, options, error, words):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ndcg_ml._files import opening as lines
 from ndcg_ml._files import trec
-from ndcg_ml._files.byte_ids import PADDING
+from ndcg_ml._files.byte_ids import PADDING, Names, digests, earlier
 from ndcg_ml._files.trec import QRELS, RUN, trec_lines
 from ndcg_ml.readers import DataFileError
 
@@ -89,7 +89,7 @@ def test_all_at_once_and_one_by_one_read_the_same(size, odd, data):
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", " \n", "\r"])
 @pytest.mark.parametrize("gap", [" ", "\t", "  \t "])
-@pytest.mark.parametrize("score", ["1", "-3.25", "12.345678", "0.12345678901234567", "1e-7", "-inf"])
+@pytest.mark.parametrize("score", ["1", "-3.25", ".5", "5.", "12.345678", "0.12345678901234567", "1e-7", "-inf"])
 def test_the_usual_lines_are_read_at_once(tmp_path, monkeypatch, end, gap, score):
     monkeypatch.setattr(trec, "_parse_lines", None)
     line = gap.join(["7", "Q0", "d1", "1", score, "tag"])
@@ -108,74 +108,122 @@ def test_comments_and_blank_lines_leave_the_others_read_at_once(tmp_path, monkey
     assert [row[3] for row in read(tmp_path / "run", RUN)] == [1]
 
 
+def parsed(coded, infinite=False):
+    """The numbers of these tokens, all at once."""
+    text = np.frombuffer(b" ".join(coded) + PADDING, dtype=np.uint8)
+    sizes = np.array([len(token) for token in coded])
+    return trec._parse_numbers(text, np.cumsum(sizes + 1) - sizes - 1, sizes, infinite=infinite)
+
+
 @given(st.lists(st.one_of(NUMBERS, ODD_NUMBERS.filter(bool)), min_size=1, max_size=9), st.booleans())
 def test_numbers_are_pythons(tokens, infinite):
     coded = [token.encode() for token in tokens]
-    text = np.frombuffer(b" ".join(coded) + PADDING, dtype=np.uint8)
-    sizes = np.array([len(token) for token in coded])
-    found = trec._parse_numbers(text, np.cumsum(sizes + 1) - sizes - 1, sizes, infinite=infinite)
-    expected = trec._to_floats(coded, infinite=infinite)
+    found, expected = parsed(coded, infinite), trec._to_floats(coded, infinite=infinite)
     assert (found is None) == (expected is None)
     assert found is None or [value.hex() for value in found.tolist()] == [value.hex() for value in expected.tolist()]
 
 
-@pytest.mark.parametrize("token", ["1.5", "-1.5", ".5", "5.", "-0.25", "123456789.1234567", "17", "-17"])
-def test_plain_numbers_are_read_all_at_once(monkeypatch, token):
-    monkeypatch.setattr(trec, "_to_floats", None)
-    text = np.frombuffer(token.encode() + PADDING, dtype=np.uint8)
-    found = trec._parse_numbers(text, np.zeros(1, dtype=np.int64), np.array([len(token)]), infinite=False)
-    assert found.tolist() == [float(token)]
-
-
-def test_a_number_of_eighteen_characters_that_begins_like_a_shorter_one():
-    coded = [b"1.2345678901234567890", b"12345678901234567890.5", b"9007199254740992", b"-9007199254740992.0"]
-    text = np.frombuffer(b" ".join(coded) + PADDING, dtype=np.uint8)
-    sizes = np.array([len(token) for token in coded])
-    found = trec._parse_numbers(text, np.cumsum(sizes + 1) - sizes - 1, sizes, infinite=False)
-    assert found.tolist() == [float(token) for token in coded]
-
-
 def test_numbers_with_more_digits_than_float64_holds_exactly():
-    rng = np.random.default_rng(0)
-    whole = rng.integers(2**53, 10**16, 500)
-    coded = [f"{number // 10**at}.{number % 10**at:0{at}}".encode() for number in whole.tolist() for at in (1, 3, 12)]
-    text = np.frombuffer(b" ".join(coded) + PADDING, dtype=np.uint8)
-    sizes = np.array([len(token) for token in coded])
-    found = trec._parse_numbers(text, np.cumsum(sizes + 1) - sizes - 1, sizes, infinite=False)
-    assert found.tolist() == [float(token) for token in coded]
+    whole = np.random.default_rng(0).integers(2**53, 10**16, 500).tolist()
+    coded = [f"{number // 10**at}.{number % 10**at:0{at}}".encode() for number in whole for at in (1, 3, 12)]
+    # The first begins like a shorter number in its first eighteen characters.
+    coded += [b"1.2345678901234567890", b"12345678901234567890.5", b"9007199254740992", b"-9007199254740992.0"]
+    assert parsed(coded).tolist() == [float(token) for token in coded]
 
 
-def test_a_control_character_is_part_of_a_word(tmp_path):
-    (tmp_path / "run").write_bytes(b"301 Q0 d 1\x1c2.5 tag\n")
-    assert "line 1: a line of a run must have 6 or more columns" in read(tmp_path / "run", RUN)
+# Ids with trailing NULs, with lengths near the limits of words and columns, and that differ beyond the columns.
+IDS = st.one_of(
+    st.sampled_from([b"", b"\0", b"a", b"a\0", b"b", b"x" * 8, b"x" * 9, b"\xff" * 8, b"\xff" * 7]),
+    st.sampled_from([b"p" * 64, b"p" * 63 + b"q", b"p" * 64 + b"a", b"p" * 64 + b"b", b"p" * 64 + b"a\0", b"p" * 200]),
+    st.binary(max_size=70),
+)
+ROWS = st.lists(st.tuples(st.integers(0, 2), IDS), max_size=30)
 
 
-LEGITIMATE = ["q1 Q0 d1 1 2.0 my tag", "q1 Q0 d7 1 2.0 a tag of five words"]
-WRONG = [
-    ("q1 Q0 d 2 2 1.5 tag", "'2', a number|'d 2|where the rank should be|where the tag should begin"),
-    ("q1 Q0 a doc 2 1.5 tag", "where the rank should be"),
-    ("q1 Q0 d2 2", "got 4"),
-    ("q1 Q0 d2 2 one tag", "score"),
-]
+def names_of(ids):
+    names = Names()
+    names.extend(ids)
+    return names
 
 
-@pytest.mark.parametrize("before", [0, 1, 3])
-@pytest.mark.parametrize("after", [0, 2])
-@pytest.mark.parametrize(("wrong", "told"), WRONG)
-@pytest.mark.parametrize("legitimate", LEGITIMATE)
-def test_every_line_is_checked_after_a_long_one_that_is_right(tmp_path, before, after, wrong, told, legitimate):
-    """A tag of several words is right; the lines that follow it are looked at as closely as those before."""
-    fine = [f"q1 Q0 x{i} 1 {9 - i}.5 tag" for i in range(before)]
-    last = [f"q1 Q0 y{i} 1 0.5 tag" for i in range(after)]
-    (tmp_path / "run").write_text("\n".join([legitimate, *fine, wrong, *last]) + "\n", encoding="utf-8")
-    with pytest.raises(DataFileError, match=rf"run, line {before + 2}: .*({told})"):
-        list(trec_lines(tmp_path / "run", RUN))
-    (tmp_path / "run").write_text("\n".join([legitimate, *fine, *last]) + "\n", encoding="utf-8")
-    [block] = trec_lines(tmp_path / "run", RUN)
-    assert len(block.documents) == 1 + before + after
+def previous(rows):
+    last, found = {}, []
+    for i, row in enumerate(rows):
+        found.append(last.get(row, -1))
+        last[row] = i
+    return found
 
 
-@pytest.mark.parametrize("content", [b"\xef\xbb\xbf", b"# a comment\n", b"\n\n", b"# one\n#two\n   \n"])
-def test_a_file_without_a_line_says_so(tmp_path, content):
-    (tmp_path / "run").write_bytes(content)
-    assert "has no lines" in read(tmp_path / "run", RUN)
+@given(ROWS, st.integers(0, 30))
+def test_names_are_the_bytes_they_were_made_of(rows, cut):
+    ids = [each for _, each in rows]
+    names = names_of(ids[:cut])
+    names.add(names_of(ids[cut:]))
+    assert list(names) == ids
+    assert names.changes().tolist() == [i for i, each in enumerate(ids) if i == 0 or each != ids[i - 1]]
+
+
+@pytest.mark.parametrize("bits", [64, 3, 0])
+@pytest.mark.parametrize("chunk", [1 << 18, 2])
+@given(ROWS)
+def test_the_same_name_is_found_whatever_its_hash(bits, chunk, rows):
+    topic = np.array([topic for topic, _ in rows], dtype=np.int32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ndcg_ml._files.byte_ids._CHUNK", chunk)
+        hashes = Names.hashes
+        patch.setattr(
+            Names, "hashes", lambda self, rows: hashes(self, rows) & np.uint64(((1 << bits) - 1) << 64 - bits)
+        )
+        assert earlier(topic, names_of([each for _, each in rows])).tolist() == previous(rows)
+
+
+@given(ROWS)
+def test_byte_order(rows):
+    names = names_of([each for _, each in rows])
+    some = np.arange(0, len(rows), 2)
+    topic = np.array([rows[i][0] for i in some], dtype=np.int64)
+    assert [rows[i] for i in names.order_by_bytes(topic, some)] == sorted(rows[i] for i in some)
+
+
+def test_similar_ids_have_different_hashes():
+    names = names_of([b"doc%07d" % i for i in range(200_000)])
+    hashes = names.hashes(slice(0, len(names)))
+    for bits in (40, 48):
+        n_pairs = 200_000**2 / 2
+        assert 200_000 - np.unique(hashes >> np.uint64(64 - bits)).size < 6 + 3 * n_pairs / 2**bits
+
+
+LONG = [b"p" * 64 + end for end in (b"c", b"a", b"b", b"aa", b"")]
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_ids_that_differ_beyond_their_columns_are_in_order_in_every_topic(first):
+    topic = np.array([first, first, *np.repeat([3, 4], len(LONG)), 5])
+    names = names_of([b"z", b"a", *LONG, *LONG, b"b"])
+    ordered = names.order_by_bytes(topic, np.arange(13))
+    assert topic[ordered].tolist() == topic.tolist()
+    assert [names[row] for row in ordered] == [b"a", b"z", *sorted(LONG), *sorted(LONG), b"b"]
+
+
+def test_ids_that_differ_beyond_their_columns_are_different():
+    names = names_of([LONG[0], LONG[1], LONG[1], LONG[0], b"p" * 64, LONG[3]])
+    assert names.changes().tolist() == [0, 1, 3, 4, 5]
+    assert names.are_equal(np.arange(5), np.arange(1, 6)).tolist() == [False, True, False, False, False]
+    assert earlier(np.array([0, 0, 0, 0, 0, 0]), names).tolist() == [-1, -1, 1, 0, -1, -1]
+    assert earlier(np.array([0, 0, 1, 0, 1, 1]), names).tolist() == [-1, -1, -1, 0, -1, -1]
+    assert names.long_rows(slice(1, 4)) == [1, 2, 3]
+    assert names.long_rows(slice(4, 6)) == [5]
+
+
+def test_ids_that_differ_beyond_their_columns_have_different_digests():
+    def digest(ids, values):
+        names = names_of([b"first", *ids])
+        return digests(
+            names, slice(1, len(names)), np.arange(len(ids)), np.array(values, dtype=np.float64), len(ids)
+        ).tolist()
+
+    one, other, again = digest([LONG[0], LONG[1], LONG[0]], [1, 1, 1])
+    assert one == again != other
+    assert digest([LONG[0]], [1]) == [one]
+    assert digest([LONG[0]], [2]) != [one]
+    assert digest([LONG[0]], [0.0]) == digest([LONG[0]], [-0.0])
