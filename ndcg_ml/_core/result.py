@@ -139,7 +139,7 @@ class Evaluation(Generic[V]):
     """DCG and ideal DCG of the queries, from which every mean is computed."""
     _scored: Scored | None = field(default=None, repr=False)
     """The documents, not copied, for ``range``; None if they are not available, as after unpickling."""
-    _labels: NDArray[np.uint64] | None = field(default=None, repr=False)
+    _digests: NDArray[np.uint64] | None = field(default=None, repr=False)
     """A digest of each query's labels, if the evaluation was loaded and so has no documents."""
     _slice_names: Mapping[str, Sequence[Any]] | None = field(default=None, repr=False)
     """The slice name of each query, in each column of ``by=``; None without it."""
@@ -405,7 +405,7 @@ class Evaluation(Generic[V]):
             cluster=None if self.cluster is None else self.cluster[rows],
             _totals=totals,
             _scored=None,
-            _labels=None,
+            _digests=None,
             _slice_names=None,
         )
 

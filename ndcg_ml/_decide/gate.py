@@ -355,14 +355,14 @@ _COMPARED = ("judgements", "exclusions", "weights")
 
 def _comparable_values(evaluation: Evaluation[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return each query's digest of labels, digest of excluded documents, and weight."""
-    labels = judgement_digests(evaluation)
-    if labels is None:
+    judgements = judgement_digests(evaluation)
+    if judgements is None:
         raise GateError(
             "both evaluations must hold their labels; one of ranked grades, or one that was pickled, does not. "
             "Evaluate labels and scores, or judgements and a run."
         )
     excluded = evaluation._excluded if isinstance(evaluation, RunEvaluation) else None
-    return labels, np.zeros(labels.size) if excluded is None else excluded, evaluation.per_query.weight
+    return judgements, np.zeros(judgements.size) if excluded is None else excluded, evaluation.per_query.weight
 
 
 def _describe_dropped(base: Evaluation[Any], kept: IntArray) -> list[str]:

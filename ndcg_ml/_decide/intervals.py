@@ -44,10 +44,10 @@ FEWEST_FOR_BOOTSTRAP = 30
 # -- clusters of related queries (of one user, topic or session), which are then the sampling units -------------------
 
 
-def numbered(labels: Sequence[Any]) -> IntArray:
-    """Return the labels as numbers 0, 1, ... in order of first appearance."""
+def numbered(names: Sequence[Any]) -> IntArray:
+    """Return the names of clusters or slices as numbers 0, 1, ... in order of first appearance."""
     numbers: dict[Any, int] = {}
-    return np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.int64)
+    return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
 
 
 def aggregate_clusters(means: Means, codes: IntArray) -> Means:

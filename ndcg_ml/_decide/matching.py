@@ -82,9 +82,9 @@ class Matched:
         """The names of the systems."""
         return tuple(dict.fromkeys(source.name for source in self.sources))
 
-    def select(self, labels: Sequence[Any]) -> list[Any]:
-        """Return the labels of the compared queries, from those of all queries of the first system."""
-        return [labels[row] for row in self.rows[:, 0].tolist()]
+    def select(self, names: Sequence[Any]) -> list[Any]:
+        """Return the clusters or slice names of the compared queries, from those of all queries of the first system."""
+        return [names[row] for row in self.rows[:, 0].tolist()]
 
     def columns_of_systems(self) -> list[list[int]]:
         """Return the columns of the runs of each system."""

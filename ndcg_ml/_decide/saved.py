@@ -68,8 +68,8 @@ def judgement_digests(evaluation: Evaluation[Any]) -> NDArray[np.uint64] | None:
     """
     if isinstance(evaluation, RunEvaluation):
         return evaluation._judgements
-    if evaluation._labels is not None or evaluation._scored is None or not evaluation._scored.rows_are_documents:
-        return evaluation._labels
+    if evaluation._digests is not None or evaluation._scored is None or not evaluation._scored.rows_are_documents:
+        return evaluation._digests
     scored = evaluation._scored
     scores = scored.scores.reshape(scored.queries.labels.shape)
     now = Prepared(evaluation.flavor, evaluation.k, scored.queries).totals(scores)
@@ -134,7 +134,7 @@ def _to_text(evaluation: Evaluation[Any], qrels: str | None) -> str:
     # Each row holds the unrounded totals of a query, so that a loaded evaluation is bitwise identical.
     ids = [_check_storable(query, "query ids") for query in table.qid.tolist()]
     ndcg = table.ndcg.reshape(len(ids), -1)
-    labels = _to_hexadecimal(judgement_digests(evaluation), len(ids))
+    judgements = _to_hexadecimal(judgement_digests(evaluation), len(ids))
     rows: list[dict[str, Any]] = [
         {
             "qid": qid,
@@ -143,7 +143,7 @@ def _to_text(evaluation: Evaluation[Any], qrels: str | None) -> str:
             "idcg": totals.ideal[at].tolist(),
             "weight": None if totals.weight is None else float(totals.weight[at]),
             **{name: int(table[name][at]) for name in _COUNTS},
-            "labels": labels[at],
+            "labels": judgements[at],
         }
         for at, qid in enumerate(ids)
     ]
@@ -239,16 +239,17 @@ def _to_evaluation(stored: dict[str, Any]) -> Evaluation[Any]:
         None if column["weight"][0] is None else np.array(column["weight"], dtype=np.float64),
     )
     counts = {name: np.array(column[name], dtype=np.int64) for name in _COUNTS}
-    result, labels = evaluation_from_totals(totals, flavor, several, counts), _from_hexadecimal(column["labels"])
+    result = evaluation_from_totals(totals, flavor, several, counts)
+    judgements = _from_hexadecimal(column["labels"])
     if "cluster" in column:
         result = replace(result, cluster=as_objects(column["cluster"]))
     if run is None:
-        return replace(result, _labels=labels)
+        return replace(result, _digests=judgements)
     topics = id_array(run["qrels_only"]), id_array(run["run_only"])
     judged = np.array(column["judged"], dtype=np.float64)
     whole = as_run_evaluation(result, np.array(column["n_retrieved"]), judged, run["queries"], *topics)
     excluded = _from_hexadecimal(column["excluded"])
-    return replace(whole, n_excluded=run["n_excluded"], _judgements=labels, _excluded=excluded)
+    return replace(whole, n_excluded=run["n_excluded"], _judgements=judgements, _excluded=excluded)
 
 
 def _from_hexadecimal(stored: list[str | None]) -> NDArray[np.uint64] | None:

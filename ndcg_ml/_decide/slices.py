@@ -262,10 +262,10 @@ def _levels(sides: Mapping[Key, Sequence[Sequence[_Mean]]]) -> dict[str, list[fl
     for (column, _), (inside, others) in sides.items():
         has_limits = [None not in (one.units, other.units) for one, other in zip(inside, others, strict=True)]
         counts.setdefault(column, []).append(has_limits)
-    # The two differences of two labels are the same except for their signs.
+    # The two differences of two slices are the same except for their signs.
     return {
-        column: [(1 - _CONFIDENCE) / (1 if len(labels) == 2 else max(1, sum(at))) for at in zip(*labels, strict=True)]
-        for column, labels in counts.items()
+        column: [(1 - _CONFIDENCE) / (1 if len(slices) == 2 else max(1, sum(at))) for at in zip(*slices, strict=True)]
+        for column, slices in counts.items()
     }
 
 
