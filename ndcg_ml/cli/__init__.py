@@ -62,6 +62,9 @@ def _run() -> int:
     try:
         return int(command_group().main(prog_name="ndcg-ml", standalone_mode=False) or 0)
     except click.ClickException as error:
+        if isinstance(error, click.exceptions.NoArgsIsHelpError):  # its message is the help
+            error.show()
+            return error.exit_code
         hint = ""
         if isinstance(error, click.NoSuchOption) and error.ctx is not None:
             short = error.option_name.replace("--", "-", 1)

@@ -50,6 +50,12 @@ def test_short_options_have_one_hyphen(option):
     assert f" Did you mean -{option}?" in done.stderr
 
 
+def test_no_command_shows_the_help_line_by_line():
+    done = program([])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == program(["--help"]).stdout.splitlines()
+
+
 BAD = {
     "eval --qrels qrels --run short": "short, line 1: a line of a run must have 6",
     "eval --table short": "short: must have the columns",
