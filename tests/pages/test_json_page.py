@@ -1,4 +1,4 @@
-"""docs/json.md shows what the commands print with ``--json``."""
+"""docs/api/json.md shows what the commands print with ``--json``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from command_line import document, invoke
 
-PAGE = (Path(__file__).parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "api" / "json.md").read_text(encoding="utf-8")
 
 
 def test_the_page_has_the_json_that_the_commands_print(tmp_path, monkeypatch):

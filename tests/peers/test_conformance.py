@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conformance import DEFINITIONS, FILE, RULES, SWITCHES, as_text, cases, contents, queries_of
-from printed import assert_shown, code_and_output
+from printed import assert_shown
 
 from ndcg_ml import PRESETS, evaluate
 
-PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
+PAGE = Path(__file__).parents[2] / "docs" / "which.md"
 DATA = json.loads(FILE.read_text(encoding="utf-8"))
 
 
@@ -66,15 +66,21 @@ def test_every_rule_is_distinguished_and_the_file_has_its_schema():
     jsonschema.Draft202012Validator(schema).validate(DATA)
 
 
+def shown_as(language: str) -> tuple[str, str]:
+    """Return the last block of the page in this language, and its output."""
+    code, shown = PAGE.read_text(encoding="utf-8").split(f"```{language}\n")[-1].split("```\n\n```text\n")[:2]
+    return code, shown.split("```")[0]
+
+
 def test_the_python_of_the_page_prints_what_it_shows(capsys, monkeypatch):
     monkeypatch.chdir(PAGE.parents[1])
-    [(code, shown)] = code_and_output(PAGE)
+    code, shown = shown_as("python")
     exec(compile(code, "conformance", "exec"), {})
     assert_shown(capsys.readouterr().out, shown)
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")
 def test_the_javascript_of_the_page_prints_what_it_shows():
-    code, shown = PAGE.read_text(encoding="utf-8").split("```javascript\n")[1].split("```\n\n```text\n")
+    code, shown = shown_as("javascript")
     done = subprocess.run(["node", "-e", code], capture_output=True, text=True, check=True, cwd=PAGE.parents[1])
-    assert done.stdout == shown.split("```")[0]
+    assert done.stdout == shown
