@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def files(tmp_path, monkeypatch):
     """Small files in the working folder."""
     from command_line import BETTER, LABELS, QRELS, RUN, SCORES, TABLE

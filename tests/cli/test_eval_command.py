@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytest.importorskip("click")
-
 import gzip
 import json
 import math
 import re
 from pathlib import Path
 
+import pytest
 from command_line import BETTER, LETOR, Q1, Q3, QRELS, RUN, SCORES, TABLE, TREC, document, invoke, text
 
 from ndcg_ml import PRESETS, Flavor, evaluate
 from ndcg_ml.readers import read_columns, read_letor
 from ndcg_ml.runs import evaluate_run
-
-pytestmark = pytest.mark.usefixtures("files")
 
 
 @pytest.mark.parametrize(
@@ -59,13 +54,6 @@ def test_documents_are_taken_out_of_a_run(files):
         assert rows.get("value_a", rows.get("value")) == 1.0
     both = document("compare asked asked --qrels own -k 1 --exclude identical")
     assert (both["systems"][0]["value"], both["systems"][0]["n_unanswered"]) == (1.0, 0)
-
-
-def test_what_is_no_exclusion_is_refused(files):
-    (files / "seen").write_text("d1 d1\nd1 d2 d3\n", encoding="utf-8")
-    result = invoke(f"eval {TREC} --exclude seen")
-    assert result.exit_code == 2
-    assert "seen, line 2: must be a topic and a document; got 'd1 d2 d3'" in result.stderr
 
 
 def test_eval_at_several_cut_offs_and_per_query():
@@ -193,28 +181,3 @@ def test_a_topic_may_have_a_blank_that_is_not_ascii(files):
     (files / "run").write_text("q\u00a01 Q0 d1 1 1 t\nq2 Q0 d2 1 1 t\n", encoding="utf-8")
     (files / "area").write_text("q\u00a01 a b\n q2\tb\u00a0\n", encoding="utf-8")
     assert [each["label"] for each in document(f"eval {TREC} --by area")["slices"]] == ["a b", "b\u00a0"]
-
-
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        ("--table wide.csv --by country", "--by must be a file with the id of a query and its label on each line, or"),
-        (f"{TREC} --by kind", "--by must be a file with the id of a query and its label on each line; got 'kind'."),
-        ("--table wide.csv --by docno", "must be the same in all rows of a query"),
-        ("--table wide.csv --by size --by folder/size", "--by must name each column or file once"),
-        ("--table wide.csv --by latin", "latin, line 2: an id must be text in UTF-8"),
-        ("--table wide.csv --by few", "few: must have a label for each query; got none for 7 (2 queries)"),
-        ("--table wide.csv --by kind --html size", "--html would replace"),
-        ("--table both.csv --by size", "'size' is both. Use ./size for the file."),
-    ],
-)
-def test_labels_that_are_refused(labelled, files, command, message):
-    (files / "few").write_text("8 small\n", encoding="utf-8")
-    (files / "latin").write_bytes(b"8 small\n\xe9 large\n")
-    (files / "folder").mkdir()
-    (files / "folder" / "size").write_text((files / "size").read_text())
-    (files / "both.csv").write_text((files / "wide.csv").read_text().replace("kind", "size"))
-    command = command.replace("--html size", "--html size --by size")
-    result = invoke(f"eval {command}")
-    assert result.exit_code == 2
-    assert message in result.stderr

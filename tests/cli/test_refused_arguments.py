@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytest.importorskip("click")
-
 from pathlib import Path
 
-from command_line import LETOR, TREC, invoke, program
-
-pytestmark = pytest.mark.usefixtures("files")
-
+import pytest
+from command_line import LETOR, TABLE, TREC, invoke, program
 
 USAGE = {
     "eval": "the data must be given as --qrels with --run",
@@ -29,10 +23,59 @@ USAGE = {
     "compare run better --qrels qrels -k 5,10": "got '5,10'.\n",
     "evl": "no such command 'evl'. Did you mean 'eval'?",
     "compare run better": "one of --qrels, --labels and --table",
+    "compare run better --qrels qrels --baseline x": "--baseline must be one of the runs, run, better; got x",
     "flavors lightgmb": "got 'lightgmb' in 'lightgmb'. Did you mean 'lightgbm'? List the presets with",
+    f"eval {TREC} --save -": "must be the name of a file; got -.",
+    f"eval {TREC} --save none/base.json": "the folder none does not exist",
+    f"eval {TREC} --save dangling": "none, into which dangling links, does not exist",
+    "gate qrels --run run --margin .1 --markdown -": "must be the name of a file; got -.",
+    "judge-next run better --qrels qrels --write-qrels -": "must be the name of a file; got -.",
+    "judge-next run better --qrels qrels -n 0": "-n",
+    f"eval {TREC} --by land": "--by must be a file with the id of a query and its label on each line; got 'land'.",
+    "eval --table wide.csv --by land": "--by must be a file with the id of a query and its label on each line, or",
+    "eval --table wide.csv --by few --by folder/few": "--by must name each column or file once",
+    "eval --table wide.csv --by kind": "'kind' is both. Use ./kind for the file.",
+    f"eval {TREC} --human human -k 5 -k 10": "--human requires a single -k",
+    f"eval {TREC} --human human -k 5 --per-query": "--human requires a single -k",
+    f"eval {TREC} --human human --queries both": "--human requires --qrels",
+    "compare run better --qrels qrels --human human --by human": "combined with --by",
 }
 
 
+@pytest.fixture
+def wrong():
+    Path("dangling").symlink_to("none/base.json")
+    Path("folder").mkdir()
+    contents = {
+        "short": "a b c\n",
+        "nothing": '{"q1": []}',
+        "foreign": "x Q0 d 1 1 t\n",
+        "unjudged.csv": "qid,label,score\n1,,1\n1,2,3\n",
+        "wide.csv": TABLE.replace("\n", ",x\n").replace("docno,x", "docno,kind"),
+        "kind": "7 a\n8 a\n9 a\n",
+        "few": "8 small\n",
+        "folder/few": "8 small\n",
+        "bare": "q1 a\nq2\n",
+        "twice": "q1 a\nq1 a\nq1 b\n",
+        "three": "q1 d1\nq1 d2 d3\n",
+        "zeros": "0 qid:1\n",
+        "one": "1\n",
+        "named": "user,Rating,s_old,s_new\n1,1,1,2\n1,0,2,1\n",
+        "human": "q1 0 d1 2\n",
+        "word.jsonl": '{"qid": "q1", "docno": "d7", "label": "good"}\n',
+        "other.jsonl": '{"qid": "q1", "docno": "d1", "label": 0}\n',
+        "large.jsonl": '{"qid": "q1", "docno": "d7", "label": 9007199254740993}\n',
+        "hash.jsonl": '{"qid": "#q1", "docno": "d7", "label": 1}\n',
+        "mark.jsonl": '{"qid": "\\ufeffq1", "docno": "d7", "label": 1}\n',
+        "nul.jsonl": '{"qid": "q\\u0000", "docno": "d7", "label": 1}\n',
+    }
+    for name, content in contents.items():
+        Path(name).write_text(content)
+    Path("latin").write_bytes(b"q1 d1\nq1 \xe9\n")
+    Path("latin_ids").write_bytes(b"8 small\n\xe9 large\n")
+
+
+@pytest.mark.usefixtures("wrong")
 @pytest.mark.parametrize("command", USAGE)
 def test_wrong_arguments(command):
     result = invoke(command)
@@ -40,6 +83,7 @@ def test_wrong_arguments(command):
     assert result.stdout == ""
     assert USAGE[command] in result.stderr
     assert result.stderr.startswith("Usage: ")
+    assert not Path("-").exists()
 
 
 @pytest.mark.parametrize("option", ["k", "n"])
@@ -66,19 +110,40 @@ BAD = {
     "identify 0.5 --table short": "short: must have the columns",
     f"identify half {LETOR}": "value must be a decimal number",
     "compare run short --qrels qrels": "short, line 1: a line of a run must have 6",
+    "compare one one --labels zeros --flavor sklearn[empty=nan]": "at least two queries must have a value in every",
+    "compare run better --qrels qrels --unjudged refuse": "unjudged='refuse' requires judged@k",
+    "compare run better --qrels qrels --cluster bare": "bare, line 2: must be the id of a query and its label; got",
+    "compare run better --qrels qrels --by twice": "twice, line 3: a query must have one label; 'q1' has 'a' and 'b'.",
     "eval --qrels qrels --run nothing": "must hold a document in at least one evaluated topic; got none",
     f"eval {TREC} --exclude latin": "latin, line 2: an id must be text in UTF-8",
+    f"eval {TREC} --exclude three": "three, line 2: must be a topic and a document; got 'q1 d2 d3'",
     "eval --qrels qrels --run foreign": "qrels and run must share a topic",
+    "eval --qrels human --human qrels --run run": "every query of human must be among",
+    "eval --table wide.csv --by docno": "must be the same in all rows of a query",
+    "eval --table wide.csv --by latin_ids": "latin_ids, line 2: an id must be text in UTF-8",
+    "eval --table wide.csv --by few": "few: must have a label for each query; got none for 7 (2 queries)",
+    "eval --table named": "'user', 'Rating', 's_old', 's_new'. Give the names of yours by --query, --label, --score.",
+    "eval --table named --query user --label RATING --score s_new": "'s_new'. Did you mean 'Rating'?",
+    "eval --table named --query user --label s_new --score s_new": "label and score must be different columns",
+    "judge-next run better --qrels qrels --filled word.jsonl": "word.jsonl, line 1: label must be a number",
+    "judge-next run better --qrels qrels --filled other.jsonl": "a document must have one label",
+    "judge-next run better --qrels qrels --max-grade 1": "max_grade must be at least",
+    "judge-next run better --qrels qrels --flavor trec_eval[unjudged=raise]": "is an error under unjudged='raise'",
+    "judge-next run better --qrels qrels --filled large.jsonl": "line 1: label: an integer must be at most 2^53",
+    **{
+        f"judge-next run better --qrels qrels --filled {name}.jsonl --write-qrels more.txt": words
+        for name, words in (
+            ("hash", "a topic must not begin with # or U+FEFF in TREC qrels"),
+            ("mark", "a topic must not begin with # or U+FEFF in TREC qrels"),
+            ("nul", "ids must not be empty or contain blanks or NUL"),
+        )
+    },
 }
 
 
+@pytest.mark.usefixtures("wrong")
 @pytest.mark.parametrize("command", BAD)
 def test_data_that_cannot_be_used_are_one_line(command):
-    Path("short").write_text("a b c\n")
-    Path("nothing").write_text('{"q1": []}')
-    Path("latin").write_bytes(b"q1 d1\nq1 \xe9\n")
-    Path("foreign").write_text("x Q0 d 1 1 t\n")
-    Path("unjudged.csv").write_text("qid,label,score\n1,,1\n1,2,3\n")
     result = invoke(command)
     assert result.exit_code == 2, result.output
     assert result.stdout == ""

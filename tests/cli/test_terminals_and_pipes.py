@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytest.importorskip("click")
 import json
 import os
 import re
@@ -14,12 +11,11 @@ import sys
 from decimal import Decimal
 from pathlib import Path
 
+import pytest
 from command_line import BETTER, LABELS, QRELS, RUN, SCORES, TABLE, TREC, document, invoke, program, text
 
 from ndcg_ml import Flavor
 from ndcg_ml.cli import command_group
-
-pytestmark = pytest.mark.usefixtures("files")
 
 
 def test_a_long_argument_is_shown_in_part():

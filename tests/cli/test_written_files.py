@@ -1,34 +1,22 @@
-"""The files that commands write: which names are refused, and what is said where one cannot be written."""
+"""The files that commands write, reports with ``--html`` among them: what they hold, and what they never replace."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from html import unescape
 from pathlib import Path
 
 import pytest
+from command_line import TREC, document, invoke, program, text
 
-pytest.importorskip("click")
-
-from command_line import TREC, invoke, program
-
-pytestmark = pytest.mark.usefixtures("files")
+from ndcg_ml.runs import evaluate_run
 
 
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        (f"eval {TREC} --save -", "must be the name of a file; got -."),
-        (f"eval {TREC} --save none/base.json", "the folder none does not exist"),
-        (f"eval {TREC} --save dangling", "none, into which dangling links, does not exist"),
-        ("gate qrels --run run --margin .1 --markdown -", "must be the name of a file; got -."),
-        ("judge-next run better --qrels qrels --write-qrels -", "must be the name of a file; got -."),
-    ],
-)
-def test_what_is_no_file_is_refused(command, message):
-    Path("dangling").symlink_to("none/base.json")
-    result = invoke(command)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert message in result.stderr
-    assert not Path("-").exists()
+@pytest.fixture
+def report():
+    pytest.importorskip("jinja2", reason="a report needs the extra [report]")
+    pytest.importorskip("matplotlib", reason="a report needs the extra [report]")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
@@ -72,9 +60,8 @@ OUTPUTS = {
 
 
 @pytest.mark.parametrize("command", ROUTES)
+@pytest.mark.usefixtures("report")
 def test_no_input_is_overwritten(command, files):
-    pytest.importorskip("jinja2", reason="a report needs the extra [report]")
-    pytest.importorskip("matplotlib", reason="a report needs the extra [report]")
     assert invoke(f"eval {TREC} --save base.json").exit_code == 0
     Path("excluded").write_text("q1 d7\n")
     Path("segments").write_text("q1 a\nq2 b\nq3 a\n7 a\n8 a\n9 b\n")
@@ -107,3 +94,27 @@ def test_labels_that_were_filled_in_are_not_replaced(label):
     assert result.exit_code == 2
     assert "which has labels or was not written by this command" in result.stderr
     assert label in Path("todo.jsonl").read_text()
+
+
+@pytest.mark.usefixtures("report")
+def test_a_report_of_an_evaluation():
+    command = f"eval {TREC} -k 1 -k 10"
+    shown = text(f"{command} --html", "a report.html")
+    assert shown == text(command)
+    page = Path("a report.html").read_text(encoding="utf-8")
+    typed = f"ndcg-ml {command} --html 'a report.html'"
+    assert page == evaluate_run("qrels", "run", k=(1, 10)).to_html(command=typed)
+    assert typed in unescape(page)
+    assert document(f"{command} --html other.html") == document(command)
+    assert Path("other.html").exists()
+
+
+def test_without_the_extra_a_report_is_refused_before_any_work():
+    Path("run").write_text("not a run\n")  # reading this file would be an error of its own
+    without = "import sys; sys.modules['jinja2'] = None; from ndcg_ml.cli import main; main()"
+    arguments = [sys.executable, "-c", without, "eval", *TREC.split(), "--html", "report.html"]
+    done = subprocess.run(arguments, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith("Error: a report needs jinja2 and matplotlib")
+    assert "pip install 'ndcg_ml[report]'" in done.stderr
+    assert not Path("report.html").exists()

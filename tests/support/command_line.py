@@ -8,6 +8,10 @@ import re
 import subprocess
 import sys
 
+import pytest
+
+pytest.importorskip("click")
+
 from click.testing import CliRunner, Result
 
 from ndcg_ml.cli import command_group
