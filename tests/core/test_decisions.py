@@ -144,14 +144,6 @@ def test_the_largest_t_by_hand():
     assert found == pytest.approx([largest], rel=1e-10)
 
 
-def test_an_adjusted_p_is_never_below_p():
-    rng = np.random.default_rng(1)
-    for _ in range(150):
-        table = np.where(rng.random((10, 3)) < 0.3, rng.normal(0, 0.1, (10, 3)), 0.0)
-        for pair in by_values(*table.T, qid=range(10), measure="m", n_resamples=99, seed=rng).pairs:
-            assert pair.p_adjusted >= pair.p_value
-
-
 def test_p_and_the_critical_value_are_the_same_rule():
     chance = max_t(Means.from_weights(TABLE, None), [(0, 1), (2, 3)], 199, np.random.default_rng(0))
     critical = chance.critical(0.05)
@@ -165,8 +157,6 @@ def test_a_baseline_has_fewer_pairs_and_narrower_intervals():
     assert [(pair.a, pair.b) for pair in against.pairs] == [("b", "a"), ("b", "c"), ("b", "d")]
     width = {(p.a, p.b): p.interval.high - p.interval.low for p in everyone.pairs}
     assert all(p.interval.high - p.interval.low < width[p.a, p.b] for p in against.pairs if (p.a, p.b) in width)
-    with pytest.raises(ValueError, match=r"baseline must be the name of a system, 'a', 'b'; got 'old'"):
-        values(0, 1, baseline="old")
 
 
 def test_many_systems_leave_room_for_a_clear_one():
@@ -200,8 +190,6 @@ def test_too_few_changed_queries_detect_nothing(n_changed, attainable):
     assert math.isfinite(found.smallest_detectable()) == attainable  # 2^-4 is above .05, 2^-5 is not
     assert ("not attainable" in found.to_markdown(details=True)) != attainable
     assert (found.to_dict()["pairs"][0]["smallest_detectable"] is None) != attainable
-    with pytest.raises(ValueError, match="power must be above 0 and below 1"):
-        found.smallest_detectable(power=1)
 
 
 # -- clusters -------------------------------------------------------------------------------------------------------
@@ -260,12 +248,6 @@ def test_clusters_of_an_evaluation():
     assert "worth" in str(interval)
     other = evaluate(labels, scores + 0.1, k=3, cluster=user)
     assert compare(clustered, other, seed=0).n_clusters == 10
-    with pytest.raises(ValueError, match="must have the same clusters of queries; those of a and b differ"):
-        compare(clustered, plain)
-    with pytest.raises(ValueError, match="must have the same clusters"):
-        compare(clustered, evaluate(labels, scores, k=3, cluster=user[::-1]))
-    with pytest.raises(ValueError, match=r"cluster must have a label for each query; got None for query 2"):
-        evaluate(labels, scores, cluster=[None if i == 2 else i for i in range(30)])
 
 
 def clustered_run(noise):
@@ -292,10 +274,9 @@ def test_clusters_of_a_run():
     assert compare(clustered, other, seed=0).pairs == told.pairs
     in_order = [user[topic] for topic in plain.per_query.qid.tolist()]
     assert evaluate_run(qrels, run, k=3, cluster=in_order).cluster.tolist() == clustered.cluster.tolist()
-    with pytest.raises(ValueError, match=r"cluster must .*q29"):
-        evaluate_run(qrels, run, cluster={topic: u for topic, u in user.items() if topic != "q29"})
-    with pytest.raises(ValueError, match=r"cluster must have one label per query, 30, or .*; got 3"):
-        evaluate_run(qrels, run, cluster=["u"] * 3)
+    for cluster, words in (({"q0": "u"}, "q1"), (["u"] * 3, "one label per query, 30, or .*; got 3")):
+        with pytest.raises(ValueError, match=f"cluster must .*{words}"):
+            evaluate_run(qrels, run, cluster=cluster)
 
 
 @pytest.mark.parametrize("k", [3, (1, 3)])
@@ -333,19 +314,6 @@ def test_a_saved_evaluation_keeps_its_clusters(tmp_path):
     assert compare(again, whole).n_clusters == 10
     new = evaluate_run(qrels, clustered_run(3.0)[1], k=3)
     assert gate(again, new, margin=0.1).comparisons[3].n_clusters == 10
-    with pytest.raises(TypeError, match=r"clusters must be strings or integers to be saved; got 1\.5"):
-        evaluate_run(qrels, run, cluster=[1.5] * 30).save(tmp_path / "other.json")
-
-
-def test_clusters_that_cannot_say_anything():
-    with pytest.raises(ValueError, match=r"at least 6 clusters, .* got 5 for 40 queries"):
-        values(0, 1, cluster=np.arange(N) % 5)
-    with pytest.raises(ValueError, match=r"cluster number 0 has 80 % of it"):
-        values(0, 1, cluster=np.maximum(np.arange(N) - 31, 0))
-    with pytest.raises(ValueError, match=r"cluster must have one label per query, 40, or be a mapping"):
-        values(0, 1, cluster=np.arange(N - 1))
-    with pytest.raises(ValueError, match=r"cluster must have a label for each query; got None for query 'q3'"):
-        values(0, 1, cluster=[None if i == 3 else i for i in range(N)])
 
 
 # -- several runs ---------------------------------------------------------------------------------------------------
@@ -384,17 +352,15 @@ def test_several_runs_of_each_system():
     three = compare({"old": old, "new": new, "third": runs(1, range(9, 11))}, seed=0)
     assert three.caption().endswith("; p and intervals corrected by Bonferroni for 3 pairs")
     assert three.pairs[0].p_adjusted == pytest.approx(min(1, 3 * three.pairs[0].p_value))
-    with pytest.raises(ValueError, match=r"'new' has 1. Train it again with another seed"):
-        compare({"old": old, "new": new[:1]})
     one_each = compare({"old": old[0], "new": new[0]}, seed=0)
     assert one_each.pairs == compare(old[0], new[0], names=["old", "new"], seed=0).pairs
-    for systems, more, kind, message in (
-        (({"old": old[0]},), {}, ValueError, "at least two systems; got 1"),
-        (({1: old[0], 2: new[0]},), {}, TypeError, "system names must be strings; got 1"),
-        (({"a": old[0], "b": new[0]},), {"names": ["a", "b"]}, TypeError, "names must be left out"),
-    ):
-        with pytest.raises(kind, match=message):
-            compare(*systems, **more)
+    country = ["de", "fr"] * 20
+    by_country = compare({"old": old, "new": new}, by=country, seed=0).slices["by", "fr"]
+    numbers = {name: [e.per_query.ndcg[1::2] for e in each] for name, each in (("old", old), ("new", new))}
+    alone = by_values(numbers, qid=range(20), measure="m", confidence=0.975)
+    assert by_country.values == pytest.approx(alone.values)
+    assert by_country.pairs[0].interval.low == pytest.approx(alone.interval.low)
+    assert by_country.pairs[0].p_value == pytest.approx(alone.p_value)
 
 
 # -- slices -------------------------------------------------------------------------------------------------------
@@ -421,8 +387,6 @@ def test_slices_can_differ_where_the_whole_does_not():
     assert "2 slices (Bonferroni)" in str(found.slices)
     assert "half=up" in str(found)
     assert [row["verdict"] for row in found.to_dict()["slices"]] == ["worse", "better"]
-    with pytest.raises(KeyError, match="; pass a column and a label"):
-        found.slices["half", "left"]
 
 
 def test_slices_too_small_for_a_test_are_listed_in_the_order_of_their_labels():
@@ -438,19 +402,6 @@ def test_slices_too_small_for_a_test_are_listed_in_the_order_of_their_labels():
         user = np.where(one, np.arange(N) // 2, 100 + np.arange(N))
         parts = values(0, 1, by=np.where(one, "one", "other"), cluster=user).slices
         assert [len(each.pairs) for each in parts.values()] == [n_pairs, 1]
-
-
-def test_several_runs_are_compared_within_slices_too():
-    rng = np.random.default_rng(5)
-    runs = {name: [rng.random(N) for _ in range(3)] for name in ("old", "new")}
-    slices = by_values(runs, qid=IDS, measure="m", by=["a", "b"] * 20).slices
-    for at, label in enumerate("ab"):
-        inside = {name: [run[at::2] for run in of_one] for name, of_one in runs.items()}
-        alone = by_values(inside, qid=IDS[at::2], measure="m", confidence=0.975)
-        found = slices["by", label]
-        assert found.values == pytest.approx(alone.values)
-        assert found.pairs[0].interval.low == pytest.approx(alone.interval.low)
-        assert found.pairs[0].p_value == pytest.approx(alone.p_value)
 
 
 def test_slices_of_scores_evaluations_and_numbers_are_the_same():
@@ -493,8 +444,6 @@ def test_differing_judged_shares_are_named():
         compare(full, odd, unjudged="refuse")
     assert not any("judged@k differs" in note for note in compare(full, full, unjudged="refuse", seed=0).notes)
     assert values(0, 1).judged is None
-    with pytest.raises(ValueError, match="unjudged must be one of 'warn', 'note', 'refuse', 'accept'"):
-        compare(full, odd, unjudged="ignore")
 
 
 def test_what_is_uneven():
@@ -541,15 +490,7 @@ def test_other_judgements_are_refused():
     binary = {q: {d: min(g, 1) for d, g in docs.items()} for q, docs in QRELS.items()}
     with pytest.raises(ValueError, match="queries whose judged documents or grades differ between a and b"):
         compare(evaluate_run(QRELS, GOOD, k=4), evaluate_run(binary, GOOD, k=4))
-    labels = np.random.default_rng(0).integers(0, 3, (40, 10))
-    scores = np.random.default_rng(1).random(labels.shape)
-    flavor = Flavor.preset("lightgbm", k=10)
-    e = evaluate(labels, scores, flavor=flavor)
-    with pytest.raises(ValueError, match="queries whose ideal DCGs differ"):
-        compare(e, evaluate(np.minimum(labels, 1), scores, flavor=flavor))
-    halves = [evaluate(labels[part], scores[part], flavor=flavor) for part in (slice(20), slice(20, None))]
-    with pytest.raises(ValueError, match=r"Their ids are positions \(0, 1, ...\): pass qid="):
-        compare(*halves)
+
     # A run cannot be blamed for an ideal that depends on it.
     local = Flavor(ideal="local", unjudged="zero", k=4)
     compare(evaluate_run(QRELS, GOOD, flavor=local), evaluate_run(QRELS, ODD, flavor=local), unjudged="accept")
@@ -570,39 +511,12 @@ def test_numbers_of_any_measure():
     )
     holed = TABLE[:, 3].copy()
     holed[5] = math.nan
-    with pytest.raises(ValueError, match=r"without a value in b: 'q5' \(1\)"):
-        by_values(TABLE[:, 0], holed, qid=IDS, measure="m")
     assert by_values(TABLE[:, 0], holed, qid=IDS, measure="m", missing="drop").n_queries == 39
     weighted = by_values(TABLE[:, 0], TABLE[:, 3], qid=IDS, measure="m", query_weight=np.arange(1.0, 41.0))
     assert weighted.values[0] == pytest.approx(np.average(TABLE[:, 0], weights=np.arange(1.0, 41.0)))
-    two, of = (TABLE[:, 0], TABLE[:, 1]), {"measure": "m", "qid": IDS}
-    for systems, arguments, kind, message in (
-        (two, {"measure": " ", "qid": IDS}, TypeError, "measure must be a string that names"),
-        ((TABLE[:, 0], TABLE[:9, 1]), of, ValueError, "b must have one number per query, 40"),
-        ((TABLE[:2, 0], TABLE[:2, 1]), {"measure": "m", "qid": ["x", "x"]}, ValueError, "each query once"),
-        ((TABLE[:2, 0], [0.1, math.inf]), {"measure": "m", "qid": ["x", "y"]}, ValueError, "b must be finite"),
-        (two, {**of, "query_weight": [1.0] * 39}, ValueError, "query_weight must have one number"),
-    ):
-        with pytest.raises(kind, match=message):
-            by_values(*systems, **arguments)
-    with pytest.raises(TypeError, match="values must be a mapping from system names to values per query; got list"):
-        compare_values(list(two), **of)
-
-
-@pytest.mark.parametrize("margin", [0, -0.01, 1, math.nan, math.inf])
-def test_a_margin_is_above_0(margin):
-    two = evaluate([[1, 0], [0, 1]], [[1, 2], [2, 1]]), evaluate([[1, 0], [0, 1]], [[2, 1], [2, 1]])
-    with pytest.raises(ValueError, match="margin must be above 0 and below 1"):
-        compare(*two, margin=margin)
-    with pytest.raises(TypeError, match="margin must be a number above 0, or None; got '1 %'"):
-        values(0, 1, margin="1 %")
     assert values(0, 1, margin=5).margin == 5  # a measure may have any scale
-
-
-def test_the_28th_system_has_a_name():
-    table = np.random.default_rng(0).random((12, 28))
-    found = by_values(*table.T, qid=range(12), measure="m", baseline="a", n_resamples=99)
-    assert found.names[25:] == ("z", "s27", "s28")
+    one = evaluate([[1, 0], [0, 1]], [[1, 2], [2, 1]])
+    assert compare(*[one] * 28, n_resamples=99).names[25:] == ("z", "s27", "s28")
 
 
 @pytest.mark.parametrize(
@@ -776,6 +690,7 @@ def test_verdict_interval_and_p_agree_where_few_queries_change(n_systems):
         for pair in found.pairs:
             apart = pair.interval.low > 0 or pair.interval.high < 0
             assert apart == pair.significant == (pair.verdict in ("better", "worse"))
+            assert pair.p_adjusted >= pair.p_value
 
 
 def rate(passes, n_draws):
@@ -881,8 +796,6 @@ def test_the_bounded_interval_by_hand(values):
     # Other bounds scale the limits.
     scaled = bounded_limits(3 * np.array(values) - 1, np.full(n, 1 / n), 0.9, (-1.0, 2.0))
     assert scaled == pytest.approx([3 * limit - 1 for limit in expected])
-    with pytest.raises(ValueError, match=r"method='bounded' needs values between 0 and 1; a query has 1\.5"):
-        bounded_limits(np.array([1.5, 1.0]), np.full(2, 0.5), 0.95)
 
 
 def of_values(numbers):

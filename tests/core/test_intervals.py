@@ -108,30 +108,3 @@ def test_cutoffs_at_which_other_queries_count():
     for k in (1, 5):
         assert intervals[k].n_queries == 40 - result.n_empty[k]
         assert intervals[k].low <= result.value[k] <= intervals[k].high
-
-
-def test_refusals():
-    two = evaluate(Y[:2], SCORES[:2])
-    for result, arguments, kind, message in (
-        (evaluate(Y[:1], SCORES[:1]), {}, ValueError, "at least two queries must count .* got 1 of 1"),
-        (
-            evaluate(Y, SCORES, flavor=Flavor(empty=math.nan)),
-            {},
-            ValueError,
-            f"{N_EMPTY} of 40 queries are empty under empty=nan",
-        ),
-        (two, {"confidence": 95}, ValueError, r"Write 0.95 for 95 %"),
-        (two, {"confidence": 1.0}, ValueError, "above 0 and below 1; got 1.0"),
-        (two, {"n_resamples": 0}, ValueError, "n_resamples must be an integer >= 1; got 0"),
-        (two, {"n_resamples": 10.5}, TypeError, "n_resamples must be an integer"),
-        (two, {"method": "studentized"}, ValueError, "method must be one of 'bca', 'percentile', 't'"),
-        (two, {"seed": "x"}, TypeError, "seed must be an integer >= 0 or a Generator"),
-    ):
-        with pytest.raises(kind, match=message):
-            result.interval(**arguments)
-    for name in ("std", "standard_error"):
-        with pytest.raises(ValueError, match="at least two queries must count"):
-            getattr(evaluate(Y[:1], SCORES[:1]), name)
-    empty = evaluate(Y, SCORES, flavor=Flavor(empty="skip"), query_weight=[1.0] + [0.0] * 39)
-    with pytest.raises(ValueError, match="got 1 of 40"):
-        empty.interval()

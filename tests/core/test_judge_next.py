@@ -9,11 +9,10 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from comparing import by_scores, by_values
+from comparing import by_scores
 
-from ndcg_ml import Comparison, Flavor, RangeError, compare, evaluate, evaluate_ranked, evaluate_run, with_labels
+from ndcg_ml import Comparison, Flavor, compare, evaluate, evaluate_run, with_labels
 
 QRELS = {"q1": {"d1": 2, "d2": 0}, "q2": {"d5": 1}, "q3": {"d1": 1}}
 OLD = {"q1": ["d1", "d2", "d9"], "q2": ["d6", "d5"], "q3": ["d1", "d3"]}
@@ -141,16 +140,6 @@ def test_a_sign_that_labels_could_turn_is_undecided_under_refuse() -> None:
     assert compare(*judged, unjudged="refuse", seed=0).pairs[0].verdict == "better"
 
 
-SHORTER = {qid: documents[:1] for qid, documents in NEW.items()}
-
-
-@pytest.mark.parametrize("switch", ["ideal=recall", "ideal_depth=retrieved"])
-def test_two_ideals_that_differ_are_refused(switch: str) -> None:
-    results = [evaluate_run(QRELS, run, flavor=f"trec_eval[{switch}]", k=2) for run in (OLD, SHORTER)]
-    with pytest.raises(RangeError, match="must have the same ideal"):
-        compare(*results, unjudged="accept").range()
-
-
 @pytest.mark.parametrize("switch", ["ideal=recall", "ideal=max,max_grade=1", "ties=best", "aggregate=micro"])
 def test_a_sign_whose_range_is_refused_is_undecided_under_refuse(switch: str) -> None:
     qrels = {f"q{i}": {"good": 1, "bad": 0} for i in range(30)}
@@ -166,27 +155,10 @@ def test_a_sign_whose_range_is_refused_is_undecided_under_refuse(switch: str) ->
     assert verdicts() == dict.fromkeys(wanted, "better")
 
 
-def test_documents_that_cannot_be_matched_are_refused() -> None:
-    flavor = Flavor(unjudged="zero")
-    lists = [[1.0, math.nan], [0.0, 1.0]]
-    ranked = [evaluate_ranked(lists, flavor=flavor), evaluate_ranked(lists, flavor=flavor)]
-    with pytest.raises(RangeError, match="must have ids"):
-        compare(*ranked).range()
+def test_rows_without_document_ids_are_matched_by_position() -> None:
+    lists, flavor = [[1.0, math.nan], [0.0, 1.0]], Flavor(unjudged="zero")
     rows = [evaluate(lists, scores, flavor=flavor) for scores in ([[1, 2], [1, 2]], [[2, 1], [1, 2]])]
     assert compare(*rows).range().high > 0
-    numbers = by_values([0.1, 0.2, 0.3], [0.3, 0.2, 0.3], qid=[1, 2, 3], measure="recall")
-    with pytest.raises(RangeError, match="precomputed values"):
-        numbers.range()
-
-
-def test_other_judgements_of_one_document_are_refused() -> None:
-    labels = np.array([[1.0, np.nan, 0.0], [1.0, 0.0, np.nan]])
-    other = np.array([[1.0, np.nan, 0.0], [0.0, 1.0, np.nan]])
-    ids = np.array([["a", "b", "c"]] * 2)
-    flavor = Flavor(unjudged="zero", k=2)
-    results = [evaluate(y, [[3, 2, 1], [1, 2, 3]], doc_id=ids, flavor=flavor) for y in (labels, other)]
-    with pytest.raises(RangeError, match="same judgements"):
-        compare(*results).range()
 
 
 # -- the file --------------------------------------------------------------------------------------------------------

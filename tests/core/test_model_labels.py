@@ -175,39 +175,6 @@ def test_a_model_that_favours_one_of_two_equal_systems_does_not_decide():
 HUMAN, MODEL, SOME = drawn(5)
 
 
-@pytest.mark.parametrize(
-    ("model", "human", "kind", "message"),
-    [
-        (of_values(MODEL), of_values(HUMAN[SOME], SOME + 1000), ValueError, "every query of human must be among"),
-        (of_values(MODEL), of_values(HUMAN[SOME[:19]], SOME[:19]), ValueError, "at least 20 of the 300 .* got 19"),
-        (of_values(MODEL), of_values(HUMAN), ValueError, "and not all of them; got 300"),
-        (of_values(MODEL), of_values(HUMAN[SOME], SOME, k=2), ValueError, "must have one flavor; got"),
-        (of_values(MODEL, k=(1, 2)), of_values(HUMAN[SOME], SOME), TypeError, "model must be an evaluation at one"),
-        (
-            of_values(MODEL),
-            HUMAN,
-            TypeError,
-            r"human must be an evaluation at one cut-off, .*got ndarray",
-        ),
-        (
-            of_values(MODEL, query_weight=dict(enumerate(MODEL + 0.1))),
-            of_values(HUMAN[SOME], SOME),
-            ValueError,
-            "model must be a plain mean over all its queries",
-        ),
-        (
-            of_values(MODEL),
-            of_values(HUMAN[SOME], SOME, cluster=dict(zip(SOME.tolist(), SOME.tolist(), strict=True))),
-            ValueError,
-            "human must be a plain mean",
-        ),
-    ],
-)
-def test_what_cannot_be_corrected_is_refused(model, human, kind, message):
-    with pytest.raises(kind, match=message):
-        correct_labels(model, human)
-
-
 def test_queries_that_people_judged_in_part_are_named():
     ids = [f"q{i}" for i in range(60)]
     run = {qid: ["a", "b", "c"] for qid in ids}
@@ -267,35 +234,6 @@ def test_a_sample_that_is_not_random_is_warned_of():
         UserWarning, match=r"random sample; under the model's labels their mean is 0\.9\d+, and that of the others"
     ):
         corrected(HUMAN, MODEL, best)
-
-
-def test_systems_must_share_queries_flavor_and_labels():
-    one = corrected(HUMAN, MODEL, SOME)
-    other = corrected(HUMAN, MODEL, drawn(6)[2])
-    with pytest.raises(ValueError, match=r"old and new differ in 1, .* of human. Evaluate every system with the same"):
-        compare(one, other, names=["old", "new"])
-    fewer = correct_labels(of_values(np.delete(MODEL, 7), np.delete(np.arange(N), 7)), one.human)
-    with pytest.raises(ValueError, match=r"a and b differ in 7 \(1\) of model"):
-        compare(one, fewer)
-    assert compare(one, corrected(HUMAN, MODEL, SOME[::-1])).verdict == "unchanged"
-    with pytest.raises(TypeError, match="all be results of correct_labels, one each"):
-        compare(one, of_values(MODEL))
-    with pytest.raises(ValueError, match="cluster, by, k and missing must be left out"):
-        compare(one, one, by={"half": ["a", "b"] * 20})
-    with pytest.raises(ValueError, match="cluster, by, k and missing must be left out"):
-        compare(one, one, missing="drop")
-
-
-def test_an_undefined_query_is_refused():
-    rng = np.random.default_rng(0)
-    qid, labels, scores = np.repeat(np.arange(60), 3), rng.integers(0, 2, 180), rng.random(180)
-    some = np.isin(qid, rng.choice(60, 25, replace=False))
-    flavor = Flavor(empty=np.nan)
-    with pytest.raises(ValueError, match="queries without a value"):
-        correct_labels(
-            evaluate(labels, scores, qid=qid, flavor=flavor),
-            evaluate(labels[some], scores[some], qid=qid[some], flavor=flavor),
-        )
 
 
 def test_a_system_is_unchanged_beside_itself():

@@ -239,53 +239,6 @@ def test_arrays_that_were_changed_since_are_refused(changed: str) -> None:
 _LABELS, _SCORES = [[2.0, math.nan, 1.0, 0.0]], [[2.0, 2.0, 1.0, 0.0]]
 
 
-@pytest.mark.parametrize(
-    "switches",
-    [
-        {"ties": "best"},
-        {"ties": "worst"},
-        {"ideal": "local"},
-        {"ideal": "given"},
-        {"ideal": "max", "max_grade": 2},
-        {"ideal": "recall", "recall_depth": 1},
-        {"aggregate": "micro"},
-    ],
-)
-def test_a_switch_that_is_not_searched_is_refused_with_what_to_pass_instead(switches: dict[str, Any]) -> None:
-    [switch] = switches.keys() & {"ties", "recall_depth", "aggregate"} or ["ideal"]
-    result = evaluate(_LABELS, _SCORES, flavor=Flavor(unjudged="zero").replace(**switches))
-    with pytest.raises(RangeError, match=rf"{switch} must be .* got .*Evaluate again with {switch}="):
-        result.range()
-
-
-def test_documents_that_are_listed_twice_are_refused() -> None:
-    flavor = Flavor(unjudged="zero", duplicates="first")
-    result = evaluate([[2, math.nan, 2]], [[3, 2, 1]], doc_id=[["a", "b", "a"]], flavor=flavor)
-    with pytest.raises(RangeError, match="got repeated ids in doc_id"):
-        result.range()
-
-
-@pytest.mark.parametrize(
-    ("switches", "labels", "max_grade", "message"),
-    [
-        ({"gain": (0.0, -1.0, 2.0)}, _LABELS, None, "gains must be >= 0"),
-        ({"negative": "allow"}, [[2.0, math.nan, -1.0, 0.0]], None, "gains must be >= 0"),
-        ({"empty": math.nan}, [[0.0, math.nan, 0.0, 0.0]], 1, "empty must not be nan"),
-        ({}, [[0.0, math.nan, 0.0, 0.0]], None, "max_grade must be given"),
-        ({}, _LABELS, 1, "must be at least the highest label"),
-        ({}, _LABELS, 2.5, "an integer >= 0"),
-        ({"gain": (0.0, 1.0, 2.0)}, _LABELS, 3, "gain table"),
-        ({"gain": "exponential"}, [[2.0, math.nan, 450.0, 0.0]], None, "float64 can sum"),
-    ],
-)
-def test_what_has_no_exact_range_is_refused_with_the_reason(
-    switches: dict[str, Any], labels: list[list[float]], max_grade: float | None, message: str
-) -> None:
-    result = evaluate(labels, _SCORES, flavor=Flavor(unjudged="zero").replace(**switches))
-    with pytest.raises(RangeError, match=message):
-        result.range(max_grade)
-
-
 def test_empty_nan_has_a_range_where_no_query_can_be_empty() -> None:
     ranges = []
     for empty in (0.0, math.nan):
@@ -293,19 +246,6 @@ def test_empty_nan_has_a_range_where_no_query_can_be_empty() -> None:
         sides = [evaluate(_LABELS * 2, [scores] * 2, flavor=flavor) for scores in (*_SCORES, [0.0, 3.0, 1.0, 2.0])]
         ranges.append((sides[0].range(), compare(*sides, unjudged="accept", n_resamples=99, seed=0).range()))
     assert ranges[0] == ranges[1]
-
-
-def test_a_number_of_another_type_is_no_scale() -> None:
-    with pytest.raises(TypeError, match="max_grade must be a number"):
-        evaluate(_LABELS, _SCORES, flavor="trec_eval[ties=first]").range("3")  # type: ignore[call-overload]
-
-
-def test_measurements_are_no_scale() -> None:
-    labels = np.linspace(0, 1, 3000)
-    labels[0] = math.nan
-    result = evaluate(labels, labels.size - np.arange(labels.size), group=[labels.size], flavor="trec_eval[ties=first]")
-    with pytest.raises(RangeError, match="at most 1001 grades"):
-        result.range()
 
 
 def test_ranked_lists_have_a_range() -> None:

@@ -115,21 +115,6 @@ def test_the_place_of_the_judgements_is_kept_if_it_is_below(tmp_path):
         assert read(tmp_path / saved)[1] == place
 
 
-def test_what_cannot_be_saved(tmp_path):
-    with pytest.raises(TypeError, match=r"query ids must be strings or integers to be saved; got 1.5"):
-        evaluate([1, 0, 1, 0], [1, 2, 1, 2], qid=[1.5, 1.5, 2.5, 2.5]).save(tmp_path / "base.json")
-    with pytest.raises(ValueError, match="gain and discount must not be callables"):
-        evaluate([[1, 0], [1, 2]], [[1, 2], [1, 2]], flavor=Flavor(gain=np.sqrt)).save(tmp_path / "base.json")
-    labels = np.array([[1.0, 0.0], [1.0, 0.0]])
-    result = evaluate(labels, [[1, 2], [2, 1]])
-    labels[0] = [0, 1]
-    with pytest.raises(ValueError, match="the arrays were modified since"):
-        result.save(tmp_path / "base.json")
-    assert not (tmp_path / "base.json").exists()
-    with pytest.raises(OSError, match="nowhere"):
-        evaluate_run(QRELS, RUN).save(tmp_path / "nowhere" / "base.json")
-
-
 # -- hostile files ----------------------------------------------------------------------------------------------------
 
 

@@ -210,38 +210,3 @@ def test_a_slice_in_which_nothing_counts_has_no_value():
     for aggregate in ("macro", "micro"):
         flavor = Flavor(aggregate=aggregate, empty=1.0)
         assert of_b(flavor, query_weight=[1.0, 0, 0]) == (None, 0.0, None, None, None)
-
-
-ROWS = {"y_true": Y.reshape(-1), "y_score": SCORES.reshape(-1), "qid": np.repeat(np.arange(90) + 100, 8)}
-
-
-def test_refusals():
-    constant = np.repeat(COUNTRY, 8)
-    constant[19] = "fr"
-    for by, kind, message in (
-        (constant, ValueError, r"by\['by'\] must be the same in all rows of a query, .* query 102 has 'uk' and 'fr'"),
-        (
-            COUNTRY,
-            ValueError,
-            r"must have one label per row of y_true, 720; got 90. Pass labels of queries as a",
-        ),
-        ({}, ValueError, "by must have at least one column"),
-        ([*[None] * 8, *constant[8:]], ValueError, "must have a label for each query; got None for query 100"),
-        (np.where(np.arange(720) == 3, np.nan, 1.0), ValueError, "missing value"),
-        ([["x"]] * 720, ValueError, "must be one-dimensional"),
-        ({100: "de"}, ValueError, r"by\['slice'\] must have an entry for the id of each query; got none for 101"),
-        ({"c": {100: "de"}}, ValueError, r"by\['c'\] must have an entry for the id of each query; got none for 101"),
-    ):
-        with pytest.raises(kind, match=message):
-            evaluate(**ROWS, by=by)
-    with pytest.raises(TypeError, match="must not be a mapping from query ids if queries have no ids"):
-        evaluate(Y, SCORES, by={"c": {0: "de"}})
-    with pytest.raises(ValueError, match="must have a label for each query, but some queries have no rows"):
-        evaluate([1, 0], [1, 0], group=[0, 2], by=["x", "x"])
-    objects = np.empty(720, dtype=object)
-    objects[:] = [{}] * 720
-    for by in (5, "ab"):
-        with pytest.raises(TypeError, match="must have one label per row, or be a mapping from query ids; got"):
-            evaluate(**ROWS, by={"c": by})
-    with pytest.raises(TypeError, match="must hold hashable labels"):
-        evaluate(**ROWS, by=objects)
