@@ -1,4 +1,4 @@
-"""An index of pandas and the keys of a mapping are used to align data, or refused with a fix."""
+"""An index of pandas and the keys of a mapping are used to align data, or refused with a fix, by every adapter too."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pickle
 import numpy as np
 import pytest
 
-from ndcg_ml import dcg_score, evaluate, explain_difference, identify, ndcg_score, prepare
-
 pd = pytest.importorskip("pandas")
+
+from ndcg_ml import dcg_score, evaluate, explain_difference, identify, ndcg_score, prepare
 
 # The ids are not sorted, so that groupby and the rows have different orders.
 FRAME = pd.DataFrame(
@@ -23,10 +23,10 @@ FRAME = pd.DataFrame(
 )
 NUMBERED = FRAME.assign(q=FRAME.q.map({"c": 2, "a": 0, "b": 1}))
 BY_APPEARANCE = [1.0, 5.0, 0.5]
-
-
-def _right(frame=FRAME):
-    return ndcg_score(frame.y, frame.s, qid=frame.q, query_weight=BY_APPEARANCE)
+BY_ID = FRAME.groupby("q")["w"].first()
+ROWS = {"y_true": FRAME.y, "y_score": FRAME.s, "qid": FRAME.q}
+SIZES = {"y_true": FRAME.y, "y_score": FRAME.s, "group": [2, 3, 2]}
+RIGHT = ndcg_score(**ROWS, query_weight=BY_APPEARANCE)
 
 
 @pytest.mark.parametrize("frame", [FRAME, NUMBERED], ids=["text", "numbers"])
@@ -46,15 +46,14 @@ def test_weights_are_found_by_id(frame, weights):
     query_weight = weights(frame)
     by_position = ndcg_score(frame.y, frame.s, qid=frame.q, query_weight=[5.0, 0.5, 1.0])
     arguments = {"qid": frame.q, "query_weight": query_weight}
-    assert by_position != _right(frame)
-    assert ndcg_score(frame.y, frame.s, **arguments) == _right(frame)
+    assert by_position != RIGHT
+    assert ndcg_score(frame.y, frame.s, **arguments) == RIGHT
     assert evaluate(frame.y, frame.s, **arguments).per_query.weight.tolist() == BY_APPEARANCE
-    assert prepare(frame.y, **arguments)(frame.s) == _right(frame)
-    assert dcg_score(frame.y, frame.s, **arguments) == dcg_score(
-        frame.y, frame.s, qid=frame.q, query_weight=BY_APPEARANCE
-    )
-    assert explain_difference("sklearn", "lightgbm", frame.y, frame.s, **arguments).value_a == _right(frame)
-    assert identify(round(_right(frame), 4), frame.y, frame.s, **arguments).matches
+    assert prepare(frame.y, **arguments)(frame.s) == RIGHT
+    expected = dcg_score(frame.y, frame.s, qid=frame.q, query_weight=BY_APPEARANCE)
+    assert dcg_score(frame.y, frame.s, **arguments) == expected
+    assert explain_difference("sklearn", "lightgbm", frame.y, frame.s, **arguments).value_a == RIGHT
+    assert identify(round(RIGHT, 4), frame.y, frame.s, **arguments).matches
 
 
 @pytest.mark.parametrize(
@@ -79,24 +78,59 @@ def test_an_index_from_zero_may_hold_the_ids():
     # groupby(..., as_index=False) returns such an index, with rows in the order of the ids.
     weights = NUMBERED.groupby("q", as_index=False)["w"].first()["w"]
     assert isinstance(weights.index, pd.RangeIndex)
-    assert ndcg_score(NUMBERED.y, NUMBERED.s, qid=NUMBERED.q, query_weight=weights) == _right(NUMBERED)
+    assert ndcg_score(NUMBERED.y, NUMBERED.s, qid=NUMBERED.q, query_weight=weights) == RIGHT
 
 
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        (FRAME.groupby("q", as_index=False)["w"].first()["w"], "index of query_weight must hold the id of each query"),
-        (FRAME.drop_duplicates("q")["w"], r"none for 'c' \(3 of 3 queries\), and labels such as 10"),
-        (FRAME.groupby("q")["w"].first().drop("b"), r"got none for 'b' \(1 of 3 queries\)"),
-        (FRAME.set_index("q")["w"], "index of query_weight must name each query once; got 'c' more than once"),
-        ({"a": 5.0, "c": 1.0}, r"query_weight must have an entry for the id of each query; got none for 'b' \(1 of 3"),
-        ({}, "query_weight must have an entry for the id of each query"),
-    ],
-    ids=["counted", "rows", "one lacks", "repeats", "mapping lacks", "empty mapping"],
-)
-def test_an_index_that_lacks_ids_is_refused(weights, message):
+Y, S = pd.DataFrame([[1, 0], [0, 1]], index=["b", "a"]), pd.DataFrame([[0, 1], [0, 1]], index=["b", "a"])
+BY_ROW = pd.Series([1.0, 4.0], index=["b", "a"])
+DOCUMENTS = pd.DataFrame([[3, 0, 1]], columns=["x", "y", "z"]), pd.DataFrame([[9, 1, 3]], columns=["x", "y", "z"])
+COLUMNS = FRAME[["y"]], FRAME[["s"]]
+# The arguments, what the error says, and the arguments that it advises.
+REFUSED = {
+    "counted": ({**ROWS, "query_weight": FRAME.groupby("q", as_index=False)["w"].first()["w"]},
+        "index of query_weight must hold the id of each query", {**ROWS, "query_weight": BY_ID}),
+    "rows": ({**ROWS, "query_weight": FRAME.drop_duplicates("q")["w"]},
+        r"none for 'c' \(3 of 3 queries\), and labels such as 10", {**ROWS, "query_weight": BY_ID}),
+    "one lacks": ({**ROWS, "query_weight": BY_ID.drop("b")}, r"got none for 'b' \(1 of 3 queries\)", None),
+    "repeats": ({**ROWS, "query_weight": FRAME.set_index("q")["w"]},
+        "index of query_weight must name each query once; got 'c' more than once", None),
+    "mapping lacks": ({**ROWS, "query_weight": {"a": 5.0, "c": 1.0}},
+        r"query_weight must have an entry for the id of each query; got none for 'b' \(1 of 3", None),
+    "empty mapping": ({**ROWS, "query_weight": {}}, "query_weight must have an entry for the id of each query", None),
+    "sizes by id": ({**ROWS, "qid": None, "group": FRAME.groupby("q").size()},
+        r"^group has an index \(its first label is 'a'\).*Pass qid=.*group\.to_numpy", SIZES),
+    "weights by id with sizes": ({**SIZES, "query_weight": BY_ID},
+        "^query_weight has an index.*Pass qid= instead of group", {**SIZES, "query_weight": pd.Series(BY_APPEARANCE)}),
+    "weights of rows in another order": ({"y_true": Y, "y_score": S, "query_weight": BY_ROW.sort_index()},
+        "^query_weight and y_true must have the same index", {"y_true": Y, "y_score": S, "query_weight": BY_ROW}),
+    "weights of rows without an index": ({"y_true": Y.to_numpy(), "y_score": S, "query_weight": BY_ROW},
+        "^query_weight has an index", None),
+    "length": ({**ROWS, "y_score": FRAME.s.iloc[1:]}, "^y_score must have the shape of y_true", None),
+    "columns": ({"y_true": DOCUMENTS[0], "y_score": DOCUMENTS[1][["z", "y", "x"]]},
+        r"columns in the same order.*y_score\[y_true\.columns\]",
+        {"y_true": DOCUMENTS[0], "y_score": DOCUMENTS[1][["z", "y", "x"]][DOCUMENTS[0].columns]}),
+    "one column": (dict(zip(ROWS, COLUMNS, strict=False)), r"pass np\.asarray\(y_true\)\.squeeze\(-1\)",
+        {**SIZES, "y_true": np.asarray(COLUMNS[0]).squeeze(-1), "y_score": np.asarray(COLUMNS[1]).squeeze(-1)}),
+    "missing text": ({**ROWS, "qid": FRAME.q.where(FRAME.q != "a").astype("string")},
+        "^qid must have an id for every row; got a missing value at row 2", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_an_index_that_does_not_correspond_is_refused(case):
+    arguments, message, advised = REFUSED[case]
     with pytest.raises(ValueError, match=message):
-        ndcg_score(FRAME.y, FRAME.s, qid=FRAME.q, query_weight=weights)
+        ndcg_score(**arguments)
+    if advised is not None:
+        assert 0 < ndcg_score(**advised) <= 1
+
+
+def test_weights_and_columns_follow_their_index():
+    assert evaluate(Y, S, query_weight=BY_ROW).per_query.weight.tolist() == [1.0, 4.0]
+    assert ndcg_score(**SIZES, query_weight=pd.Series(BY_APPEARANCE)) == RIGHT
+    assert ndcg_score(FRAME.y, FRAME.s, group=pd.Series([2, 3, 2])) == ndcg_score(**ROWS)
+    y, s = DOCUMENTS
+    assert ndcg_score(y, s) == ndcg_score(y, s.add_prefix("score_")) == 1.0
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -105,41 +139,10 @@ def test_a_frame_of_weights_is_refused(library):
     if library == "polars":
         pl = pytest.importorskip("polars")
         frame = pl.DataFrame({"q": frame.q.to_list(), "w": frame.w.to_list()})
+        assert ndcg_score(**ROWS, query_weight=frame["w"]) == RIGHT  # a Series of polars has no labels
     with pytest.raises(TypeError, match=r"got a frame\. Pass a mapping.*dict\(zip\(frame"):
-        ndcg_score(FRAME.y, FRAME.s, qid=FRAME.q, query_weight=frame)
-    weights = dict(zip(frame["q"], frame["w"], strict=True))
-    assert ndcg_score(FRAME.y, FRAME.s, qid=FRAME.q, query_weight=weights) == _right()
-
-
-def test_a_series_of_polars_has_no_labels():
-    pl = pytest.importorskip("polars")
-    assert ndcg_score(FRAME.y, FRAME.s, qid=FRAME.q, query_weight=pl.Series(BY_APPEARANCE)) == _right()
-
-
-def test_sizes_indexed_by_id_are_refused():
-    sizes = FRAME.groupby("q").size()
-    with pytest.raises(ValueError, match=r"^group has an index \(its first label is 'a'\).*Pass qid=.*group\.to_numpy"):
-        ndcg_score(FRAME.y, FRAME.s, group=sizes)
-    assert ndcg_score(FRAME.y, FRAME.s, group=pd.Series([2, 3, 2])) == ndcg_score(FRAME.y, FRAME.s, qid=FRAME.q)
-
-
-def test_weights_indexed_by_id_are_refused_with_sizes():
-    weights = FRAME.groupby("q")["w"].first()
-    with pytest.raises(ValueError, match=r"^query_weight has an index.*Pass qid= instead of group"):
-        ndcg_score(FRAME.y, FRAME.s, group=[2, 3, 2], query_weight=weights)
-    with pytest.raises(TypeError, match=r"^query_weight must be an array.*have no ids; got a mapping"):
-        ndcg_score(FRAME.y, FRAME.s, group=[2, 3, 2], query_weight=weights.to_dict())
-    assert ndcg_score(FRAME.y, FRAME.s, group=[2, 3, 2], query_weight=pd.Series(BY_APPEARANCE)) == _right()
-
-
-def test_weights_of_queries_in_rows_follow_their_index():
-    y, s = pd.DataFrame([[1, 0], [0, 1]], index=["b", "a"]), pd.DataFrame([[0, 1], [0, 1]], index=["b", "a"])
-    weights = pd.Series([1.0, 4.0], index=["b", "a"])
-    assert evaluate(y, s, query_weight=weights).per_query.weight.tolist() == [1.0, 4.0]
-    with pytest.raises(ValueError, match=r"^query_weight and y_true must have the same index"):
-        ndcg_score(y, s, query_weight=weights.sort_index())
-    with pytest.raises(ValueError, match=r"^query_weight has an index"):
-        ndcg_score(y.to_numpy(), s, query_weight=weights)
+        ndcg_score(**ROWS, query_weight=frame)
+    assert ndcg_score(**ROWS, query_weight=dict(zip(frame["q"], frame["w"], strict=True))) == RIGHT
 
 
 PER_ROW = {
@@ -153,12 +156,11 @@ PER_ROW = {
 @pytest.mark.parametrize("name", PER_ROW)
 @pytest.mark.parametrize("other", ["another order", "other labels"])
 def test_rows_that_do_not_correspond_are_refused(name, other):
-    arguments = {"y_true": FRAME.y, "y_score": FRAME.s, "qid": FRAME.q}
     odd = FRAME.sort_values("s") if other == "another order" else FRAME.reset_index(drop=True)
     with pytest.raises(ValueError, match=rf"^{name} and y_true must have the same index.*at row 0.*{name}\.loc\["):
-        ndcg_score(**{**arguments, name: PER_ROW[name](odd)})
+        ndcg_score(**{**ROWS, name: PER_ROW[name](odd)})
     aligned = PER_ROW[name](odd).to_numpy() if other == "other labels" else PER_ROW[name](odd).loc[FRAME.index]
-    assert 0 < ndcg_score(**{**arguments, name: aligned}) <= 1
+    assert 0 < ndcg_score(**{**ROWS, name: aligned}) <= 1
 
 
 def test_arrays_are_matched_with_labelled_rows_by_position():
@@ -171,28 +173,11 @@ def test_arrays_are_matched_with_labelled_rows_by_position():
 
 def test_a_prepared_object_compares_the_index_of_scores():
     ndcg = prepare(FRAME.y, qid=FRAME.q)
-    again = pickle.loads(pickle.dumps(ndcg))
-    for each in (ndcg, again):
+    for each in (ndcg, pickle.loads(pickle.dumps(ndcg))):
         assert each(FRAME.s) == each(FRAME.s.to_numpy())
         for call in (each, each.totals, each.dcg, each.evaluate):
             with pytest.raises(ValueError, match=r"^y_score and y_true must have the same index"):
                 call(FRAME.s.sort_values())
-
-
-def test_another_length_is_refused():
-    with pytest.raises(ValueError, match=r"^y_score must have the shape of y_true"):
-        ndcg_score(FRAME.y, FRAME.s.iloc[1:], qid=FRAME.q)
-
-
-def test_documents_in_columns_of_another_order_are_refused():
-    y = pd.DataFrame([[3, 0, 1]], columns=["x", "y", "z"])
-    s = pd.DataFrame([[0.9, 0.1, 0.3]], columns=["x", "y", "z"])
-    with pytest.raises(ValueError, match=r"columns in the same order.*y_score\[y_true\.columns\]"):
-        ndcg_score(y, s[["z", "y", "x"]])
-    assert ndcg_score(y, s) == ndcg_score(y, s.add_prefix("score_")) == 1.0
-
-
-# -- missing ids ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("missing", [pd.NA, pd.NaT])
@@ -206,14 +191,110 @@ def test_missing_ids_of_pandas_are_refused(missing, name, part):
         ndcg_score([2, 1, 0], [2, 1, 0], **arguments)
 
 
-def test_a_missing_id_in_text_of_pandas():
-    with pytest.raises(ValueError, match=r"^qid must have an id for every row; got a missing value at row 1"):
-        ndcg_score([2, 1, 0], [2, 1, 0], qid=pd.Series(["a", pd.NA, "b"], dtype="string"))
+# -- adapters ---------------------------------------------------------------------------------------------------------
+
+pytest.importorskip("sklearn")
+
+import sklearn
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+
+from ndcg_ml.sklearn import QueryKFold, QueryRanker, ndcg_scorer
+
+RNG = np.random.default_rng(0)
+INDEX = [f"row{at}" for at in range(60)]
+X = pd.DataFrame(RNG.normal(size=(60, 3)), columns=list("abc"), index=INDEX)
+LABELS = pd.Series(np.clip(np.round(X["a"] + RNG.normal(size=60)), 0, 3), index=INDEX)
+QID = pd.Series(RNG.permutation(np.repeat(np.arange(12), 5)), index=INDEX)
+SORTED = QID.sort_values()  # the same index labels in another order
+SCORER = ndcg_scorer("lightgbm@5")
+MODEL = Ridge().fit(X, LABELS)
 
 
-def test_a_frame_of_one_column_is_refused():
-    frame = pd.DataFrame({"rating": [3, 0, 1, 0, 2, 1], "score": [0.9, 0.8, 0.1, 0.5, 0.4, 0.3]})
-    with pytest.raises(ValueError, match=r"pass np\.asarray\(y_true\)\.squeeze\(-1\)"):
-        ndcg_score(frame[["rating"]], frame[["score"]], k=10)
-    rows = (np.asarray(frame[[name]]).squeeze(-1) for name in frame)
-    assert ndcg_score(*rows, group=[6], k=10) == ndcg_score(frame["rating"], frame["score"], group=[6], k=10)
+def routed(**params):
+    with sklearn.config_context(enable_metadata_routing=True):
+        return cross_val_score(Ridge(), X, LABELS, cv=GroupKFold(4), scoring=SCORER, params=params)
+
+
+class Sorting(RegressorMixin, BaseEstimator):
+    """Predict a Series in another order."""
+
+    def fit(self, X, y):
+        self.fitted_ = True
+        return self
+
+    def predict(self, X):
+        return X["a"].sort_values()
+
+
+def callback(**changed):
+    pytest.importorskip("xgboost")
+    from ndcg_ml.xgboost import NDCGCallback
+
+    return NDCGCallback("lightgbm@5", **{"X": X, "y": LABELS, "qid": QID, **changed})
+
+
+def validation(**changed):
+    pytest.importorskip("lightgbm")
+    from ndcg_ml.lightgbm import StopEarly
+
+    parts = {"X": X, "y": LABELS, "group": [60], "weight": None, **changed}
+    return StopEarly("lightgbm@5").fit(tuple(parts.values()))
+
+
+def catboost(y, qid):
+    pytest.importorskip("catboost")
+    from ndcg_ml.catboost import NDCGEval
+
+    return NDCGEval("lightgbm@5", pools=[(y, qid)])
+
+
+OF_ADAPTERS = {
+    "scorer, ids": lambda: SCORER(MODEL, X, LABELS, qid=SORTED),
+    "scorer, groups": lambda: SCORER(MODEL, X, LABELS, groups=SORTED),
+    "scorer, labels": lambda: SCORER(MODEL, X, LABELS[::-1], qid=QID),
+    "scorer, labels of a column": lambda: ndcg_scorer("lightgbm@5", qid_column="c")(MODEL, X, LABELS[::-1]),
+    "scorer, predictions": lambda: SCORER(Sorting().fit(X, LABELS), X, LABELS, qid=QID),
+    "routed as groups": lambda: routed(groups=SORTED),
+    "routed as qid": lambda: routed(qid=SORTED, groups=QID),
+    "search": lambda: GridSearchCV(Ridge(), {"alpha": [1, 2]}, scoring=ndcg_scorer("lightgbm", qid_column="a"),
+        cv=QueryKFold(3, qid=SORTED)).fit(X, LABELS),
+    "QueryRanker, ids": lambda: QueryRanker(Ridge()).fit(X, LABELS, SORTED),
+    "QueryRanker, groups": lambda: QueryRanker(Ridge()).fit(X, LABELS, groups=SORTED),
+    "QueryRanker, labels": lambda: QueryRanker(Ridge()).fit(X, LABELS[::-1], QID),
+    "QueryRanker, features": lambda: QueryRanker(Ridge()).fit(X[::-1], LABELS, QID.to_numpy()),
+    "QueryRanker, weights": lambda: QueryRanker(Ridge()).fit(X, LABELS, QID, pd.Series(1.0, index=INDEX[::-1])),
+    "QueryRanker.score": lambda: QueryRanker(Ridge()).fit(X, LABELS, QID).score(X, LABELS, SORTED),
+    "QueryKFold, own": lambda: next(QueryKFold(4, qid=SORTED).split(X)),
+    "QueryKFold, labels": lambda: next(QueryKFold(4, qid=QID).split(X, LABELS[::-1])),
+    "NDCGCallback, ids": lambda: callback(qid=SORTED),
+    "NDCGCallback, labels": lambda: callback(y=LABELS[::-1], qid=QID.to_numpy()),
+    "StopEarly, labels": lambda: validation(y=LABELS[::-1]),
+    "StopEarly, weights": lambda: validation(weight=LABELS[::-1]),
+    "StopEarly, sizes": lambda: validation(group=pd.Series([30, 30], index=["b", "a"])),
+    "CatBoost": lambda: catboost(LABELS, SORTED),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_ADAPTERS)
+def test_adapters_refuse_indexes_that_differ(name):
+    differ = "group of validation set 0 has an index" if "sizes" in name else "must have the same index, because rows"
+    with pytest.raises(ValueError, match=differ):
+        OF_ADAPTERS[name]()
+
+
+def test_equal_indexes_and_no_index_give_the_same_result():
+    at_position = SCORER(MODEL, X, LABELS, qid=QID.to_numpy())
+    assert SCORER(MODEL, X, LABELS, qid=QID) == SCORER(MODEL, X, LABELS.to_numpy(), qid=QID) == at_position
+    assert np.array_equal(routed(groups=QID), routed(groups=QID.to_numpy()))
+    left, right = (list(QueryKFold(4, qid=ids).split(X, LABELS)) for ids in (QID, QID.to_numpy()))
+    assert all(
+        np.array_equal(a, b) for one, other in zip(left, right, strict=True) for a, b in zip(one, other, strict=True)
+    )
+    by_index, by_position = (QueryRanker(Ridge()).fit(X, LABELS, ids).predict(X) for ids in (QID, QID.to_numpy()))
+    assert np.array_equal(by_index, by_position)
+    callback()
+    validation()
+    order = np.argsort(QID.to_numpy(), kind="stable")
+    catboost(LABELS.iloc[order], QID.iloc[order])

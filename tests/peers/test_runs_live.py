@@ -36,7 +36,7 @@ def test_pytrec_eval_live_on_random_problems(seed):
     if not any(doc in qrels.get(topic, {}) for topic, docs in run.items() for doc in docs):
         pytest.skip("no judged document drawn")
     theirs = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg", "ndcg_cut.1,3,10"}).evaluate(run)
-    result = evaluate_run(qrels, run, k=(None, 1, 3, 10), queries="both")
+    result = evaluate_run(qrels, run, flavor="pytrec_eval", k=(None, 1, 3, 10), queries="both")
     names = ("ndcg", "ndcg_cut_1", "ndcg_cut_3", "ndcg_cut_10")
     assert sorted(result.per_query.qid.tolist()) == sorted(theirs)
     expected = np.array([[theirs[topic][name] for name in names] for topic in result.per_query.qid.tolist()])
