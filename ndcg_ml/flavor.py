@@ -76,7 +76,7 @@ class Flavor:
     ideal : {"global", "recall", "local", "max", "given"}, default "global"
         The ranking whose DCG is the denominator. ``global``: all judged documents of the query, retrieved or not, best
         first. ``recall``: the retrieved ones, best first. ``local``: the expected gains at ranks 1..k, re-sorted.
-        ``max``: gain(max_grade) at every rank 1..k (without a cut-off, at as many ranks as documents were retrieved).
+        ``max``: gain(max_grade) at every rank 1..k (without a cut-off, at one rank per retrieved document).
         ``given``: all judged documents in the order of the input (in ``evaluate_run`` that of the qrels), not sorted,
         so that NDCG may exceed 1 (Spark's graded NDCG).
     ideal_depth : {"k", "all", "retrieved"}, default "k"

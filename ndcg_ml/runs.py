@@ -345,7 +345,7 @@ def _aligned(
 ) -> AlignedRun:
     """Match a run with its judgements. The rows of a topic are those of the run, then the documents that it lacks.
 
-    For a flavor, the order of the qrels is left out unless its ideal is ``given``, and ``doc_id`` orders only documents
+    Under a flavor, the order of the qrels is kept only if its ideal is ``given``, and ``doc_id`` orders only documents
     that share a float32 score. ``align`` passes None. `keep` allows repeated documents in the run.
     """
     pair = _read_pair(qrels, run, queries, columns, exclude)

@@ -157,7 +157,7 @@ class Difference:
 
     @staticmethod
     def _seen_by(unseen: float) -> float:
-        """Return the number of queries or clusters at which this share may be unseen."""
+        """Return the number of queries or clusters with which a loss in this share of all may be unseen."""
         return math.log(_MISSED) / math.log1p(-unseen)
 
     def queries_needed(self, difference: float, power: float = 0.8) -> int:

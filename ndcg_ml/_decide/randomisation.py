@@ -23,7 +23,7 @@ _BLOCK = 1 << 16
 _BUNDLES = 2048
 # With more queries, there are more exchanges than any caller draws.
 _MOST_EXACT = 24
-# In an enumeration, queries without a difference are exchanged in bundles if there are more.
+# An enumeration of more queries exchanges those without a difference in bundles.
 _MOST_EQUAL = 1023
 
 

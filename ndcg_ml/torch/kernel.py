@@ -135,7 +135,7 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, ful
     if _requires_nonnegative_labels(flavor):
         smallest, largest = _label_range(flavor, grade.dtype)
         may_be_small = _may_be_below(labels.dtype, smallest)
-        # If reading costs no wait, the smallest and the largest label show whether any label can be refused.
+        # If reading does not wait for a device, the smallest and largest label show whether any can be refused.
         if isinstance(layout, Padded) and labels.numel() and can_inspect(labels):
             seen = grade if full else grade.masked_fill(~listed, 0.0)
             least, highest = (float(bound) for bound in torch.aminmax(seen))
@@ -296,7 +296,7 @@ def top_gain(flavor: Flavor, dtype: torch.dtype) -> float:
 
 
 def _check_size(gains: Sequence[float], dtype: torch.dtype) -> None:
-    """Refuse gains that are too large or too small, except 0, to be summed in the working dtype."""
+    """Refuse gains, other than 0, that are too large or too small for sums in the working dtype."""
     power = f"{math.log2(LARGEST[dtype]):g}"
     largest = max(gains, key=abs, default=0.0)
     if abs(largest) > LARGEST[dtype]:

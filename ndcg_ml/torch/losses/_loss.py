@@ -162,7 +162,7 @@ class Lists(NamedTuple):
         0 if `ranked` is False.
     weight : Tensor, like `scores`
         Gain divided by the exact ideal, outside the graph; 0 if `ranked` is False and in empty lists. The gains if
-        the loss does not use it (``weighed``).
+        the loss does not use it (``uses_weight``).
     ranked : Tensor of bool, like `scores`
         Documents that are ranked.
     empty : Tensor of bool, shape (n_lists,)
@@ -223,8 +223,8 @@ class ListLoss(nn.Module):
     accelerator and breaks a compiled graph. Padded input does neither.
     """
 
-    weighed: ClassVar[bool] = True
-    """Whether ``losses`` uses ``Lists.weight``, which takes a sort."""
+    uses_weight: ClassVar[bool] = True
+    """Whether ``losses`` uses ``Lists.weight``, which requires sorting."""
 
     def __init__(self, flavor: Flavor | str = "sklearn", *, reduction: Reduction = "mean") -> None:
         super().__init__()
@@ -354,7 +354,7 @@ class ListLoss(nn.Module):
         flavor, ks = self.flavor, (self.flavor.k,)
         # Without weights, a list is empty if its best gain is 0, because rank 1 is within every cut-off.
         best_first = flavor.ideal in ("global", "recall") and not kernel.needs_ranking(flavor)
-        if not self.weighed and best_first and not callable(flavor.discount):
+        if not self.uses_weight and best_first and not callable(flavor.discount):
             return gains, empty_queries(gains.amax(-1))
         ranking = kernel.rank(flavor, layout, scores, ranked, gains, None) if kernel.needs_ranking(flavor) else None
         table = kernel.table_for(flavor, ks, layout, gains)
@@ -489,7 +489,7 @@ class DirectLoss(ListLoss):
 
 
 def finite_scores(lists: Lists) -> Tensor:
-    """Replace the scores of lists with a score that is not finite by 0."""
+    """Replace all scores of a list by 0 if one of them is not finite."""
     return lists.scores if lists.nan_penalty is None else lists.scores.masked_fill(lists.nan_penalty != 0, 0.0)
 
 

@@ -73,7 +73,7 @@ class SoftmaxLoss(ListLoss):
     2.031665
     """
 
-    weighed: ClassVar[bool] = False
+    uses_weight: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class ListMLELoss(ListLoss):
     0.2633
     """
 
-    weighed: ClassVar[bool] = False
+    uses_weight: ClassVar[bool] = False
 
     def __init__(
         self,
