@@ -132,7 +132,7 @@ _ENTRIES = (
     ),
     Mirror(
         name="xgboost",
-        library="XGBoost 3.2.0, eval_metric 'ndcg'",
+        library="XGBoost 3.2.0 and 3.4.1, eval_metric 'ndcg'",
         verified="reproduces 60 recorded values, and live values to the 1e-6 that it prints",
         unusual=(
             "Plain 'ndcg' silently means 'ndcg@32'. Scores are compared in float32, so scores that differ by 1e-9 are "
@@ -221,14 +221,14 @@ _ENTRIES = (
     ),
     Mirror(
         name="xgboost_minus",
-        library="XGBoost 3.2.0, eval_metric 'ndcg-' or 'ndcg@k-'",
+        library="XGBoost 3.2.0 and 3.4.1, eval_metric 'ndcg-' or 'ndcg@k-'",
         verified="reproduces 23 recorded values, and live values to the 1e-6 that it prints",
         unusual="The minus only changes the score of a query without a relevant document, from 1 to 0.",
         switches={**_XGBOOST, "empty": 0.0},
     ),
     Mirror(
         name="xgboost_linear",
-        library="XGBoost 3.2.0, eval_metric 'ndcg' with ndcg_exp_gain=False",
+        library="XGBoost 3.2.0 and 3.4.1, eval_metric 'ndcg' with ndcg_exp_gain=False",
         verified="reproduces 75 recorded values, and live values to the 1e-6 that it prints",
         unusual=(
             "The linear gain accepts negative labels, and the exponential gain rejects them. Plain 'ndcg' means "
@@ -653,6 +653,17 @@ _ENTRIES = (
         unusual="Only queries in both the run and the judgements are averaged. Values are rounded to five decimals.",
         alias_of="pytrec_eval",
     ),
+    Mirror(
+        name="rcp_ndcg",
+        library="RCP-nDCG (Cohere, arXiv 2609.35739), also ndcg_float_at_k of MTEB's open pull request 5516",
+        verified="reproduces 252 recorded values of both functions, run alone",
+        unusual=(
+            "The labels are gains from 0 to 1, from a language model's judgements. The paper ranks the judged pool "
+            "alone: use unjudged='condense', and exclude= for documents that the benchmark removes. Its tables of "
+            "NanoBEIR and BRIGHT rank tied documents by id: use ties='docid'."
+        ),
+        switches={"unjudged": "zero", "k": 10},
+    ),
     # -- further recommender systems
     Mirror(
         name="pyg",
@@ -734,11 +745,15 @@ _ENTRIES = (
     Mirror(
         name="lenskit",
         library="LensKit 2025.8.1, NDCG",
-        verified="reproduces 136 recorded values, and live values of random problems to 1e-12",
+        verified=(
+            "reproduces 136 recorded values, and live values of random problems to 1e-12. With empty='skip', it "
+            "reproduces 124 values of LensKit 2026.4.0"
+        ),
         unusual=(
             "Ranks 1 and 2 have the same discount (LogRankWeight(offset=1) is log2(rank + 1)), so a single relevant "
             "item at rank 2 scores 1. A user without a test item is NaN, which counts as 0 in the summary of a run. "
-            "gain= names a field with the gains: use gain='linear'."
+            "LensKit 2026.4.0 excludes such users: use empty='skip'. gain= names a field with the gains: use "
+            "gain='linear'."
         ),
         switches={**_SET, "discount": "jarvelin"},
     ),

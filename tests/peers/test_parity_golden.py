@@ -27,7 +27,7 @@ from ndcg_ml.presets import MIRRORS
 Case = dict[str, Any]
 
 # The number of recorded cases. Other files need not show every divergence.
-KNOWN = 11445
+KNOWN = 12218
 
 # `-m ndcg.1=1,2=3,3=7,4=15,5=31` sets the gain of the grades 1 to 5 to 2^y - 1; other grades keep their gain.
 EXPONENTIAL_TO_5 = (0, 1, 3, 7, 15, 31, *range(6, 32))
@@ -152,10 +152,16 @@ VARIANTS: dict[tuple[str, str], Variant] = {
     ("MTEB", "ndcg"): Variant("mteb"),
     ("BEIR", "ndcg"): Variant("beir"),
     ("FlagEmbedding", "ndcg"): Variant("flagembedding"),
+    ("RCP-nDCG", "ndcg"): Variant("rcp_ndcg", topics="qrels"),
+    ("RCP-nDCG", "judged_pool"): Variant("rcp_ndcg", with_(unjudged="condense"), topics="qrels"),
+    ("RCP-nDCG", "doc_id_desc"): Variant("rcp_ndcg", with_(ties="docid"), topics="qrels"),
+    ("RCP-nDCG", "ndcg_float"): Variant("rcp_ndcg", topics="run"),
     ("RecTools", "NDCG"): Variant("rectools", topics="relevant"),
     ("RecTools", "divide_by_achievable"): Variant("rectools_achievable", topics="relevant"),
     ("LensKit", "NDCG"): Variant("lenskit"),
     ("LensKit", "gain"): Variant("lenskit", with_(gain="linear", negative="allow")),
+    ("LensKit 2026", "NDCG"): Variant("lenskit", with_(empty="skip")),
+    ("LensKit 2026", "gain"): Variant("lenskit", with_(gain="linear")),
     ("RePlay", "NDCG"): Variant("replay", topics="qrels"),
     ("implicit", "ndcg_at_k"): Variant("implicit", topics="qrels"),
     ("Cornac", "NDCG"): Variant("cornac", topics="qrels"),
