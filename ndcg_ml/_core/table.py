@@ -34,7 +34,8 @@ class Column(NamedTuple):
         is for probabilities, ``a`` for sizes that may not be attainable, ``@`` for cut-offs. A cell is "-" if the row
         lacks one of its values, or if a number is None or nan.
     align : str, default "r"
-        ``l`` for text, flush left; ``r`` for numbers, flush right.
+        ``l`` for text, flush left, which HTML breaks anywhere; ``w`` for a word, flush left; ``r`` for numbers, flush
+        right.
     """
 
     heading: str
@@ -104,7 +105,8 @@ class Record:
 
     def html(self) -> str:
         """Return a ``<table>`` element with its styles, for light and dark pages."""
-        sides = {"l": "left", "r": "right;white-space:nowrap"}
+        whole = ";white-space:nowrap"
+        sides = {"l": "left;overflow-wrap:anywhere", "w": f"left{whole}", "r": f"right{whole}"}
 
         def line(tag: str, cells: Sequence[str], style: str = "") -> str:
             scope = ' scope="col"' if tag == "th" else ""
@@ -122,7 +124,7 @@ class Record:
 
     def markdown(self) -> str:
         """Return a table in GitHub's Markdown, with the caption below. Text is escaped."""
-        rule = ["---" if column.align == "l" else "--:" for column in self.columns]
+        rule = ["--:" if column.align == "r" else "---" for column in self.columns]
         lines = [list(map(escape_markdown, row)) for row in self.cells()]
         table = [f"| {' | '.join(line)} |" for line in (lines[0], rule, *lines[1:])]
         caption = markdown_paragraph(self.caption)

@@ -354,8 +354,9 @@ class ComparedSlices(BySlice[ComparedSlice]):
         for (column, name), part in self.items():
             head = {"column": column, "label": name, "n_queries": part.n_queries}
             rows += [{**head, **pair._row()} for pair in part.pairs] or [{**head, "verdict": "too few"}]
-        columns = [Column("slice", "{column}={label}", "l"), Column("queries", "{n_queries}")]
-        columns += [*SYSTEMS, DIFFERENCE, INTERVAL, P_ADJUSTED, VERDICT]
+        several = any(len(part.pairs) > 1 for part in self.values())
+        columns = [Column("slice", "{column}={label}", "l"), *SYSTEMS * several, VERDICT]
+        columns += [Column("queries", "{n_queries}"), DIFFERENCE, INTERVAL, P_ADJUSTED]
         return Record(columns, rows, caption=self.caption())
 
 

@@ -125,6 +125,7 @@ def compared(comparison: Comparison, ax: object) -> Drawing:
 def _queries(comparison: Comparison, ax: object) -> Drawing:
     [pair] = comparison.pairs
     figure, axes = _axes(ax, "Comparison.plot", 7)
+    query, queries, _, _ = comparison._words
     ordered = np.sort(comparison.ndcg[:, 1] - comparison.ndcg[:, 0])
     n = ordered.size
     at = np.arange(n) if n <= _POINTS else np.linspace(0, n - 1, _POINTS).astype(int)
@@ -140,19 +141,19 @@ def _queries(comparison: Comparison, ax: object) -> Drawing:
     # Wins and losses differ in shape and colour, for colour-blind readers and for print.
     drawn = ordered[at]
     kinds = (
-        (drawn < -SAME, "v", _VERMILLION, f"{pair.losses} queries: {b} worse"),
-        (np.abs(drawn) <= SAME, "o", _GREY, f"{pair.ties} queries: equal"),
-        (drawn > SAME, "^", _BLUE, f"{pair.wins} queries: {b} better"),
+        (drawn < -SAME, "v", _VERMILLION, f"{pair.losses} {queries}: {b} worse"),
+        (np.abs(drawn) <= SAME, "o", _GREY, f"{pair.ties} {queries}: equal"),
+        (drawn > SAME, "^", _BLUE, f"{pair.wins} {queries}: {b} better"),
     )
     for which, marker, colour, label in kinds:
         if which.any():
             axes.plot(at[which] + 1, drawn[which], marker, markersize=5, color=colour, label=label)
     axes.set_ylim(-1.06 * reach, 1.06 * reach)
-    axes.set_xlabel("queries, the largest loss first")
-    axes.set_ylabel(f"{comparison.measure} of the query,\n{b} minus {a}", parse_math=False)
+    axes.set_xlabel(f"{queries}, the largest loss first")
+    axes.set_ylabel(f"{comparison.measure} of the {query},\n{b} minus {a}", parse_math=False)
     _titled(
         axes,
-        f"{comparison.definition}; {n} queries{_left_out(comparison)}",
+        f"{comparison.definition}; {n} {queries}{_left_out(comparison)}",
         f"{b} minus {a}: {pair.difference:+.4f} ({interval.low:+.4f} to {interval.high:+.4f}), "
         f"p\u00a0=\u00a0{pair.p_value:.4f}: {pair.verdict}",
     )
@@ -180,7 +181,7 @@ def _pairs(comparison: Comparison, ax: object) -> Drawing:
     _forest(axes, rows, (-most, most), ("decided", "undecided"))
     axes.set_xlabel(f"difference of {comparison.measure}, {pairs[0].interval.how_text()}")
     some = f"; the {_ROWS} of {n_pairs} pairs with the smallest p" if n_pairs > _ROWS else ""
-    _titled(axes, comparison.definition, f"{comparison.n_queries} queries{_left_out(comparison)}{some}")
+    _titled(axes, comparison.definition, f"{comparison.n_queries} {comparison._words[1]}{_left_out(comparison)}{some}")
     return figure, axes
 
 
@@ -241,7 +242,8 @@ def _forest(axes: Axes, rows: Sequence[_Row], most: tuple[float, float], words: 
             axes.plot([rows[i].value for i in at], at, "o", markersize=8, color=colour, mfc=face, label=label)
     above: dict[str, Any] = {"xytext": (4, 5), "textcoords": "offset points", "va": "bottom", "parse_math": False}
     for i, row in enumerate(rows):
-        name = axes.annotate(row.name, (0, i), xycoords=axes.get_yaxis_transform(), fontsize="small", **above)
+        lines = textwrap.wrap(row.name, _letters(axes, 4.4))
+        name = axes.annotate("\n".join(lines), (0, i), xycoords=axes.get_yaxis_transform(), fontsize="small", **above)
         name.set_in_layout(False)  # long names do not shrink the axes
     axes.set_yticks([])
     axes.set_ylim(len(rows) + 0.4, -0.8)  # room for the legend below the last row
@@ -257,10 +259,14 @@ def _legend(axes: Axes, place: str) -> None:
 
 def _titled(axes: Axes, *lines: str) -> None:
     """Set the lines as the title, wrapped to the width of the axes."""
-    inches = axes.get_position().width * axes.figure.bbox.width / axes.figure.dpi
-    width = max(20, int(inches * 72 / 5))  # a letter is about 5 points wide
-    wrapped = [part for line in lines for part in textwrap.wrap(line, width, break_on_hyphens=False)]
+    wrapped = [part for line in lines for part in textwrap.wrap(line, _letters(axes, 5), break_on_hyphens=False)]
     axes.set_title("\n".join(wrapped), loc="left", fontsize="medium", parse_math=False)
+
+
+def _letters(axes: Axes, points: float) -> int:
+    """Return how many letters of this mean width fit the width of the axes."""
+    inches = axes.get_position().width * axes.figure.bbox.width / axes.figure.dpi
+    return max(20, int(inches * 72 / points))
 
 
 def _first_of(n_rows: int, what: str) -> str:

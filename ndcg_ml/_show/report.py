@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
 from importlib.metadata import PackageNotFoundError, version
 from io import StringIO
@@ -38,7 +38,7 @@ AnyPath: TypeAlias = "str | os.PathLike[str]"
 _Section: TypeAlias = tuple[str, Sequence[str]]  # a heading, and HTML
 
 _MOST_PAIRS = 6  # pairs whose queries are listed
-_INCHES = 7.6
+_INCHES = 5.2  # drawings are readable on a phone, at two thirds of this size
 
 
 def require() -> None:
@@ -106,25 +106,52 @@ def _evaluation_parts(evaluation: Evaluation[Any], top: int) -> tuple[str, list[
         values.append(_drawing(evaluation.plot, len(ks)))
     else:
         sections.append(("Slices", [_drawing(slices.plot, len(slices)), slices._repr_html_()]))
-    sections.append(("Queries that lose most", _losses(evaluation, top)))
-    return f"NDCG{at_cutoff(ks[0]) if len(ks) == 1 else ''} of {evaluation.n_queries} queries", sections
+    _, units, _, _ = evaluation._words()
+    sections.append((f"{units.capitalize()} that lose most", _losses(evaluation, top)))
+    return f"NDCG{at_cutoff(ks[0]) if len(ks) == 1 else ''} of {evaluation.n_queries} {units}", sections
 
 
 def _comparison_parts(comparison: Comparison, top: int) -> tuple[str, list[_Section]]:
     """Return the title and the sections of a comparison."""
     n_pairs, n_left_out = len(comparison.pairs), len(comparison.not_compared)
-    values = [comparison._repr_html_(), _drawing(comparison.plot, n_pairs if n_pairs > 1 else 7)]
+    _, units, _, _ = comparison._words
+    drawing = _drawing(comparison.plot, n_pairs if n_pairs > 1 else 7)
+    values = [comparison._repr_html_(), *map(paragraph, _in_words(comparison)), drawing]
     if n_left_out:
         values.append(
-            paragraph(f"{n_left_out} more queries were not compared (weight 0, or no value in one of the systems).")
+            paragraph(f"{n_left_out} more {units} were not compared (weight 0, or no value in one of the systems).")
         )
     queries = [_moves(comparison, at, top) for at in range(min(n_pairs, _MOST_PAIRS))]
     if n_pairs > _MOST_PAIRS:
         queries.append(paragraph(f"These are the first {_MOST_PAIRS} of {n_pairs} pairs."))
     names = comparison.names
     systems = " and ".join(names) if len(names) == 2 else f"{len(names)} systems"
-    sections: list[_Section] = [("Values and verdicts", values), ("Queries that changed most", queries)]
-    return brief_text(f"Comparison of {systems}"), sections
+    sections: list[_Section] = [("Values and verdicts", values), (f"{units.capitalize()} that changed most", queries)]
+    return f"Comparison of {systems}", sections
+
+
+_MEANINGS = {
+    "better": "the whole interval of b - a is above 0",
+    "worse": "the whole interval of b - a is below 0",
+    "not worse": "b may be worse, but by less than the margin",
+    "equivalent": "b may be better or worse, but by less than the margin",
+    "unchanged": "a and b have the same value everywhere",
+    "undecided": "b may be better or worse, and more data are needed to say which",
+}
+
+
+def _in_words(comparison: Comparison) -> Iterator[str]:
+    """Yield the meaning of the table of differences."""
+    _, units, _, _ = comparison._words
+    verdicts = dict.fromkeys(pair.verdict for pair in comparison.pairs)
+    yield " ".join(f"{verdict.capitalize()}: {_MEANINGS[verdict]}." for verdict in verdicts)
+    yield (
+        "The interval holds the differences that agree with these data. If a and b were equally good, chance alone "
+        f"would give a difference this large with probability p. better/worse counts the {units}."
+    )
+    detectable = comparison.smallest_detectable()
+    if np.isfinite(detectable):
+        yield f"With this number of {units}, a true difference of {detectable:.4f} is found 8 times in 10."
 
 
 # -- the parts of a section -------------------------------------------------------------------------------------------
@@ -150,7 +177,8 @@ def _losses(evaluation: Evaluation[Any], top: int) -> list[str]:
     losing = np.flatnonzero(lost > SAME * np.abs(ideal))
     listed = losing[np.argsort(-lost[losing], kind="stable")[:top]]
     columns = {"lost": lost, f"DCG{at}": dcg, "ideal": ideal, f"NDCG{at}": ndcg}
-    counts = {"documents": table.n_docs, "relevant": table.n_relevant, "tied": table.tied}
+    query, queries, documents, _ = evaluation._words()
+    counts = {documents: table.n_docs, "relevant": table.n_relevant, "tied": table.tied}
     rows = [
         {
             "query": brief_text(str(name)),
@@ -161,14 +189,14 @@ def _losses(evaluation: Evaluation[Any], top: int) -> list[str]:
     ]
     record = Record(
         [
-            Column("query", "{query}", "l"),
+            Column(query, "{query}", "l"),
             *(Column(head, f"{{{head}:.4f}}") for head in columns),
             *(Column(head, f"{{{head}}}") for head in counts),
             Column("weight", "{weight:g}"),
         ],
         rows,
     )
-    count = f"{losing.size} of {evaluation.n_queries} queries lose DCG{at} against the ideal; {len(rows)} are listed."
+    count = f"{losing.size} of {evaluation.n_queries} {queries} lose DCG{at} against the ideal; {len(rows)} are listed."
     return [paragraph(count), *[record.html()] * bool(rows)]
 
 
@@ -182,12 +210,13 @@ def _moves(comparison: Comparison, at: int, top: int) -> str:
         {"query": brief_text(str(name)), "a": a[i], "b": b[i], "difference": b[i] - a[i]}
         for name, i in zip(plain_ids(comparison.qid[listed]), listed, strict=True)
     ]
-    names = [brief_text(name) for name in (pair.a, pair.b)]
+    query, queries, _, _ = comparison._words
     columns = [
-        *(Column("query", "{query}", "l"), Column(names[0], "{a:.4f}"), Column(names[1], "{b:.4f}")),
-        Column("difference", "{difference:+.4f}"),
+        *(Column(query, "{query}", "l"), Column("a", "{a:.4f}"), Column("b", "{b:.4f}")),
+        Column("b - a", "{difference:+.4f}"),
     ]
-    caption = f"{names[1]} against {names[0]}: above in {pair.wins} queries, below in {pair.losses}"
+    a_and_b = f"a is {brief_text(pair.a)}, b is {brief_text(pair.b)}"
+    caption = f"{a_and_b}. b is better in {pair.wins} {queries} and worse in {pair.losses}."
     return Record(columns, rows, caption=caption).html()
 
 

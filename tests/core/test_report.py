@@ -16,7 +16,7 @@ from html_pages import HOSTILE, Page
 pytest.importorskip("jinja2", reason="a report needs the extra [report]")
 matplotlib = pytest.importorskip("matplotlib", reason="a report needs the extra [report]")
 
-from ndcg_ml import compare, evaluate
+from ndcg_ml import compare, evaluate, evaluate_topk
 
 Y = [[3, 0, 1, 2], [0, 1, 0, 0], [1, 0, 2, 0], [0, 0, 1, 0], [0, 0, 0, 0]]
 A = [[4.0, 3, 2, 1], [4, 1, 3, 2], [4, 3, 2, 1], [1, 2, 4, 3], [4, 3, 2, 1]]
@@ -92,13 +92,26 @@ def test_a_comparison_lists_the_queries_that_moved_most():
     assert page.table("a", "b")[0][2] == both.pairs[0].verdict
     assert both.caption() in page.text
     apart = both.ndcg[:, 1] - both.ndcg[:, 0]
-    rows = page.table("query", "old", "new", "difference")
+    rows = page.table("query", "a", "b", "b - a")
     assert [int(row[0]) for row in rows] == [int(i) for i in np.argsort(-np.abs(apart), kind="stable") if apart[i]]
     for name, *numbers in rows:
         i = int(name)
         assert numbers == [f"{both.ndcg[i, 0]:.4f}", f"{both.ndcg[i, 1]:.4f}", f"{apart[i]:+.4f}"]
-    assert f"new against old: above in {both.wins} queries, below in {both.losses}" in page.text
-    assert len(Page(both.to_html(top=1)).table("query", "old")) == 1
+    assert f"a is old, b is new. b is better in {both.wins} queries and worse in {both.losses}." in page.text
+    assert len(Page(both.to_html(top=1)).table("query", "a")) == 1
+    assert "Undecided: b may be better or worse, and more data are needed to say which." in page.text
+    assert "With this number of" not in page.text  # too few queries detect nothing
+
+
+def test_the_words_of_a_catalogue():
+    held = [[7, 8], [3], [9], [5]] * 10
+    two = [evaluate_topk(items, held, k=2) for items in ([[1, 2], [3, 4], [3, 9], [6, 7]] * 10, [[7, 3]] * 40)]
+    both = compare(*two)
+    detectable = f"With this number of users, a true difference of {both.smallest_detectable():.4f} is found"
+    for result, heading in ((two[0], "Users that lose most"), (both, "Users that changed most"), (both, detectable)):
+        text = Page(result.to_html()).text
+        assert heading in text
+        assert "quer" not in text.split("Definition")[0]
 
 
 def test_many_systems_and_queries_that_were_not_compared():
