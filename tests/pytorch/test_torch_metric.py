@@ -42,17 +42,6 @@ FLAVORS = st.builds(
 )
 
 
-def assert_equals(got, want, ks):
-    if ks is ...:
-        assert got.dtype == torch.float64
-        assert got.shape == ()
-        assert got.item() == pytest.approx(want, abs=1e-12, nan_ok=True)
-        return
-    assert list(got) == ["ndcg_at_1", "ndcg_at_3", "ndcg"]
-    for k in ks:
-        assert got[k].item() == pytest.approx(want[k], abs=1e-12, nan_ok=True)
-
-
 @examples(40)
 @given(FLAVORS, st.booleans(), st.sampled_from(["global", "batch"]))
 def test_many_small_updates_are_one_evaluation(flavor, several, query_ids):
@@ -72,50 +61,25 @@ def test_many_small_updates_are_one_evaluation(flavor, several, query_ids):
                 order = order.sort().values
             metric.update(scores[mask][order], labels[mask][order], indexes=rows[mask][order])
     scores, labels, mask = (torch.cat(part).numpy() for part in zip(*seen, strict=True))
-    assert_equals(metric.compute(), evaluate(labels, scores, flavor=flavor, k=ks, mask=mask).value, ks)
-
-
-@examples(40)
-@given(FLAVORS, st.booleans(), st.integers(0, 2**32 - 1))
-def test_rows_of_split_queries_are_put_together(flavor, several, seed):
-    """Rows in any order, lists cut into halves, a list without documents: scored as the whole is."""
-    draw = torch.Generator().manual_seed(seed)
-    ks = [1, 3, None] if several else ...
-    metric = NDCG(flavor, k=ks, split_queries=True)
-    labels, scores = torch.randint(0, 4, (9, 6), generator=draw), torch.randint(0, 4, (9, 6), generator=draw) / 4
-    mask = torch.rand(9, 6, generator=draw) < 0.7
-    mask[-1] = False
-    ids = torch.randperm(9, generator=draw) * 2**40 - 2**42
-    # Six of the queries come row by row, three in half-lists.
-    rows = torch.nonzero(mask[:6])
-    if flavor.ties == "average":
-        rows = rows[torch.randperm(len(rows), generator=draw)]
-    for part in rows.tensor_split(5):
-        at = part[:, 0], part[:, 1]
-        metric.update(scores[at], labels[at], ids[part[:, 0]])
-    for half in (slice(0, 3), slice(3, 6)):
-        metric.update(scores[6:, half], labels[6:, half], indexes=ids[6:], mask=mask[6:, half])
-    # A query that never had a row is not known to the metric.
-    known = mask.any(1) | (torch.arange(9) >= 6)
-    want = evaluate(labels[known].numpy(), scores[known].numpy(), flavor=flavor, k=ks, mask=mask[known].numpy()).value
-    assert_equals(metric.compute(), want, ks)
+    got, want = metric.compute(), evaluate(labels, scores, flavor=flavor, k=ks, mask=mask).value
+    assert not several or list(got) == ["ndcg_at_1", "ndcg_at_3", "ndcg"]
+    for value, expected in [(got[k], want[k]) for k in ks] if several else [(got, want)]:
+        assert (value.dtype, value.shape) == (torch.float64, ())
+        assert value.item() == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
 # -- which queries were seen --------------------------------------------------------------------------------------
 
 
+ROWS, MORE = (torch.tensor([0.9, 0.1, 0.3]), torch.tensor([1, 0, 1])), (torch.tensor([0.9, 0.2]), torch.tensor([1, 0]))
 TWICE = {
-    "rows in two updates": [
-        (torch.tensor([0.9, 0.1, 0.3]), torch.tensor([1, 0, 1]), torch.tensor([7, 7, 4])),
-        (torch.tensor([0.9, 0.2]), torch.tensor([1, 0]), torch.tensor([5, 7])),
-    ],
-    "lists in two updates": [(*LISTS, torch.tensor([7, 4])), (*LISTS, torch.tensor([5, 7]))],
-    "two lists of one update": [(*LISTS, torch.tensor([7, 7]))],
-    "rows, then a list": [
-        (torch.tensor([0.9, 0.1]), torch.tensor([1, 0]), torch.tensor([7, 7])),
-        (*LISTS, torch.tensor([5, 7])),
-    ],
+    "rows in two updates": ([(*ROWS, torch.tensor([7, 7, 4])), (*MORE, torch.tensor([5, 7]))], 1, 7),
+    "lists in two updates": ([(*LISTS, torch.tensor([7, 4])), (*LISTS, torch.tensor([5, 7]))], 1, 7),
+    "two lists of one update": ([(*LISTS, torch.tensor([7, 7]))], 1, 7),
+    "rows, then a list": ([(*MORE, torch.tensor([7, 7])), (*LISTS, torch.tensor([5, 7]))], 1, 7),
+    "two of many": ([(*LISTS, torch.tensor(ids)) for ids in ([1, 2], [2, 3], [3, 2], [9, 8])], 2, 2),
 }
+"""Updates, how many queries come twice, and the first of them."""
 
 
 @pytest.mark.parametrize("shape", [(6,), (2, 3), (1, 3, 2)])
@@ -129,32 +93,19 @@ def test_split_queries_take_padded_lists_of_any_number_of_dimensions(shape):
     assert metric.compute().item() == pytest.approx(want, abs=1e-9)
 
 
-@pytest.mark.parametrize("updates", TWICE.values(), ids=TWICE)
-def test_a_query_that_comes_twice_is_refused(updates):
-    metric = NDCG()
+@pytest.mark.parametrize("case", TWICE)
+def test_a_query_that_comes_twice_is_refused(case):
+    metric, (updates, n, first) = NDCG(), TWICE[case]
     for update in updates:
         metric.update(*update)
-    words = r"1 of the queries appeared more.*\(such as id 7.*split_queries=True.*query_ids='batch'.*DistributedSampler"
+    words = (
+        rf"{n} of the queries appeared more.*\(such as id {first}.*split_queries=True.*query_ids='batch'.*Distributed"
+    )
     for _ in range(2):  # it raises every time until the reset
         with pytest.raises(ValueError, match=words):
             metric.compute()
     metric.reset()
-    for update in updates[:1]:
-        metric.update(update[0], update[1], torch.arange(len(update[0])))
-    metric.compute()
-
-
-def test_every_query_that_comes_twice_is_counted_once():
-    metric = NDCG()
-    for ids in ([1, 2], [2, 3], [3, 2], [9, 8]):
-        metric.update(*LISTS, torch.tensor(ids))
-    with pytest.raises(ValueError, match=r"2 of the queries appeared more than once \(such as id 2\)"):
-        metric.compute()
-
-
-def test_lists_without_ids_are_counted_unchecked():
-    metric = NDCG()
-    metric.update(*LISTS)
+    metric.update(*LISTS)  # lists without ids are not checked
     metric.update(*LISTS, torch.tensor([3, 4]))
     metric.update(*LISTS)
     metric.compute()
@@ -316,23 +267,15 @@ def test_bootstrapping_draws_queries_of_the_padded_form():
     """From the flat form it would draw rows, and pieces of queries have other ideals."""
     worth = torch.arange(1, 9) / 10
     preds = torch.stack([1 - 2 * worth, torch.zeros(8), -torch.ones(8)], 1)
-    mask = torch.ones(8, 3, dtype=torch.bool)
-    target = torch.stack([torch.ones(8), worth, torch.zeros(8)], 1)
-    each = ndcg(preds, target)
-    assert each.unique().numel() > 1
-    draws = 12
-    strapped = BootStrapper(NDCG(), num_bootstraps=draws, raw=True, sampling_strategy="multinomial")
+    target, mask = torch.stack([torch.ones(8), worth, torch.zeros(8)], 1), torch.ones(8, 3, dtype=torch.bool)
+    strapped = BootStrapper(NDCG(), num_bootstraps=12, raw=True, sampling_strategy="multinomial")
     torch.manual_seed(3)
     strapped.update(preds, target, mask=mask)
-    got = strapped.compute()["raw"]
     torch.manual_seed(3)
-    want = []
-    for _ in range(draws):
-        drawn = torch.multinomial(torch.ones(8), num_samples=8, replacement=True)
-        want.append(each[drawn].mean())
-    torch.testing.assert_close(got, torch.stack(want), rtol=1e-12, atol=0)
-    assert got.unique().numel() > 1
-
+    draws = [torch.multinomial(torch.ones(8), num_samples=8, replacement=True) for _ in range(12)]
+    want = torch.stack([ndcg(preds, target)[drawn].mean() for drawn in draws])
+    assert want.unique().numel() > 1
+    torch.testing.assert_close(strapped.compute()["raw"], want, rtol=1e-12, atol=0)
     strapped.reset()
     strapped.update(preds, target, indexes=torch.arange(8), mask=mask)
     with pytest.raises(ValueError, match="appeared more than once"):  # a query that is drawn twice, if it has an id

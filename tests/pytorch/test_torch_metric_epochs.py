@@ -1,4 +1,4 @@
-"""The torchmetrics metric over epochs, and saved and restored in the middle of one."""
+"""The torchmetrics metric over epochs, in collections, copies, casts and checkpoints."""
 
 from __future__ import annotations
 
@@ -10,26 +10,28 @@ pytest.importorskip("torchmetrics")
 import copy
 import io
 import math
+import operator
 import pickle
+import subprocess
+import sys
 import warnings
+from functools import partial
 
 import torch
 from torch import nn
+from torch_batches import batches
 from torchmetrics import MetricCollection
+from torchmetrics.wrappers import BootStrapper, MetricTracker
 
-from ndcg_ml.torch import NDCG, EpochWarning
+from ndcg_ml import Flavor, evaluate
+from ndcg_ml.torch import NDCG, EpochWarning, ndcg_collection
 
 pytestmark = pytest.mark.usefixtures("kernel")
-
-
-# -- epochs -------------------------------------------------------------------------------------------------------
+MIXED = (1 + 1 / math.log2(3)) / 2
 
 
 def one_query(relevant_first=True):
     return torch.tensor([[0.9, 0.1]]), torch.tensor([[1, 0]] if relevant_first else [[0, 1]])
-
-
-MIXED = (1 + 1 / math.log2(3)) / 2
 
 
 def epoch_warnings(caught):
@@ -186,3 +188,212 @@ def test_weights_loaded_in_mid_epoch_warn_when_it_goes_on():
     module.load_state_dict(weights)
     module.metric.reset()
     module.metric.update(*one_query())
+
+
+# -- collections and copies ----------------------------------------------------------------------------------------
+
+
+def square(grade):
+    return grade**2
+
+
+def named_square(grade):
+    return grade**3
+
+
+named_square.__qualname__ = square.__qualname__
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (NDCG(k=2), NDCG(k=3)),
+        (NDCG(), NDCG("ndcg[gain=exponential]")),
+        (NDCG(k=[2]), NDCG(k=[3])),
+        (NDCG(Flavor(gain=square)), NDCG(Flavor(gain=named_square))),
+    ],
+    ids=["k", "gain", "ks", "callables of one name"],
+)
+def test_a_collection_does_not_merge_metrics_that_agree_on_its_first_batch(pair):
+    alone = copy.deepcopy(pair)
+    collection = MetricCollection(dict(zip("ab", copy.deepcopy(pair), strict=True)))
+    for batch in (one_query(), (torch.tensor([[0.4, 0.3, 0.2, 0.1]]), torch.tensor([[0, 1, 2, 3]]))):
+        for metric in (collection, *alone):
+            metric.update(*batch)
+    assert len(collection.compute_groups) == 2
+    want = [value for metric in alone for value in MetricCollection([metric]).compute().values()]
+    assert [*collection.compute().values()] == want
+    assert want[0] != want[1]
+
+
+def meaning(flavor, **options):
+    """The state by whose name a collection tells metrics apart."""
+    (name,) = (name for name in NDCG(flavor, **options)._defaults if name.startswith("meaning_"))
+    return name
+
+
+PROGRAM = """
+import math, operator
+from ndcg_ml import Flavor
+from ndcg_ml.torch import NDCG
+
+several = Flavor(gain=math.exp2, discount=operator.neg)
+for flavor in ("lightgbm@5", Flavor(gain=math.sqrt), several, Flavor(gain=lambda y: y)):
+    print(*(name for name in NDCG(flavor)._defaults if name.startswith("meaning_")))
+"""
+
+
+@pytest.mark.parametrize("kernel", ["host"], indirect=True)  # neither computes anything
+def test_the_meaning_of_a_callable_is_that_of_every_process():
+    """A checkpoint is loaded in another process, where every object has another id."""
+    several = Flavor(gain=math.exp2, discount=operator.neg)
+    mine = [meaning(each) for each in ("lightgbm@5", Flavor(gain=math.sqrt), several, Flavor(gain=lambda y: y))]
+    ran = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    theirs = ran.stdout.split()
+    assert theirs[:3] == mine[:3]
+    assert theirs[3] != mine[3]  # another lambda may well compute something else
+    assert len({*mine, theirs[3]}) == 5
+
+
+def test_a_callable_without_an_address_is_only_equal_to_itself():
+    class Power:
+        def __init__(self, exponent):
+            self.exponent = exponent
+
+        def __call__(self, grade):
+            return grade**self.exponent
+
+    class Unhashable(Power):
+        __hash__ = None
+
+    def local(grade):
+        return grade
+
+    two, three = Power(2), Power(3)
+    for one, other in ((two, three), (local, lambda grade: grade), (partial(pow, 2), partial(pow, 3))):
+        assert meaning(Flavor(gain=one)) == meaning(Flavor(gain=one))
+        assert meaning(Flavor(gain=one)) != meaning(Flavor(gain=other))
+    assert meaning(Flavor(gain=Unhashable(2))) != meaning(Flavor(gain=Unhashable(2)))
+    metric, more = NDCG(Flavor(gain=local)), NDCG(Flavor(gain=local))
+    for each in (metric, more):
+        each.update(*one_query())
+    metric.merge_state(more)
+    assert metric.compute() == 1.0
+
+
+@pytest.mark.parametrize(
+    ("metric", "text"),
+    [
+        (NDCG(), "NDCG('sklearn')"),
+        (NDCG("lightgbm", k=5), "NDCG('lightgbm', k=5)"),
+        (NDCG("lightgbm@5"), "NDCG('lightgbm', k=5)"),
+        (NDCG("lightgbm", k=[1, None], query_ids="batch"), "NDCG('lightgbm', k=(1, None), query_ids='batch')"),
+        (NDCG(Flavor(gain="binary"), split_queries=True), "NDCG('ndcg[gain=binary]', split_queries=True)"),
+    ],
+)
+def test_repr_says_the_definition(metric, text):
+    assert repr(metric) == text
+    again = eval(text)
+    assert (again.flavor, again.ks) == (metric.flavor, metric.ks)
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_a_compute_group_may_be_updated_and_called(split):
+    """The metrics of a group share their lists."""
+    collection = MetricCollection({"a": NDCG(split_queries=split), "b": NDCG(split_queries=split)})
+    for number in range(6):
+        call = collection.update if number in (0, 1, 4) else collection
+        call(torch.tensor([[1.0, 0.0]]), torch.tensor([[number > 1, 1]]), torch.tensor([number]))
+    assert len(collection.compute_groups) == 1
+    values = [value.item() for value in collection.compute().values()]
+    assert values == pytest.approx([(4 + 2 / math.log2(3)) / 6] * 2)
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_the_cutoffs_of_a_collection_share_their_states(split):
+    collection = ndcg_collection("lightgbm", k=[1, 5, None], split_queries=split)
+    several = NDCG("lightgbm", k=[1, 5, None], split_queries=split)
+    tracker = MetricTracker(collection.clone(prefix="val_"))
+    draw = torch.Generator().manual_seed(0)
+    for _ in range(2):
+        tracker.increment()
+        for number in range(3):
+            batch = torch.rand(4, 8, generator=draw), torch.randint(3, (4, 8), generator=draw)
+            for add in (collection if number == 1 else collection.update, several.update, tracker.update):
+                add(*batch, 4 * number + torch.arange(4))
+        want = several.compute()
+        assert collection.compute() == dict(want)
+        assert tracker.compute() == {f"val_{name}": value for name, value in want.items()}
+        several.reset()
+        name = "preds" if split else "numerator"
+        states = [metric.metric_state[name] for metric in collection.values(copy_state=False)]
+        assert all(state is states[0] for state in states)
+        collection.reset()
+    assert len(collection.compute_groups) == 1
+    assert all(isinstance(value, float) for value in tracker.best_metric().values())
+    assert repr(collection["ndcg_at_5"]).startswith("NDCG('lightgbm', k=5")
+    assert len(collection.plot([dict(want), dict(want)])) == 3
+    assert collection["ndcg"](*batch, torch.arange(4)) == (NDCG("lightgbm", split_queries=split) + 0)(
+        *batch, torch.arange(4)
+    )
+
+
+def test_a_metric_of_a_collection_is_bootstrapped():
+    strapped = BootStrapper(ndcg_collection(k=[1, 5])["ndcg_at_5"], sampling_strategy="multinomial")
+    strapped.update(torch.eye(8)[:2].repeat(8, 1), torch.eye(8)[:1].repeat(16, 1))
+    assert 0.5 < strapped.compute()["mean"] < 1
+
+
+def test_metrics_whose_ids_mean_different_things_share_nothing():
+    collection = MetricCollection(
+        {"global": NDCG(), "batch": NDCG(query_ids="batch"), "split": NDCG(split_queries=True)}
+    )
+    for labels in ([0, 1], [1, 0]):
+        collection.update(torch.tensor([1.0, 0.0]), torch.tensor(labels), torch.tensor([0, 0]))
+    assert len(collection.compute_groups) == 3
+    assert collection["batch"].compute().item() == pytest.approx(MIXED)
+    assert collection["split"].compute().item() == pytest.approx(evaluate([[0, 1, 1, 0]], [[1.0, 0, 1, 0]]).value)
+    with pytest.raises(ValueError, match="appeared more than once"):
+        collection["global"].compute()
+
+
+CASTS = {
+    "to bfloat16": lambda module: module.to(torch.bfloat16),
+    "bfloat16": lambda module: module.bfloat16(),
+    "half": lambda module: module.half(),
+    "float": lambda module: module.float(),
+    "set_dtype": lambda module: module.metric.set_dtype(torch.float16),
+    "type": lambda module: module.type(torch.float16),
+}
+
+
+@pytest.mark.parametrize("when", ["before", "within"])
+@pytest.mark.parametrize("cast", CASTS.values(), ids=CASTS)
+def test_casting_the_model_costs_no_digits(cast, when):
+    module = nn.Module()
+    module.metric, exact = NDCG(k=[3, None]), NDCG(k=[3, None])
+    if when == "before":
+        cast(module)
+    for number, (scores, labels, mask) in enumerate(batches(40)):
+        module.metric.update(scores, labels, mask=mask)
+        exact.update(scores, labels, mask=mask)
+        if number == 20 and when == "within":
+            cast(module)
+    assert module.metric.n_queries == 160
+    assert module.metric.compute() == exact.compute()
+    module.metric.reset()
+    assert module.metric.numerator.dtype == torch.float64
+    assert module.metric.n_queries.dtype == torch.int64
+
+
+@pytest.mark.parametrize("settings_", [{}, {"query_ids": "batch"}, {"split_queries": True}], ids=str)
+def test_copies_of_the_state_go_their_own_way(settings_):
+    metric = NDCG(**settings_)
+    ids = {"indexes": torch.tensor([0, 0])}
+    metric.update(torch.tensor([1.0, 0.0]), torch.tensor([1, 0]), **ids)
+    for copied in (metric.clone(), pickle.loads(pickle.dumps(metric))):
+        copied.reset()
+        copied.update(torch.tensor([0.0, 1.0]), torch.tensor([1, 0]), **ids)
+        assert copied.compute().item() == pytest.approx(1 / math.log2(3))
+    assert metric.compute() == 1.0
+    assert not metric.state_dict()

@@ -1,0 +1,232 @@
+"""What the metric, the function and the losses refuse alike, or warn of, when they read their tensors."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("torchmetrics")
+
+import math
+import re
+import warnings
+from contextlib import nullcontext
+
+import torch
+
+from ndcg_ml import Flavor, ndcg_score
+from ndcg_ml.torch import NDCG, ApproxNDCGLoss, LambdaNDCGLoss, NeuralNDCGLoss, SoftmaxLoss, Stochastic, ndcg
+from ndcg_ml.torch.inputs import torch_kernel
+
+# -- refusals --------------------------------------------------------------------------------------------------------
+
+S, Y, IDS = torch.tensor([[0.3, 0.1]]), torch.tensor([[1.0, 0.0]]), torch.tensor([0, 0])
+JAGGED = torch.nested.nested_tensor([torch.rand(2), torch.rand(3)], layout=torch.jagged)
+REFUSED = {
+    "an array": ((S.numpy(), Y), {}, TypeError, r"scores must be a torch.Tensor.*ndcg_ml.ndcg_score"),
+    "a list": ((S, [[1, 0]]), {}, TypeError, "labels must be a torch.Tensor.*builtins.list"),
+    "another shape": ((S, Y[:, :1]), {}, ValueError, r"labels must have the shape of scores, \(1, 2\); got \(1, 1\)"),
+    "no ids": ((S[0], Y[0]), {}, ValueError, r"indexes must be given .*scores\[None\]"),
+    "ids of lists": ((S, Y), {"indexes": IDS[None]}, ValueError, "indexes is for 1-D input.*flatten"),
+    "a mask of rows": ((S[0], Y[0]), {"indexes": IDS, "mask": IDS == 0}, ValueError, "mask must not be given with 1-D input"),
+    "fractions as ids": ((S[0], Y[0]), {"indexes": IDS.float()}, TypeError, r"indexes must hold integers.*\.long\(\)"),
+    "fewer ids": ((S[0], Y[0]), {"indexes": IDS[:1]}, ValueError, "indexes must have the shape of scores"),
+    "a mask of floats": ((S, Y), {"mask": torch.ones(1, 2)}, TypeError, r"mask must be a tensor of bool.*mask\.bool"),
+    "fewer retrieved": ((S, Y), {"retrieved": S[:, :1] > 0}, ValueError, "retrieved must have the shape of scores"),
+    "numbers": ((S[0, 0], Y[0, 0]), {}, ValueError, "must have a dimension for the documents"),
+    "complex scores": ((S + 1j, Y), {}, TypeError, "scores must hold real numbers"),
+    "complex labels": ((S, Y + 1j), {}, TypeError, "labels must hold real numbers; got dtype torch.complex64"),
+    "nested": ((JAGGED, JAGGED), {}, TypeError, r"must not be a nested tensor\. Pass torch\.nested\.to_padded_tensor"),
+    "no lists": ((S[:0], Y[:0]), {}, ValueError, r"at least one query; got shape \(0, 2\)"),
+    "no rows": ((S[0, :0], Y[0, :0]), {"indexes": IDS[:0]}, ValueError, r"at least one query; got shape \(0,\)"),
+    "large scores": ((torch.tensor([[2**60, 2**60 + 1]]), Y.long()), {}, ValueError, "scores must hold scores that stay different in float64; got 1 that become equal to a"),
+    "low scores": ((torch.tensor([[-(2**63), -(2**63) + 1]]), Y.long()), {}, ValueError, "different in float64; got 1 that"),
+    "NaN scores": ((S * math.nan, Y), {}, ValueError, "scores must not hold NaN.*got 2.*-inf ranks last"),
+    "NaN labels": ((S, Y * math.nan), {}, ValueError, "under unjudged='raise'; got 2.*such as 'sklearn.unjudged=zero"),
+    "an infinite label": ((S, torch.tensor([[math.inf, 0.0]])), {}, ValueError, "finite; got 1 infinite"),
+    "an infinite label beside NaN": ((S, Y * math.inf), {"flavor": Flavor(unjudged="zero")}, ValueError, "finite; got 1 infinite"),
+    "a label of -inf": ((S, torch.tensor([[-math.inf, 0.0]])), {}, ValueError, "finite; got 1 infinite"),
+    "a negative label": ((S, -Y), {}, ValueError, "under negative='raise'; got 1.*pass mask="),
+    "a negative integer": ((S, -Y.long()), {}, ValueError, "under negative='raise'; got 1.*pass mask="),
+    "a negative integer beside a mask": ((S, -Y.long()), {"mask": S > 0}, ValueError, "under negative='raise'; got 1"),
+    "above max_grade": ((S, Y), {"flavor": Flavor(max_grade=0.5)}, ValueError, "max_grade=0.5; got 1 that do"),
+    "half a grade": ((S, Y / 2), {"flavor": Flavor(gain=(0, 1))}, ValueError, "integer grades from 0 to 1"),
+    "beyond the table": ((S, Y * 2), {"flavor": Flavor(gain=(0, 1))}, ValueError, "integer grades from 0 to 1"),
+    "half a grade off the table": ((S, Y / 2), {"flavor": Flavor(gain=(0, 1), off_table="zero")}, ValueError, "integer grades >= 0 for a gain table"),
+    "an empty query": ((S, Y * 0), {"flavor": Flavor(empty="raise")}, ValueError, "got 1 with an ideal DCG of 0"),
+    "no document ids": ((S, Y), {"flavor": Flavor(ties="docid")}, ValueError, "doc_id must be given"),
+    "repeated documents": ((S, Y), {"doc_id": IDS[None]}, ValueError, "doc_id must not repeat.*got 2"),
+    "fractions as document ids": ((S, Y), {"doc_id": S}, TypeError, "doc_id must hold integers"),
+    "flags as document ids": ((S, Y), {"doc_id": S > 0}, TypeError, "doc_id must hold integers.*got dtype torch.bool"),
+    "complex document ids": ((S, Y), {"doc_id": S + 1j}, TypeError, "doc_id must hold integers.*torch.complex64"),
+    "k": ((S, Y), {"k": 0}, ValueError, "k must be an integer >= 1"),
+}  # fmt: skip
+POINTED = {
+    "labels": lambda: ndcg_score(Y[0], S[0].numpy(), qid=[0, 0]),
+    "scores": lambda: ndcg_score(Y[0].numpy(), S[0], qid=[0, 0]),
+    "qid": lambda: ndcg_score([1, 0], [0.3, 0.1], qid=IDS),
+}
+
+
+@pytest.mark.parametrize("kernel", [nullcontext, torch_kernel], ids=["host", "torch"])
+@pytest.mark.parametrize("case", REFUSED)
+def test_refusals_say_what_to_do(case, kernel):
+    arguments, options, error, words = REFUSED[case]
+    with kernel(), pytest.raises(error, match=words):
+        ndcg(*arguments, **options)
+
+
+@pytest.mark.parametrize("name", POINTED)
+def test_tensors_given_to_numpy_functions_are_pointed_here(name):
+    words = (
+        r"qid\.detach\(\)\.cpu\(\)\.numpy\(\)" if name == "qid" else r"ndcg_ml\.torch\.ndcg\(scores, labels.*numpy\(\)"
+    )
+    with pytest.raises(TypeError, match=rf"is a Tensor of torch.*{words}"):
+        POINTED[name]()
+
+
+def test_nested_tensors_are_refused_by_losses_and_metrics_too():
+    for call in (ApproxNDCGLoss(), Stochastic(ApproxNDCGLoss()), NDCG().update, NDCG(split_queries=True).update):
+        with pytest.raises(TypeError, match="must not be a nested tensor"):
+            call(JAGGED, JAGGED)
+
+
+HERE, THERE, LOSS = torch.zeros(1, 3), torch.zeros(1, 3, device="meta"), SoftmaxLoss()
+ELSEWHERE = [
+    (ndcg, (HERE, THERE), {}, "labels"),
+    (ndcg, (HERE, HERE), {"mask": THERE > 0}, "mask"),
+    (ndcg, (HERE, HERE), {"retrieved": THERE > 0}, "retrieved"),
+    (ndcg, (HERE, HERE), {"doc_id": THERE.long()}, "doc_id"),
+    (ndcg, (HERE[0], HERE[0]), {"indexes": THERE[0].long()}, "indexes"),
+    (NDCG().update, (HERE, THERE), {}, "target"),
+    (NDCG().update, (HERE, HERE), {"mask": THERE > 0}, "mask"),
+    (NDCG().update, (HERE[0], HERE[0], THERE[0].long()), {}, "indexes"),
+    (NDCG().update, (HERE, HERE, THERE[0, :1].long()), {}, "indexes"),
+    (LOSS, (HERE, THERE), {}, "labels"),
+    (LOSS, (HERE, HERE, THERE > 0), {}, "mask"),
+    (LOSS, (HERE[0], THERE[0]), {"indexes": HERE[0].long()}, "labels"),
+    (LOSS, (HERE[0], HERE[0]), {"indexes": THERE[0].long()}, "indexes"),
+]
+
+
+def test_what_is_on_another_device_is_named_as_the_caller_named_it():
+    for call, arguments, options, name in ELSEWHERE:
+        of = "scores" if call in (ndcg, LOSS) else "preds"
+        message = rf"{name} must be on the device of {of}, cpu; got meta\. Pass {name}\.to\({of}\.device\)\."
+        with pytest.raises(ValueError, match=message):
+            call(*arguments, **options)
+
+
+@pytest.mark.parametrize("rows", [[[0.3, 0.1], [0.2]], [torch.tensor([0.3, 0.1]), torch.tensor([0.2])]])
+def test_lists_of_unequal_lengths_are_told_how_to_be_padded(rows):
+    with pytest.raises(TypeError, match=r"pad_sequence\(.*with mask=, or torch\.cat\(.*with indexes=") as raised:
+        ndcg(rows, rows)
+    first, second = re.findall(r"torch\S+\(\[.*?\].*?\)(?= with)", str(raised.value))
+    padded, flat = (eval(line, {"torch": torch, "scores": rows}) for line in (first, second))
+    want = [1.0, 1.0]
+    assert ndcg(padded, torch.ones(2, 2), mask=torch.tensor([[True, True], [True, False]])).tolist() == want
+    assert ndcg(flat, torch.ones(3), indexes=torch.tensor([0, 0, 1])).tolist() == want
+
+
+# -- columns ---------------------------------------------------------------------------------------------------------
+
+SCORES, LABELS = torch.tensor([0.9, 0.8, 0.1, 0.5, 0.4, 0.3]), torch.tensor([3, 0, 1, 0, 2, 1])
+ROWS = torch.tensor([0, 0, 0, 1, 1, 1])
+
+
+def on_torch(scores, labels, **given):
+    with torch_kernel():
+        return ndcg(scores, labels, **given)
+
+
+FUNCTIONS = {
+    "ndcg": ndcg,
+    "torch kernel": on_torch,
+    "update": lambda *tensors, **given: NDCG().update(*tensors, **given),
+    "forward": lambda *tensors, **given: NDCG()(*tensors, **given),
+    "split_queries": lambda *tensors, **given: NDCG(split_queries=True).update(*tensors, **given),
+    "query_ids='batch'": lambda *tensors, **given: NDCG(query_ids="batch").update(*tensors, **given),
+    "Stochastic": Stochastic(ApproxNDCGLoss(), samples=1),
+    **{type(loss).__name__: loss for loss in (ApproxNDCGLoss(), NeuralNDCGLoss(), LambdaNDCGLoss())},
+}
+COLUMN, LISTS, MASK = (
+    (SCORES[:, None], LABELS[:, None]),
+    (SCORES.reshape(2, 3, 1), LABELS.reshape(2, 3, 1)),
+    torch.ones((6, 1)) > 0,
+)
+ROWS_OR_LISTS = r"shape \(6, 1\) may be 6 rows.*\.squeeze\(-1\).*\.squeeze\(-1\) with indexes="
+TOO_MANY = r"The last axis of (scores|preds) is one too many"
+COLUMNS = {
+    "no ids": (COLUMN, {}, ROWS_OR_LISTS),
+    "ids": (COLUMN, {"indexes": ROWS}, ROWS_OR_LISTS),
+    "numbers of rows": (COLUMN, {"indexes": torch.arange(6)}, ROWS_OR_LISTS),
+    "a column of ids": (COLUMN, {"indexes": ROWS[:, None]}, ROWS_OR_LISTS),
+    "lists": (LISTS, {}, r"\(2, 3, 1\).*\.squeeze\(-1\)"),
+    "lists and a mask": (LISTS, {"mask": LISTS[0] > 0}, r"\(2, 3, 1\).*\.squeeze\(-1\)"),
+    "scores alone": ((COLUMN[0], LABELS), {"indexes": ROWS}, TOO_MANY + r": pass (scores|preds)\.squeeze\(-1\)"),
+    "lists of scores alone": ((LISTS[0], LABELS.reshape(2, 3)), {}, TOO_MANY),
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+@pytest.mark.parametrize("case", COLUMNS)
+def test_a_column_is_refused(function, case):
+    arguments, options, words = COLUMNS[case]
+    with pytest.raises(ValueError, match=words):
+        function(*arguments, **options)
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "split_queries"])
+def test_with_a_mask_lists_of_one_document_are_legal_and_warned_of(name):
+    with pytest.warns(UserWarning, match="each of the 6 queries has one document"):
+        FUNCTIONS[name](*COLUMN, mask=MASK)
+
+
+@pytest.mark.parametrize("name", ["ndcg", "update", "ApproxNDCGLoss"])
+def test_row_numbers_as_ids_are_warned_of(name):
+    with pytest.warns(UserWarning, match="each of the 6 queries has one document.*ids may number rows"):
+        FUNCTIONS[name](SCORES, LABELS, indexes=torch.arange(6))
+
+
+def test_single_lists_pieces_of_queries_and_batches_of_unequal_lists_are_not():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        metric = NDCG(split_queries=True)
+        for rows in ([0, 3], [1, 4], [2, 5]):
+            metric.update(SCORES[rows], LABELS[rows], indexes=ROWS[rows])
+        whole = NDCG()
+        whole.update(SCORES, LABELS, indexes=ROWS)
+        assert metric.compute() == whole.compute()
+        # Lists of very different lengths are padded in groups, one of them of single documents.
+        long = torch.cat([torch.zeros(30, dtype=torch.long), torch.arange(1, 9)])
+        ApproxNDCGLoss("sklearn")(torch.randn(38), torch.ones(38), indexes=long)
+        for function in (ndcg, on_torch, ApproxNDCGLoss(), Stochastic(ApproxNDCGLoss(), samples=1), NDCG().update):
+            function(torch.ones(1, 1), torch.ones(1, 1))
+            function(torch.ones(1), torch.ones(1), indexes=torch.zeros(1).long())
+        assert NDCG().update(SCORES[:0, None], LABELS[:0, None]) is None
+
+
+@pytest.mark.parametrize("name", ["ndcg", "torch kernel", "update", "split_queries"])
+@pytest.mark.parametrize(
+    ("scores", "labels", "warns"),
+    [
+        (torch.int64, torch.float32, True),
+        (torch.uint8, torch.float64, True),
+        (torch.float32, torch.float32, False),  # of any values: reading them would wait for a device
+        (torch.int64, torch.int64, False),
+        (torch.float16, torch.int64, False),
+    ],
+)
+def test_integer_scores_of_floating_labels_are_warned_of(name, scores, labels, warns):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        FUNCTIONS[name](torch.tensor([2, 0, 1]).to(scores), torch.tensor([0.5, 1.5, 0.5]).to(labels), indexes=ROWS[::2])
+    assert ["as if the two were swapped" in str(each.message) for each in seen] == [True] * warns
+
+
+def test_compiled_code_refuses_a_column_too():
+    compiled = torch.compile(ndcg, backend="eager", fullgraph=False)
+    with pytest.raises(Exception, match=r"may be 6 rows"):
+        compiled(*COLUMN)
+    whole = torch.compile(ndcg, backend="eager", fullgraph=True)
+    assert whole(*COLUMN, mask=MASK).tolist() == [1.0, 0, 1, 0, 1, 1]

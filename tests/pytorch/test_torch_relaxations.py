@@ -1,0 +1,337 @@
+"""ApproxNDCGLoss, NeuralNDCGLoss and relaxations of one's own, against definitions and the metric as their limit."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("torchmetrics")
+
+import math
+
+import loss_invariants
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from loss_invariants import doubles, relaxable_flavors, seeded, tends_to_the_metric, value_and_gradient
+from strategies import examples
+
+from ndcg_ml import Flavor
+from ndcg_ml.torch import ApproxNDCGLoss, NeuralNDCGLoss, Stochastic
+from ndcg_ml.torch.losses import DirectLoss, ListLoss
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+METHODS = ("dense", "fast")
+both_methods = pytest.mark.parametrize("method", METHODS)
+
+# -- ApproxNDCGLoss --------------------------------------------------------------------------------------------------
+
+
+def oracle_ranks(scores, temperature):
+    """The definition, pair by pair, in Python's floats."""
+
+    def ahead(x):
+        return 1 / (1 + math.exp(-x)) if x > 0 else math.exp(x) / (1 + math.exp(x))
+
+    ranks = []
+    for i, own in enumerate(scores):
+        ranks.append(1 + math.fsum(ahead((s - own) / temperature) for j, s in enumerate(scores) if j != i))
+    return ranks
+
+
+def drawn(seed, n, kind, dtype=torch.float64):
+    """Three lists with masks: spread, in ties, in clusters far apart, or all tied."""
+    generator = seeded(seed)
+    scores = torch.randn(3, n, generator=generator, dtype=torch.float64)
+    if kind == "ties":
+        scores = scores.mul(2).round()
+    elif kind == "far":
+        scores = scores + 1e4 * torch.randint(-3, 4, (3, n), generator=generator)
+    elif kind == "equal":
+        scores = torch.full_like(scores, 0.3)
+    labels = torch.randint(0, 5, (3, n), generator=generator)
+    return scores.to(dtype), labels, torch.rand(3, n, generator=generator) < 0.8
+
+
+# Around one block, several, and many; the cut-off below, at and above the number of documents.
+SHAPES = st.tuples(st.integers(0, 10**6), st.sampled_from([1, 2, 31, 32, 33, 64, 65, 200, 700]))
+CUTS = st.sampled_from([None, 1, 3, 40, 1000])
+
+
+def of_both_methods(scores, labels, mask, k, temperature):
+    """Return value and gradient of "dense" in float64, and those of "fast" in the dtype of the scores."""
+    options = {"temperature": temperature, "cut_temperature": 1.0, "reduction": "none"}
+    dense, fast = (ApproxNDCGLoss(Flavor(k=k), method=method, **options) for method in METHODS)
+    return *value_and_gradient(dense, scores.double(), labels, mask), *value_and_gradient(fast, scores, labels, mask)
+
+
+@examples(120)
+@given(SHAPES, st.sampled_from(["spread", "ties", "far", "equal"]), CUTS, st.sampled_from([1e-6, 0.01, 0.1, 1.0, 10.0]))
+def test_fast_is_dense_in_float64(shape, kind, k, temperature):
+    want, gradient, got, fast = of_both_methods(*drawn(*shape, kind), k, temperature)
+    torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-12)
+    # At a low temperature a gradient of 0 still has the rounding of terms of the size 1 / T.
+    scale = gradient.abs().max().item()
+    torch.testing.assert_close(fast, gradient, rtol=0, atol=1e-10 * scale + 1e-15 / temperature)
+
+
+@examples(80)
+@given(SHAPES, st.sampled_from(["spread", "ties", "equal"]), CUTS, st.sampled_from([0.01, 0.1, 1.0, 10.0]))
+def test_fast_is_dense_in_float32(shape, kind, k, temperature):
+    want, gradient, got, fast = of_both_methods(*drawn(*shape, kind, torch.float32), k, temperature)
+    assert got.dtype == torch.float32
+    torch.testing.assert_close(got.double(), want, rtol=0, atol=2e-6)
+    scale = gradient.abs().max().item()
+    torch.testing.assert_close(fast.double(), gradient, rtol=0, atol=2e-5 * scale + 1e-7 / temperature)
+
+
+@both_methods
+def test_ranks_are_those_of_the_definition(method):
+    scores, _, _ = drawn(5, 90, "ties")
+    scores[1] *= 37.0
+    labels = torch.eye(90, dtype=torch.int64)
+    flavor = Flavor(gain="linear", discount="reciprocal")
+    for row, temperature in ((0, 0.7), (1, 0.05), (2, 30.0)):
+        want = oracle_ranks(scores[row].tolist(), temperature)
+        # One relevant document a list, with an ideal of 1: the loss is 1 - 1 / rank.
+        loss = ApproxNDCGLoss(flavor, temperature=temperature, method=method, reduction="none")
+        got = 1 / (1 - loss(scores[row].expand(90, 90), labels))
+        assert got.tolist() == pytest.approx(want, rel=1e-13)
+
+
+@both_methods
+@pytest.mark.parametrize("k", [None, 99])
+def test_gradient_is_that_of_the_value(method, k):
+    scores, labels, mask = drawn(3, 40, "spread")
+    loss = ApproxNDCGLoss(Flavor(gain="exponential", k=k), temperature=0.6, method=method)
+    scores[0, 20:] = scores[0, 20]
+    assert torch.autograd.gradcheck(lambda s: loss(s, labels, mask), (scores.requires_grad_(),))
+
+
+@both_methods
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_scores_and_temperature_of_another_unit_change_nothing(k, method):
+    scores, labels = doubles([0.3, 1.2, -0.4, 2.0, 0.9, 0.1]), torch.tensor([[3, 2, 0, 1, 2, 4]])
+    flavor = Flavor(gain="exponential", k=k)
+    want = ApproxNDCGLoss(flavor, temperature=0.1, method=method)(scores, labels).item()
+    for unit in (1e-3, 1e3):
+        loss = ApproxNDCGLoss(flavor, temperature=0.1 * unit, method=method)
+        assert loss(unit * scores, labels).item() == pytest.approx(want, rel=1e-9)
+    one = ApproxNDCGLoss(flavor, temperature=0.1, cut_temperature=1.0, method=method)
+    assert one(scores, labels).item() == want
+    assert ApproxNDCGLoss(flavor, temperature=0.1, cut_temperature=0.1)(scores, labels).item() != want
+
+
+@pytest.mark.parametrize("grade", [200, 500])
+def test_large_grades(grade):
+    scores = torch.tensor([[0.3, 1.2, -0.4]], requires_grad=True)
+    loss = ApproxNDCGLoss(Flavor(gain="exponential"))(scores, torch.tensor([[grade, 0, 0]]))
+    loss.backward()
+    want = ApproxNDCGLoss(Flavor(gain="binary"))(scores, torch.tensor([[1, 0, 0]]))
+    assert loss.item() == pytest.approx(want.item())
+    assert scores.grad.isfinite().all()
+
+
+@both_methods
+@pytest.mark.parametrize("discount", ["none", "log2", "jarvelin"])
+@pytest.mark.parametrize("k", [None, 2, 10])
+def test_a_loss_stays_in_the_graph_whatever_its_discount(discount, k, method):
+    scores = torch.randn(2, 5, requires_grad=True)
+    loss = ApproxNDCGLoss(Flavor(discount=discount, k=k), method=method)(scores, torch.tensor([[0, 1, 2, 0, 1]] * 2))
+    loss.backward()
+    assert scores.grad.any() == (discount != "none" or k == 2)
+
+
+# -- NeuralNDCGLoss --------------------------------------------------------------------------------------------------
+
+
+def sorted_softly(scores, weight, discount, temperature, rounds=0):
+    """The definition, for one list without padding: n^3 numbers."""
+    n = len(scores)
+    spread = (scores[:, None] - scores[None, :]).abs().sum(1)
+    row = torch.arange(1, n + 1, dtype=scores.dtype)[:, None]
+    matrix = (((n + 1 - 2 * row) * scores - spread) / temperature).softmax(1)
+    for _ in range(rounds):
+        matrix = matrix / matrix.sum(0, keepdim=True)
+        matrix = matrix / matrix.sum(1, keepdim=True)
+    return (discount[:, None] * matrix * weight).sum()
+
+
+@pytest.mark.parametrize("k", [None, 1, 4])
+@pytest.mark.parametrize("rounds", [0, 7])
+@pytest.mark.parametrize("temperature", [0.05, 1.0, 20.0])
+@pytest.mark.parametrize("tied", [False, True])
+def test_values_and_gradients_of_neural_sorts_definition(k, rounds, temperature, tied):
+    scores = torch.randn(1, 12, dtype=torch.float64, generator=seeded()) * 3
+    scores = scores.round() if tied else scores
+    labels = torch.randint(0, 5, (1, 12), generator=seeded(1))
+    loss = NeuralNDCGLoss(Flavor(discount="reciprocal", k=k), temperature=temperature, sinkhorn=rounds)
+    value, gradient = value_and_gradient(loss, scores, labels)
+    discount = 1 / torch.arange(1, 13, dtype=torch.float64)
+    discount[k or 12 :] = 0
+    ideal = (labels[0].sort(descending=True).values * discount).sum()
+    leaf = scores[0].clone().requires_grad_()
+    want = 1 - sorted_softly(leaf, labels[0] / ideal, discount, temperature, rounds)
+    want.backward()
+    torch.testing.assert_close(value, want.detach(), rtol=0, atol=1e-13)
+    torch.testing.assert_close(gradient[0], leaf.grad, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("temperature", [1e3, 10.0])
+def test_float32_keeps_its_digits_on_long_lists_and_large_scores(temperature):
+    draw = seeded(2)
+    scores, labels = torch.randn(1, 2000, generator=draw) * 100, torch.randint(0, 5, (1, 2000), generator=draw)
+    loss = NeuralNDCGLoss(Flavor(k=10), temperature=temperature)
+    value, gradient = value_and_gradient(loss, scores, labels)
+    want, wide = value_and_gradient(loss, scores.double(), labels)
+    assert value.item() == pytest.approx(want.item(), abs=2e-6)
+    assert (gradient - wide).norm() < 2e-5 * wide.norm()
+
+
+# -- losses of one's own ---------------------------------------------------------------------------------------------
+
+
+class SigmoidRankLoss(DirectLoss):
+    """The discount of a soft rank."""
+
+    def __init__(self, flavor="sklearn", *, temperature=1.0, reduction="mean"):
+        super().__init__(flavor, reduction=reduction)
+        self.temperature = temperature
+
+    def discounts(self, scores, ranked):
+        ahead = torch.sigmoid((scores[:, None, :] - scores[:, :, None]) / self.temperature) * ranked[:, None, :]
+        return self.discount_at(0.5 + ahead.sum(-1))
+
+
+class SoftPermutationLoss(DirectLoss):
+    """The discounts of the whole ranks, mixed by the matrix of NeuralSort."""
+
+    def __init__(self, flavor="sklearn", *, temperature=1.0, reduction="mean"):
+        super().__init__(flavor, reduction=reduction)
+        self.temperature = temperature
+
+    def discounts(self, scores, ranked):
+        n = ranked.sum(-1, keepdim=True)
+        rank = torch.arange(1, scores.shape[-1] + 1, dtype=scores.dtype, device=scores.device)
+        apart = ((scores[:, :, None] - scores[:, None, :]).abs() * ranked[:, None, :]).sum(-1)
+        logits = ((n + 1 - 2 * rank)[:, :, None] * scores[:, None, :] - apart[:, None, :]) / self.temperature
+        matrix = torch.where(ranked[:, None, :], logits, torch.finfo(scores.dtype).min).softmax(-1)
+        return ((rank <= n) * self.discount_at(rank))[:, None, :].mul(matrix.mT).sum(-1)
+
+
+class SquaredErrorLoss(ListLoss):
+    """No relaxation of NDCG: the squared error of the shares of the ideal."""
+
+    def losses(self, lists):
+        return torch.where(lists.ranked, (lists.scores - lists.weight) ** 2, 0.0).sum(-1)
+
+
+OWN = {
+    "sigmoid ranks": lambda reduction: SigmoidRankLoss(Flavor(gain="exponential"), reduction=reduction),
+    "sigmoid ranks, k = 2": lambda reduction: SigmoidRankLoss(Flavor(k=2), reduction=reduction),
+    "soft permutation": lambda reduction: SoftPermutationLoss(Flavor(discount="ln"), reduction=reduction),
+}
+
+
+@pytest.mark.parametrize("holds", loss_invariants.WITHOUT_NOISE, ids=lambda holds: holds.__name__)
+@pytest.mark.parametrize("maker", OWN)
+def test_invariants_hold_without_a_line_of_the_users(maker, holds):
+    if (maker, holds) == ("soft permutation", loss_invariants.odd_lists_have_finite_gradients):
+        # Differences of 3e38 overflow in this one, which NeuralNDCGLoss avoids.
+        with pytest.raises(RuntimeError, match="returned nan values"):
+            holds(OWN[maker])
+    else:
+        holds(OWN[maker])
+
+
+def test_the_relaxations_are_those_of_the_package():
+    scores = torch.randn(4, 9, dtype=torch.float64, generator=seeded())
+    labels = torch.randint(0, 4, (4, 9), generator=seeded(1))
+    mask = torch.rand(4, 9, generator=seeded(2)) < 0.8
+    for own, theirs in ((SigmoidRankLoss, ApproxNDCGLoss), (SoftPermutationLoss, NeuralNDCGLoss)):
+        got, gradient = value_and_gradient(own("lightgbm", temperature=0.7), scores, labels, mask)
+        want, slope = value_and_gradient(theirs("lightgbm", temperature=0.7), scores, labels, mask)
+        torch.testing.assert_close(got, want, rtol=1e-13, atol=1e-13)
+        torch.testing.assert_close(gradient, slope, rtol=1e-12, atol=1e-13)
+
+
+def test_a_loss_of_lists_is_any_function_of_them():
+    scores, labels = doubles([0.5, 0.1], [0.2, 0.3]), torch.tensor([[1, 0], [0, 0]])
+    loss = SquaredErrorLoss(reduction="none")
+    assert loss(scores, labels).tolist() == [pytest.approx(0.26), 0.0]
+    rows, ids = (scores.flatten(), labels.flatten()), torch.tensor([7, 7, -2, -2])
+    assert loss(*rows, indexes=ids).tolist() == [pytest.approx(0.26), 0.0]
+    assert Stochastic(SquaredErrorLoss(), samples=2)(*rows, indexes=ids).isfinite()
+
+
+def test_a_discount_ends_half_a_rank_below_the_cut_off():
+    ranks = torch.tensor([0.5, 1.0, 2.0, 2.49, 2.5, 3.0], dtype=torch.float64)
+    got = DirectLoss(Flavor(discount="reciprocal", k=2)).discount_at(ranks)
+    assert got.tolist() == pytest.approx([2.0, 1.0, 0.5, 1 / 2.49, 0.0, 0.0])
+    assert DirectLoss(Flavor(discount="reciprocal")).discount_at(ranks)[-1] == pytest.approx(1 / 3)
+
+
+def test_repr_shows_the_parameters_of_the_subclass():
+    assert repr(SigmoidRankLoss("lightgbm@5", temperature=0.3)) == (
+        "SigmoidRankLoss('lightgbm@5', temperature=0.3, reduction='mean')"
+    )
+    assert repr(SquaredErrorLoss()) == "SquaredErrorLoss('sklearn', reduction='mean')"
+
+
+class Summed(DirectLoss):
+    def discounts(self, scores, ranked):
+        return scores.sum(-1, keepdim=True)
+
+
+class Total(ListLoss):
+    def losses(self, lists):
+        return lists.scores.sum()
+
+
+@pytest.mark.parametrize(
+    ("loss", "error", "words"),
+    [
+        (DirectLoss, NotImplementedError, "DirectLoss must define discounts"),
+        (ListLoss, NotImplementedError, "ListLoss must define losses"),
+        (Summed, ValueError, r"Summed.discounts must return one discount per document, shape \(1, 2\)"),
+        (Total, ValueError, r"Total.losses must return one loss per list, shape \(1,\); got \(\)"),
+        (lambda: SigmoidRankLoss(Flavor(discount=lambda rank: 1 / rank)), ValueError, "discount must be a name in a"),
+        (lambda: SquaredErrorLoss(Flavor(negative="allow")), ValueError, "negative must be 'raise', 'zero' or 'drop'"),
+        (lambda: SquaredErrorLoss(reduction="avg"), ValueError, "reduction must be one of 'mean', 'sum', 'none'"),
+    ],
+)
+def test_mistakes_are_errors(loss, error, words):
+    with pytest.raises(error, match=words):
+        loss()(doubles([0.5, 0.1]), torch.tensor([[1, 0]]))
+
+
+# -- the limit -------------------------------------------------------------------------------------------------------
+
+
+@examples(150)
+@given(relaxable_flavors(), st.booleans(), st.data())
+def test_the_cold_limit_of_approx_is_the_metric(flavor, depth, data):
+    if flavor.ideal == "recall" and depth:
+        flavor = flavor.replace(recall_depth=2)
+    loss = ApproxNDCGLoss(flavor, temperature=1e-3, cut_temperature=1e-3, reduction="none")
+    tends_to_the_metric(loss, flavor, data)
+
+
+def test_the_tied_limit_of_approx_is_the_middle_rank():
+    loss = ApproxNDCGLoss(Flavor(), temperature=1e-3)(doubles([0.0, 0.0, 0.0]), torch.tensor([[1, 0, 0]]))
+    assert loss.item() == pytest.approx(1 - 1 / math.log2(2 + 1))
+
+
+@examples(100)
+@given(relaxable_flavors(lambda rank: 2.0 - rank / 50), st.booleans(), st.sampled_from([0, 5]), st.data())
+def test_the_cold_limit_of_neural_is_the_metric(flavor, tied, rounds, data):
+    if tied:
+        flavor = flavor.replace(ties="average", ideal="global")
+    loss = NeuralNDCGLoss(flavor, temperature=1e-3, sinkhorn=rounds, reduction="none")
+    tends_to_the_metric(loss, flavor, data, tied=tied)
+
+
+@examples(100)
+@given(st.sampled_from([SigmoidRankLoss, SoftPermutationLoss]), relaxable_flavors(), st.data())
+def test_the_cold_limit_of_ones_own_is_the_metric(loss, flavor, data):
+    tends_to_the_metric(loss(flavor, temperature=1e-3, reduction="none"), flavor, data)
