@@ -1,4 +1,4 @@
-"""Columns and frames of pandas, polars and pyarrow give the results of their arrays."""
+"""Columns and frames of pandas, polars and pyarrow give the results of their arrays and dicts, or are refused."""
 
 from __future__ import annotations
 
@@ -7,16 +7,44 @@ import math
 import numpy as np
 import pytest
 from core.test_properties import check_form, check_ids
-from core.test_runs import QRELS, RUN, check_forms
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
 
-from ndcg_ml import evaluate, ndcg_score
+from ndcg_ml import compare, evaluate, ndcg_score
 from ndcg_ml.runs import align, evaluate_run
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
+
+QRELS = {"q1": {"d1": 2, "d2": 0, "d3": 1}, "q2": {"d4": 1}, "q3": {"d5": 3, "d1": 1}}
+RUN = {"q3": {"d9": 7.0, "d5": 3.5}, "q1": {"d3": 0.5, "d1": 0.9, "d7": 0.5}, "q9": {"d1": 1.0}}
+# Here topics are documents too.
+OWN_QRELS = {"a": {"b": 2, "c": 1}, "b": {"a": 1}}
+OWN_RUN = {"a": {"a": 3.0, "b": 2.0, "x": 1.0}, "b": {"b": 9.0, "c": 3.0, "a": 2.0}}
+NAMES = {"qid": "user_id", "docno": "item_id", "label": "rating", "score": "prediction"}
+LIBRARIES = ["pandas", "polars", "pyarrow"]
+
+
+def library(name):
+    module = pytest.importorskip(name)
+    return module.table if name == "pyarrow" else module.DataFrame
+
+
+def rows(data, value):
+    each = [(topic, doc, number) for topic in data for doc, number in data[topic].items()]
+    return dict(zip(("qid", "docno", value), map(list, zip(*each, strict=True)), strict=True))
+
+
+def frame(data, value, name="pandas"):
+    return library(name)(rows(data, value))
+
+
+def named(columns, name):
+    return library(name)({NAMES[each]: values for each, values in columns.items()} | {"other": columns["qid"]})
+
+
+# -- columns ----------------------------------------------------------------------------------------------------------
 
 ID_TYPES = {
     "pandas": lambda ids: pd.Series([f"q{i}" for i in ids], index=np.arange(ids.size)[::-1]),
@@ -54,114 +82,10 @@ def test_a_frame_is_a_two_dimensional_array(library):
     assert ndcg_score(library(y), library(s), **arguments) == ndcg_score(y, s, **arguments)
 
 
-# -- runs and qrels ---------------------------------------------------------------------------------------------------
-
-
-def frame(data, value, library=pd.DataFrame):
-    rows = [(topic, doc, number) for topic in data for doc, number in data[topic].items()]
-    return library(dict(zip(("qid", "docno", value), map(list, zip(*rows, strict=True)), strict=True)))
-
-
-def test_runs_and_qrels_in_frames_give_the_result_of_dicts():
-    check_forms(
-        [frame(QRELS, "label"), frame(QRELS, "label", pl.DataFrame)],
-        [
-            frame(RUN, "score"),
-            frame(RUN, "score").astype({"qid": "category", "docno": object, "score": "float32"}),
-            frame(RUN, "score", pl.DataFrame),
-        ],
-    )
-
-
-def test_a_pyarrow_table_is_a_frame_too():
-    table = pytest.importorskip("pyarrow").table
-    result = evaluate_run(frame(QRELS, "label", table), frame(RUN, "score", table))
-    assert result.value == evaluate_run(QRELS, RUN).value
-
-
-@pytest.mark.parametrize(
-    ("qrels", "run", "error", "words"),
-    [
-        ({1: {"d1": 1}}, frame(RUN, "score"), TypeError, r"topic ids.*int in qrels and str in run, column qid"),
-        (QRELS, frame(QRELS, "label"), ValueError, "columns qid, docno and score; got qid, docno, label"),
-        (frame(RUN, "score"), RUN, ValueError, "columns qid, docno and label; got qid, docno, score"),
-        (QRELS, pd.concat([frame(RUN, "score")] * 2), ValueError, r"twice in a topic; 'd9' does in run\['q3'\]"),
-        (QRELS, frame(RUN, "score").replace("d9", None), ValueError, "ids of run, column docno, must not be missing"),
-    ],
-)  # fmt: skip
-def test_frames_that_are_refused(qrels, run, error, words):
-    with pytest.raises(error, match=words):
-        evaluate_run(qrels, run)
-
-
-@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, "pyarrow"])
-def test_ids_of_frames_may_end_in_nul(library):
-    library = pytest.importorskip("pyarrow").table if library == "pyarrow" else library
-    qrels = {"q": {"d": 1, "d\0": 0}, "q\0": {"d": 0, "d\0": 2}}
-    run = {"q": {"d": 1.0, "d\0": 2.0}, "q\0": {"d": 1.0, "d\0": 2.0}}
-    expected = evaluate_run(qrels, run)
-    assert expected.per_query.ndcg.tolist() == [1 / math.log2(3), 1.0]
-    result = evaluate_run(frame(qrels, "label", library), frame(run, "score", library))
-    assert result.per_query.qid.tolist() == ["q", "q\0"]
-    assert result.value == expected.value
-
-
-@pytest.mark.parametrize("dtype", ["string", "object", "category", "Int64"])
-def test_a_missing_id_of_a_frame_is_refused(dtype):
-    ids = [1, None] if dtype == "Int64" else ["q1", None]
-    for qid, docno, column in ((ids, ["d1", "d2"], "qid"), (["q1", "q1"], ids, "docno")):
-        columns = {"qid": qid, "docno": docno, "label": [1, 2]}
-        columns[column] = pd.Series(columns[column], dtype=dtype)
-        with pytest.raises(ValueError, match=rf"column {column}, must not be missing; got"):
-            evaluate_run(pd.DataFrame(columns), RUN)
-
-
-def test_the_result_of_a_run_as_a_frame():
-    pair, one = evaluate_run(QRELS, RUN, k=(1, 10)), evaluate_run(QRELS, RUN, k=10)
-    table = pair.to_frame()
-    assert {"qid", "ndcg@1", "ndcg@10", "judged@1", "judged@10", "n_docs"} <= set(table.columns)
-    assert table["qid"].tolist() == ["q1", "q2", "q3"]
-    assert one.to_frame()["judged"].tolist()[::2] == [2 / 3, 0.5]
-
-
-# -- the caller's names of columns, and kind of frame -----------------------------------------------------------------
-
-NAMES = {"qid": "user_id", "docno": "item_id", "label": "rating", "score": "prediction"}
-
-
-def library(name):
-    module = pytest.importorskip(name)
-    return module.table if name == "pyarrow" else module.DataFrame
-
-
-def table(columns, name):
-    return library(name)({NAMES[each]: values for each, values in columns.items()} | {"other": columns["qid"]})
-
-
-def rows(data, value):
-    each = [(topic, doc, number) for topic in data for doc, number in data[topic].items()]
-    return dict(zip(("qid", "docno", value), map(list, zip(*each, strict=True)), strict=True))
-
-
-@pytest.mark.parametrize("name", ["pandas", "polars", "pyarrow"])
-def test_the_callers_names_and_kind_of_frame(name):
-    qrels, run = table(rows(QRELS, "label"), name), table(rows(RUN, "score"), name)
-    expected = evaluate_run(QRELS, RUN, k=(1, 10))
-    for data in ((qrels, run), (QRELS, run), (qrels, RUN)):
-        result = evaluate_run(*data, k=(1, 10), columns=NAMES)
-        assert result.value == expected.value
-        made = result.to_frame()
-        assert type(made) is type(run)
-        assert "judged@10" in (made.column_names if name == "pyarrow" else made.columns)
-        ids = made["qid"]
-        assert (ids.tolist() if name == "pandas" else ids.to_pylist() if name == "pyarrow" else ids.to_list()) == [
-            *QRELS
-        ]
-    usual = library(name)(rows(RUN, "score"))
-    assert type(evaluate_run(frame(QRELS, "label"), usual).to_frame()) is type(usual)
-    assert type(evaluate_run(QRELS, RUN).to_frame()) is pd.DataFrame
-    data = align(qrels, run, columns=NAMES)
-    assert ndcg_score(**data.arguments(), flavor="trec_eval", k=10) == pytest.approx(expected.value[10], abs=1e-15)
+def test_a_missing_boolean_of_pandas_is_an_unjudged_document():
+    labels = pd.Series([True, None, False], dtype="boolean")
+    expected = ndcg_score([1, np.nan, 0], [1, 3, 2], group=[3], flavor="ranx")
+    assert ndcg_score(labels, [1, 3, 2], group=[3], flavor="ranx") == expected
 
 
 SCORED = {
@@ -172,33 +96,135 @@ SCORED = {
 }
 
 
-@pytest.mark.parametrize("name", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("name", LIBRARIES)
 @pytest.mark.parametrize("flavor", ["trec_eval", "sklearn[unjudged=zero]"])
 def test_evaluate_takes_a_frame(name, flavor):
     arrays = [np.array(SCORED[each], dtype=float) for each in ("label", "score")]
     expected = evaluate(*arrays, qid=SCORED["qid"], doc_id=SCORED["docno"], flavor=flavor, k=2)
-    result = evaluate(table(SCORED, name), flavor=flavor, k=2, columns=NAMES)
+    result = evaluate(named(SCORED, name), flavor=flavor, k=2, columns=NAMES)
     assert result.value == expected.value
     assert result.per_query.qid.tolist() == ["u1", "u2"]
-    assert type(result.to_frame()) is type(table(SCORED, name))
+    assert type(result.to_frame()) is type(named(SCORED, name))
     plain = library(name)({each: values for each, values in SCORED.items() if each != "docno"})
-    assert evaluate(plain, columns={}, flavor="sklearn[unjudged=zero]", k=2).value == pytest.approx(
-        evaluate(*arrays, qid=SCORED["qid"], flavor="sklearn[unjudged=zero]", k=2).value
-    )
+    expected = evaluate(*arrays, qid=SCORED["qid"], flavor="sklearn[unjudged=zero]", k=2).value
+    assert evaluate(plain, columns={}, flavor="sklearn[unjudged=zero]", k=2).value == pytest.approx(expected)
+
+
+# -- runs and qrels ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_runs_and_qrels_in_frames_give_the_result_of_dicts(name):
+    usual, expected = (frame(QRELS, "label", name), frame(RUN, "score", name)), evaluate_run(QRELS, RUN, k=(1, 10))
+    own = named(rows(QRELS, "label"), name), named(rows(RUN, "score"), name)
+    for columns, qrels, run in ((None, *usual), (NAMES, *own), (NAMES, QRELS, own[1]), (NAMES, own[0], RUN)):
+        result = evaluate_run(qrels, run, k=(1, 10), columns=columns)
+        assert result.value == expected.value
+        for column in expected.per_query:
+            np.testing.assert_array_equal(result.per_query[column], expected.per_query[column])
+        assert result.run_only.tolist() == ["q9"]
+        made = result.to_frame()
+        assert type(made) is type(usual[1])
+        assert "judged@10" in (made.column_names if name == "pyarrow" else made.columns)
+        ids = made["qid"]
+        assert (ids.to_pylist() if name == "pyarrow" else [*ids]) == [*QRELS]
+    data = align(*own, columns=NAMES)
+    assert ndcg_score(**data.arguments(), flavor="trec_eval", k=10) == pytest.approx(expected.value[10], abs=1e-15)
+
+
+def test_columns_of_any_type_and_name():
+    typed = frame(RUN, "score").astype({"qid": "category", "docno": object, "score": "float32"})
+    values = {"label": "value", "score": "value"}  # one name in two frames
+    expected = evaluate_run(QRELS, RUN).value
+    assert evaluate_run(QRELS, typed).value == expected
+    assert evaluate_run(frame(QRELS, "value"), frame(RUN, "value"), columns=values).value == expected
+    numbered = pd.DataFrame([["q1", "d1", 1.0]])
+    assert evaluate_run(QRELS, numbered, columns={"qid": 0, "docno": 1, "score": 2}, queries="run", k=1).value == 1.0
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_ids_of_frames_may_end_in_nul(name):
+    qrels = {"q": {"d": 1, "d\0": 0}, "q\0": {"d": 0, "d\0": 2}}
+    run = {"q": {"d": 1.0, "d\0": 2.0}, "q\0": {"d": 1.0, "d\0": 2.0}}
+    result = evaluate_run(frame(qrels, "label", name), frame(run, "score", name))
+    assert result.per_query.ndcg.tolist() == [1 / math.log2(3), 1.0]
+    assert result.per_query.qid.tolist() == ["q", "q\0"]
+
+
+def test_the_result_of_a_run_as_a_frame():
+    table = evaluate_run(QRELS, RUN, k=(1, 10)).to_frame()
+    assert type(table) is pd.DataFrame
+    assert {"qid", "ndcg@1", "ndcg@10", "judged@1", "judged@10", "n_docs"} <= set(table.columns)
+    assert table["qid"].tolist() == ["q1", "q2", "q3"]
+    assert evaluate_run(QRELS, RUN, k=10).to_frame()["judged"].tolist()[::2] == [2 / 3, 0.5]
+    with pytest.warns(UserWarning, match="answers 1 of 2 topics"):
+        table = evaluate_run(OWN_QRELS, {"a": ["b"], "b": []}, k=(1, 10)).to_frame()
+    assert table.n_retrieved.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("exclude", ["identical", {"a": ["x"], "b": ["c"]}])
+def test_documents_of_a_frame_are_excluded(exclude):
+    expected = evaluate_run(OWN_QRELS, OWN_RUN, exclude=exclude).value
+    assert evaluate_run(OWN_QRELS, OWN_RUN).value != expected
+    for judged in (OWN_QRELS, frame(OWN_QRELS, "label")):
+        assert evaluate_run(judged, frame(OWN_RUN, "score"), exclude=exclude).value == expected
+
+
+def test_the_order_of_a_frame_of_judgements_is_that_of_the_given_ideal():
+    for run in ({"t": {"a": 1.0, "b": 2.0}}, {"t": {"b": 2.0, "a": 1.0}}):
+        for order in ({"t": {"a": 1, "b": 3}}, {"t": {"b": 3, "a": 1}}):
+            expected = evaluate_run(order, run, flavor="spark_graded").per_query.idcg.tolist()
+            found = evaluate_run(frame(order, "label"), frame(run, "score"), flavor="spark_graded")
+            assert found.per_query.idcg.tolist() == expected
+    assert expected == pytest.approx([7 + 1 / math.log2(3)])
+
+
+WEIGHTS = pd.Series({"b": 3.0, "a": 1.0})
+LANDS = pd.DataFrame({"land": ["x", "y"], "size": [1, 2]}, index=["b", "a"])
+
+
+def test_slices_and_weights_of_topics_are_matched_by_their_index():
+    slices = evaluate_run(OWN_QRELS, OWN_RUN, by=LANDS).slices
+    assert slices["land", "x"].per_query.qid.tolist() == ["b"]
+    assert slices["size", 2].per_query.qid.tolist() == ["a"]
+    assert len(evaluate_run(OWN_QRELS, OWN_RUN, by=LANDS["land"]).slices) == 2
+    # There are no rows that the slices could be of, so that integers in an index are ids.
+    qrels, run = {3: {1: 1}, 1: {1: 1}, 2: {1: 0, 2: 1}}, {1: [1], 2: [1], 3: [2]}
+    slices = evaluate_run(qrels, run, by=pd.Series(list("xxy"), index=[1, 2, 3], name="land")).slices
+    assert slices["land", "x"].per_query.qid.tolist() == [1, 2]
+    assert slices["land", "y"].per_query.qid.tolist() == [3]
+    expected = evaluate_run(OWN_QRELS, OWN_RUN, query_weight=WEIGHTS.to_dict())
+    found = evaluate_run(OWN_QRELS, OWN_RUN, query_weight=WEIGHTS, by=LANDS["land"])
+    assert found.value == expected.value
+    assert {"difference_low", "difference_high"} <= set(found.slices.to_frame().columns)
+
+
+def test_the_documents_to_judge_next_are_a_frame_to_fill_in():
+    qrels = {"q1": {"d1": 2, "d2": 0}, "q2": {"d5": 1}}
+    runs = {"q1": ["d1", "d9"], "q2": ["d6", "d5"]}, {"q1": ["d3", "d1"], "q2": ["d5", "d7"]}
+    tasks = compare(*(evaluate_run(qrels, run, k=2) for run in runs), unjudged="accept").judge_next(3)
+    frame = tasks.to_frame()
+    assert list(frame.columns) == ["qid", "docno", "label", "change"]
+    assert frame["docno"].tolist() == [task.document for task in tasks]
+    assert frame["label"].isna().all()
+    assert str(tasks).count("\n") == 4
+
+
+# -- refusals ---------------------------------------------------------------------------------------------------------
+
+FRAME, LAZY, SCORES = pd.DataFrame(SCORED), pl.LazyFrame(SCORED), frame(RUN, "score")
+TWICE = pd.DataFrame([["q1", "d1", 1, 2]], columns=["qid", "docno", "score", "score"])
+MISSING = pd.DataFrame({"qid": "q", "docno": ["a", "b"], "label": pd.Series([True, None], dtype="boolean")})
+
+
+def changed(column, value):
+    return SCORES.assign(**{column: [value, *SCORES[column][1:]]})
 
 
 REFUSED = [
-    (
-        lambda: evaluate(pl.LazyFrame(SCORED), columns={}),
-        TypeError,
-        r"y_true must be .*a LazyFrame of polars,.*frame.collect\(\)",
-    ),
-    (
-        lambda: evaluate_run(QRELS, pl.LazyFrame(SCORED)),
-        TypeError,
-        r"run must be .* got a LazyFrame of polars.*frame.collect",
-    ),
-    (lambda: evaluate_run(pl.LazyFrame(SCORED), RUN), TypeError, r"qrels must be .*LazyFrame of polars.*frame.collect"),
+    (lambda: evaluate(LAZY, columns={}), TypeError, r"y_true must be .*a LazyFrame of polars,.*frame.collect\(\)"),
+    (lambda: evaluate_run(QRELS, LAZY), TypeError, r"run must be .* got a LazyFrame of polars.*frame.collect"),
+    (lambda: evaluate_run(LAZY, RUN), TypeError, r"qrels must be .*LazyFrame of polars.*frame.collect"),
     (lambda: evaluate([1], columns={}), TypeError, "y_true must be a data frame with columns=; got list"),
     (lambda: evaluate([1]), TypeError, "y_score must be given"),
     (lambda: evaluate(FRAME, [1], columns={}), ValueError, "y_score must be left out with columns="),
@@ -209,15 +235,23 @@ REFUSED = [
     (lambda: evaluate(FRAME, columns={"qid": "docno"}), ValueError, "'docno' for qid and docno"),
     (lambda: evaluate(FRAME, columns="qid"), TypeError, "columns must be a mapping.*got str"),
     (lambda: evaluate_run(QRELS, RUN, columns={}), ValueError, "columns must be None"),
-    (
-        lambda: evaluate_run(QRELS, frame(RUN, "score"), columns={"score": "s"}),
-        ValueError,
-        r"columns=\{'score': NAME\}",
-    ),
+    (lambda: evaluate_run(QRELS, SCORES, columns={"score": "s"}), ValueError, r"columns=\{'score': NAME\}"),
     (lambda: evaluate_run(QRELS, TWICE), ValueError, "must have each column once; got 'score' more than once"),
+    (lambda: evaluate_run({1: {"d1": 1}}, SCORES), TypeError, "topic ids.*int in qrels and str in run, column qid"),
+    (lambda: evaluate_run(QRELS, frame(QRELS, "label")), ValueError, "columns qid, docno and score; got qid, docno, l"),
+    (lambda: evaluate_run(SCORES, RUN), ValueError, "columns qid, docno and label; got qid, docno, score"),
+    (lambda: evaluate_run(QRELS, pd.concat([SCORES] * 2)), ValueError, r"twice in a topic; 'd9' does in run\['q3'\]"),
+    (lambda: evaluate_run(QRELS, changed("docno", None)), ValueError, "ids of run, column docno, must not be missing"),
+    (lambda: evaluate_run(QRELS, changed("docno", "")), ValueError, "ids of run, column docno, must not be empty"),
+    (lambda: evaluate_run(QRELS, changed("qid", "")), ValueError, "ids of run, column qid, must not be empty; got ''"),
+    (lambda: evaluate_run(MISSING, {"q": ["a"]}), ValueError, "grades must be finite numbers; got nan in qrels"),
+    (lambda: evaluate_run(OWN_QRELS, OWN_RUN, by=LANDS["land"].rename({"a": "c"})), ValueError, "'a'"),
+    (
+        lambda: evaluate_run(OWN_QRELS, OWN_RUN, query_weight=pd.concat([WEIGHTS, pd.Series({"B": 1.0})])),
+        ValueError,
+        r"must have entries for known queries only; got 'B' \(1 of 3 entries\)",
+    ),
 ]
-FRAME = pd.DataFrame(SCORED)
-TWICE = pd.DataFrame([["q1", "d1", 1, 2]], columns=["qid", "docno", "score", "score"])
 
 
 @pytest.mark.parametrize(("call", "error", "words"), REFUSED)
@@ -226,21 +260,9 @@ def test_frames_and_columns_that_are_refused(call, error, words):
         call()
 
 
-def test_grades_and_scores_may_have_one_name_in_two_frames():
-    columns = {"label": "value", "score": "value"}
-    result = evaluate_run(frame(QRELS, "value"), frame(RUN, "value"), columns=columns)
-    assert result.value == evaluate_run(QRELS, RUN).value
-
-
-def test_columns_of_pandas_may_have_names_that_are_no_text():
-    frame = pd.DataFrame([["q1", "d1", 1.0]])
-    assert evaluate_run(QRELS, frame, columns={"qid": 0, "docno": 1, "score": 2}, queries="run", k=1).value == 1.0
-
-
-def test_a_missing_boolean_of_pandas_is_an_unjudged_document():
-    labels = pd.Series([True, None, False], dtype="boolean")
-    expected = ndcg_score([1, np.nan, 0], [1, 3, 2], group=[3], flavor="ranx")
-    assert ndcg_score(labels, [1, 3, 2], group=[3], flavor="ranx") == expected
-    qrels = pd.DataFrame({"qid": "q", "docno": ["a", "b", "c"], "label": labels})
-    with pytest.raises(ValueError, match="grades must be finite numbers; got nan in qrels"):
-        evaluate_run(qrels, {"q": ["a"]})
+@pytest.mark.parametrize("dtype", ["string", "object", "category", "Int64"])
+@pytest.mark.parametrize("column", ["qid", "docno"])
+def test_a_missing_id_of_a_frame_is_refused(column, dtype):
+    ids = pd.Series([1, None] if dtype == "Int64" else ["q1", None], dtype=dtype)
+    with pytest.raises(ValueError, match=rf"column {column}, must not be missing; got"):
+        evaluate_run(frame(QRELS, "label").head(2).assign(**{column: ids}), RUN)

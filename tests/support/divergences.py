@@ -6,10 +6,12 @@ The declarations are in ``ndcg_ml._core.divergences``. What only the tests need 
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
+
+import numpy as np
 
 from ndcg_ml._core.divergences import DIVERGENCES, Divergence
 
@@ -91,40 +93,32 @@ def facts(problem: dict[str, Any], k: int | None, weighted: bool) -> Facts:
 # -- which cases ----------------------------------------------------------------------------------------------------
 
 
-def nan_score(case: Facts) -> bool:
-    return any(math.isnan(score) for query in case.scores for score in query)
-
-
 def fraction(case: Facts) -> bool:
     return any(label != int(label) for label in case.all_labels)
 
 
-def one_document(case: Facts) -> bool:
-    return any(len(query) == 1 for query in case.labels)
-
-
 def tied(case: Facts) -> bool:
-    return any(len(set(query)) < len(query) for query in case.scores)
+    return tied_beyond(0)(case)
 
 
 def tied_beyond(n: int) -> Callable[[Facts], bool]:
     return lambda case: any(len(set(query)) < len(query) > n for query in case.scores)
 
 
+def tied_in_float32(case: Facts) -> bool:
+    return any(len({*np.float32(query)}) < len(query) for query in case.scores)
+
+
 def above(grade: float) -> Callable[[Facts], bool]:
     return lambda case: max(case.all_labels, default=0) > grade
 
 
-def all_below(grade: float) -> Callable[[Facts], bool]:
-    return lambda case: max(case.all_labels, default=0) < grade
+def fraction_or_above(grade: float) -> Callable[[Facts], bool]:
+    return lambda case: fraction(case) or above(grade)(case)
 
 
 def negative(case: Facts) -> bool:
     return min(case.all_labels, default=0) < 0
-
-
-def negative_but_not_padding(case: Facts) -> bool:
-    return any(label < 0 and label != -1 for label in case.all_labels)
 
 
 def nothing_relevant(labels: tuple[float, ...]) -> bool:
@@ -143,10 +137,6 @@ def negative_and_nothing_relevant(case: Facts) -> bool:
     return any(nothing_relevant(query) and min(query, default=0) < 0 for query in case.labels)
 
 
-def labels_cancel(case: Facts) -> bool:
-    return any(sum(query) == 0 and not nothing_relevant(query) for query in case.labels)
-
-
 def negative_listed_first(case: Facts) -> bool:
     def dcg(labels: tuple[float, ...]) -> float:
         return sum((2**label - 1) / math.log2(rank + 1) for rank, label in enumerate(labels, start=1))
@@ -154,65 +144,19 @@ def negative_listed_first(case: Facts) -> bool:
     return any(dcg(query[: case.k]) < 0 for query in case.labels)
 
 
-def fraction_or_above(grade: float) -> Callable[[Facts], bool]:
-    return lambda case: fraction(case) or above(grade)(case)
-
-
-def missing_topic(case: Facts) -> bool:
-    return case.missing_topic
-
-
-def unrated_at_k(case: Facts) -> bool:
-    return case.unrated_at_k
-
-
-def extra_topic(case: Facts) -> bool:
-    return case.extra_topic
-
-
-def repeats(case: Facts) -> bool:
-    return case.repeats
-
-
-def weighted(case: Facts) -> bool:
-    return case.weighted
-
-
-def tied_in_float32(case: Facts) -> bool:
-    return any(len({_float32(score) for score in query}) < len(query) for query in case.scores)
-
-
 def padded(case: Facts) -> bool:
     return len({len(query) for query in case.scores}) > 1
-
-
-def fraction_below_1(case: Facts) -> bool:
-    return any(0 < label < 1 for label in case.all_labels)
-
-
-def beyond_or_tied(case: Facts) -> bool:
-    return tied(case) or (case.k is not None and case.k > max(map(len, case.scores)))
-
-
-def several_queries(case: Facts) -> bool:
-    return len(case.labels) > 1
-
-
-def empty_and_short(case: Facts) -> bool:
-    return case.k is not None and any(nothing_relevant(query) and len(query) < case.k for query in case.labels)
 
 
 def every_case(_: Facts) -> bool:
     return True
 
 
-def _float32(value: float) -> float:
-    return float(struct.unpack("f", struct.pack("f", value))[0])
-
-
 CHECKS: dict[tuple[str, str], Check] = {
-    ("lightgbm", "a score is NaN"): Check(nan_score, always=True),
-    ("sklearn", "a query has one document"): Check(one_document, kind="defined", always=True),
+    ("lightgbm", "a score is NaN"): Check(lambda case: any(map(math.isnan, sum(case.scores, ()))), always=True),
+    ("sklearn", "a query has one document"): Check(
+        lambda case: any(len(query) == 1 for query in case.labels), kind="defined", always=True
+    ),
     ("sklearn_ignore_ties", "scores are tied"): Check(tied),
     ("lightgbm", "a label is a fraction or above 30"): Check(fraction_or_above(30), kind="defined", always=True),
     ("lightgbm", "a higher grade has a smaller label_gain"): Check(
@@ -225,7 +169,8 @@ CHECKS: dict[tuple[str, str], Check] = {
         fraction_or_above(31), variants=("ndcg", "ndcg_minus"), kind="defined", always=True
     ),
     ("torchmetrics", "the labels of a query sum to 0, but some are above 0"): Check(
-        labels_cancel, variants=("class_neg", "class_pos", "class_skip", "class_error")
+        lambda case: any(sum(query) == 0 and not nothing_relevant(query) for query in case.labels),
+        variants=("class_neg", "class_pos", "class_skip", "class_error"),
     ),
     ("torchmetrics_skip", "every query is empty"): Check(only_empty_queries, variants=("class_skip",), always=True),
     ("torchmetrics", "the ideal DCG is 0 or below, because labels are negative"): Check(
@@ -238,7 +183,9 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("tensorflow_ranking", "queries are weighted and one has no relevant document"): Check(
         weighted_with_an_empty_query, shown_by="source"
     ),
-    ("allrank", "a label below 0 is not -1"): Check(negative_but_not_padding),
+    ("allrank", "a label below 0 is not -1"): Check(
+        lambda case: any(label < 0 and label != -1 for label in case.all_labels)
+    ),
     ("allrank", "scores are tied in a query of more than 16 documents"): Check(tied_beyond(16), shown_by="source"),
     ("ranklib", "a label is a fraction"): Check(fraction),
     ("ranklib", "a label is 32 or more"): Check(above(31), shown_by="source"),
@@ -248,7 +195,9 @@ CHECKS: dict[tuple[str, str], Check] = {
         kind="defined",
         always=True,
     ),
-    ("trec_eval10", "the run lacks a judged topic and -c is not given"): Check(missing_topic, kind="defined"),
+    ("trec_eval10", "the run lacks a judged topic and -c is not given"): Check(
+        attrgetter("missing_topic"), kind="defined"
+    ),
     ("ranx", "a grade is a fraction"): Check(fraction),
     ("ranx", "scores are tied in a query of more than 15 documents"): Check(tied_beyond(15), shown_by="live"),
     ("recommenders_raw", "every user is empty"): Check(
@@ -262,35 +211,48 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("quepid", "the ratings of a query are negative, and none is above 0"): Check(
         negative_and_nothing_relevant, variants=("ndcg", "ndcg_cut"), shown_by="source"
     ),
-    ("quepid", "one of the first k hits has no rating"): Check(unrated_at_k, variants=("dcg",), always=True),
-    ("mlflow", "a document was retrieved twice"): Check(repeats),
-    ("llama_index", "nothing was retrieved for a query"): Check(missing_topic, kind="defined", always=True),
+    ("quepid", "one of the first k hits has no rating"): Check(
+        attrgetter("unrated_at_k"), variants=("dcg",), always=True
+    ),
+    ("mlflow", "a document was retrieved twice"): Check(attrgetter("repeats")),
+    ("llama_index", "nothing was retrieved for a query"): Check(
+        attrgetter("missing_topic"), kind="defined", always=True
+    ),
     ("vespa", "a grade is below 0"): Check(negative, variants=("graded",), kind="defined", always=True),
     ("azure_ai_evaluation", "a grade is a fraction"): Check(fraction, kind="defined", always=True),
-    ("mteb", "a query was ranked but not judged"): Check(extra_topic, kind="defined", always=True),
+    ("mteb", "a query was ranked but not judged"): Check(attrgetter("extra_topic"), kind="defined", always=True),
     ("tfma", "every query is empty"): Check(only_empty_queries),
     ("pyg", "every query is empty"): Check(only_empty_queries, always=True),
     ("ignite", "a grade is between 0 and 1"): Check(
-        fraction_below_1, variants=("threshold_1", "NDCG", "zero_hits", "linear")
+        lambda case: any(0 < label < 1 for label in case.all_labels),
+        variants=("threshold_1", "NDCG", "zero_hits", "linear"),
     ),
     ("elliot", "a grade is a fraction"): Check(fraction, variants=("threshold_0", "threshold_2"), always=True),
     ("elliot", "no grade reaches the threshold of relevance"): Check(
-        all_below(2), variants=("threshold_2",), always=True
+        lambda case: max(case.all_labels, default=0) < 2, variants=("threshold_2",), always=True
     ),
     ("elliot", "a grade is above 5"): Check(above(5), variants=("threshold_0",), always=True),
     ("evidently", "scores are tied"): Check(tied),
-    ("evidently", "the cut-off exceeds the number of ranks"): Check(beyond_or_tied, kind="defined"),
+    ("evidently", "the cut-off exceeds the number of ranks"): Check(
+        lambda case: tied(case) or (case.k is not None and case.k > max(map(len, case.scores))), kind="defined"
+    ),
     ("torchrec", "the option report_ndcg_as_decreasing_curve is True, the default"): Check(
         every_case, variants=("one_minus",)
     ),
-    ("torchrec", "queries are weighted"): Check(weighted),
+    ("torchrec", "queries are weighted"): Check(attrgetter("weighted")),
     ("transformers4rec", "a grade is below 0"): Check(negative),
     ("torchrec", "scores are tied"): Check(tied_in_float32),
     ("keras_rs", "scores are tied"): Check(tied_in_float32),
     ("keras_rs", "lists are padded"): Check(padded, variants=("NDCG on torch",)),
-    ("flaml", "the data have several queries"): Check(several_queries, variants=("ndcg",), always=True),
+    ("flaml", "the data have several queries"): Check(
+        lambda case: len(case.labels) > 1, variants=("ndcg",), always=True
+    ),
     ("pytorchltr", "the labels of a query are negative, and none is above 0"): Check(negative_and_nothing_relevant),
-    ("ptranking", "a query without a relevant document has fewer than k documents"): Check(empty_and_short),
+    ("ptranking", "a query without a relevant document has fewer than k documents"): Check(
+        lambda case: (
+            case.k is not None and any(nothing_relevant(query) and len(query) < case.k for query in case.labels)
+        )
+    ),
     ("whylogs", "scores are tied"): Check(tied),
     ("whylogs", "queries have different numbers of documents"): Check(padded, kind="defined"),
     ("rankereval", "a grade is below 0"): Check(negative),
