@@ -7,7 +7,6 @@ import pytest
 pytest.importorskip("catboost")
 pytest.importorskip("lightgbm")
 pytest.importorskip("sklearn")
-pytest.importorskip("torchmetrics")
 pytest.importorskip("xgboost")
 
 import shutil
@@ -19,14 +18,12 @@ from pathlib import Path
 import catboost.utils
 import lightgbm as lgb
 import numpy as np
-import torch
 import xgboost as xgb
 from divergences import CHECKS
 from lanes import quick
 from sklearn.datasets import load_svmlight_file
 from sklearn.metrics import dcg_score as sklearn_dcg
 from sklearn.metrics import ndcg_score as sklearn_ndcg
-from torchmetrics.retrieval import RetrievalNormalizedDCG
 
 from ndcg_ml import Flavor, dcg_score, evaluate, evaluate_run, ndcg_score
 from ndcg_ml._core.divergences import DIVERGENCES
@@ -84,9 +81,10 @@ def catboost_ndcg(y, s, sizes, k, weight=None, kind="Base", position="LogPositio
 
 
 def torchmetrics_ndcg(y, s, sizes, k, action="neg"):
+    torch, retrieval = pytest.importorskip("torch"), pytest.importorskip("torchmetrics.retrieval")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        metric = RetrievalNormalizedDCG(top_k=k, empty_target_action=action)
+        metric = retrieval.RetrievalNormalizedDCG(top_k=k, empty_target_action=action)
     query = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
     metric.update(torch.tensor(s), torch.tensor(y).long(), indexes=query)
     return metric.compute().item()
