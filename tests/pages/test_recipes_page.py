@@ -68,11 +68,6 @@ CHECKS = {
         expected = ndcg_score(y[test], ranker.predict(table[test]), qid=qid[test], flavor=flavor)
         assert abs(report.metrics.get("ndcg_at_10") - expected) < 1e-12
     """,
-    "ranx": """
-        theirs = ranx.evaluate(qrels, run, "ndcg@10")
-        assert abs(theirs - ndcg_score(y[test], X[test, 0], qid=qid[test], flavor="ranx", k=10)) < 1e-12
-        assert abs(theirs - evaluate_run(qrels, run, flavor="ranx", k=10).value) < 1e-12
-    """,
     "skops": """
         assert set(skops.io.get_untrusted_types(file="ranker.skops")) == {*ours, *theirs}
         expected = ndcg_score(y[test], ranker.predict(X[test]), qid=qid[test], flavor=flavor)
@@ -90,7 +85,6 @@ NEEDS = {
     "FLAML": ("flaml", "lightgbm", "sklearn", "pandas"),
     "Ray Tune": ("ray", "pandas", "pyarrow"),
     "skore": ("skore", "lightgbm", "sklearn"),
-    "ranx": ("ranx",),
     "skops": ("skops", "lightgbm", "sklearn"),
 }
 
