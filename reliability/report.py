@@ -13,12 +13,8 @@ ORDER = ("fuzz", "mutants", "stress", "parquet", "engines", "versions", "types")
 INTRODUCTION = """\
 # Reliability: how we tried to break the library
 
-These are the long runs. `python -m reliability.report` writes this page from the records in `reliability/results/`,
-which list each defect. The test suite contains shorter runs: fuzzed inputs
-(`tests/engines/test_fuzz.py`), sequences of updates, merges, resets and copies
-(`tests/pytorch/test_state_machine.py`), hostile arrays (`tests/core/test_hostile_arrays.py`), threads and forks
-(`tests/core/test_threads.py`), processes (`tests/pytorch/test_torch_distributed.py`) and engines
-(`tests/engines/test_engines.py`, `tests/engines/test_spark.py`).
+These are the long runs; the test suite contains shorter ones. `python -m reliability.report` writes this page from the
+records in `reliability/results/`, which list each defect.
 """
 
 
