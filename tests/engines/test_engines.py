@@ -8,10 +8,9 @@ pytest.importorskip("pyarrow")
 
 import os
 import re
-import signal
+import shutil
 import subprocess
 import sys
-import textwrap
 import warnings
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from lanes import quick
+from printed import blocks, run_script
 
 import ndcg_ml
 from ndcg_ml import PartialEvaluation, evaluate_part, ndcg_score
@@ -29,10 +29,8 @@ DATA = "The data of the engines"
 CUT = re.compile(r"every query must be entirely in one part; (\d+) of the quer")
 
 
-def blocks(section: str) -> list[str]:
-    """The code of a section of the page."""
-    [text] = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", PAGE.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
-    found = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+def code_of(section: str) -> list[str]:
+    found = blocks(PAGE, section)
     assert found
     return found
 
@@ -43,40 +41,16 @@ def run_here(code: list[str], scope: dict[str, Any]) -> dict[str, Any]:
     return scope
 
 
-def run_as_script(folder: Path, *parts: str, timeout: float = 240) -> str:
-    """What this code prints as a script after the data, which is ended with all its children when it hangs."""
-    code = "\n".join([*blocks(DATA), *map(textwrap.dedent, parts)])
-    script = folder / "script.py"
-    script.write_text(f'if __name__ == "__main__":\n{textwrap.indent(code, "    ")}', encoding="utf-8")
-    environment = {
-        **os.environ,
-        "OMP_NUM_THREADS": "1",
-        "PYSPARK_PYTHON": sys.executable,
-        "RAY_USAGE_STATS_ENABLED": "0",
-    }
-    with subprocess.Popen(
-        [sys.executable, "-W", "ignore", str(script)],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        try:
-            out, error = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
-    assert process.returncode == 0, error[-3000:]
-    return out
+def run_as_script(folder: Path, *parts: str) -> str:
+    """What this code prints as a script after the data."""
+    return run_script(folder, *code_of(DATA), *parts, PYSPARK_PYTHON=sys.executable)
 
 
 @pytest.fixture
 def page(tmp_path, monkeypatch):
     """The names of the page's first section, in a folder with its files."""
     monkeypatch.chdir(tmp_path)
-    return run_here(blocks(DATA), {})
+    return run_here(code_of(DATA), {})
 
 
 # -- the sections -----------------------------------------------------------------------------------------------------
@@ -90,7 +64,7 @@ def test_the_data_of_the_page_do_cut_queries_and_do_tie(page):
 
 @pytest.mark.parametrize("library", ["", "polars", "duckdb"])
 def test_files_larger_than_memory(page, library, capsys):
-    first, *others = blocks("Files larger than memory")
+    first, *others = code_of("Files larger than memory")
     named = {re.search(r"^(?:import|from) (\w+)", block, flags=re.MULTILINE)[1]: block for block in others}
     assert set(named) == {"polars", "duckdb"}
     if not library:
@@ -117,7 +91,7 @@ def test_files_larger_than_memory(page, library, capsys):
 
 def test_processes(tmp_path):
     pytest.importorskip("joblib")
-    out = run_as_script(tmp_path, *blocks("Processes"), "print(by_shards.n_queries == 400)")
+    out = run_as_script(tmp_path, *code_of("Processes"), "print(by_shards.n_queries == 400)")
     assert int(CUT.search(out)[1]) >= 1
     assert out.endswith("True\n")
 
@@ -174,7 +148,7 @@ def test_dask_and_lightgbm_on_dask(tmp_path, dd):
         assert any(abs(shard.value - one_worker) < 1e-9 for shard in sums)
         assert abs(one_worker - whole) > 1e-9
     """
-    evaluated, close = blocks("Dask")[0].split("client.close()")
+    evaluated, close = code_of("Dask")[0].split("client.close()")
     out = run_as_script(tmp_path, evaluated, TRAINED_ON_DASK, checks, f"client.close(){close}")
     assert "flavor must not follow the order of rows" in out
     assert "400 True\n" in out
@@ -248,16 +222,45 @@ def test_ray(tmp_path):
             except ValueError as error:
                 print(error)
     """
-    code, shutdown = blocks("Ray")[0].split("ray.shutdown()")
+    code, shutdown = code_of("Ray")[0].split("ray.shutdown()")
     out = run_as_script(tmp_path, code, checks, f"ray.shutdown(){shutdown}")
     assert "400 True 3\n0\n" in out
     assert "flavor must not follow the order of rows" in out
     assert "label must name a column of the frame; got 'stars'" in out
 
 
+@pytest.mark.needs("pyspark")
+def test_spark(tmp_path):
+    if not shutil.which("java"):
+        pytest.skip("Spark needs Java, and there is none on the path")
+    checks = """
+        print(by_spark.n_queries == 400, by_spark.n_docs == len(qid))
+        named = {"label": "grade", "score": "score", "qid": "query"}
+        own = {"flavor": "lightgbm[ties=average]", "k": 10}
+        few, some = rows.where("query < 3").repartition(5), qid < 3  # fewer queries than partitions
+        total = ndcg_ml.spark.evaluate(few, **named, **own)
+        assert abs(total.value - ndcg_score(grade[some], score[some], qid=qid[some], **own)) < 1e-12
+        print(total.n_queries, ndcg_ml.spark.evaluate(rows.where("query < 0"), **named).n_queries)
+
+        dotted = rows.withColumnRenamed("query", "query.id`s")
+        again = ndcg_ml.spark.evaluate(dotted, **{**named, "qid": "query.id`s"}, **ndcg)
+        print(again.value == by_spark.value)
+        for change in ({"flavor": "lightgbm"}, {"label": "stars"}):
+            try:
+                ndcg_ml.spark.evaluate(rows, **{**named, **own, **change})
+            except Exception as error:
+                print(str(error)[-200:])
+        spark.stop()
+    """
+    out = run_as_script(tmp_path, *code_of("Spark"), checks)
+    assert out.startswith("True True\n3 0\nTrue\n")
+    assert 'Choose ties="average"' in out
+    assert "It has query, grade, score, row." in out
+
+
 def test_folds(page, capsys):
     lgb, xgb = pytest.importorskip("lightgbm"), pytest.importorskip("xgboost")
-    (of_lightgbm,) = blocks("Folds")
+    (of_lightgbm,) = code_of("Folds")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", lgb.basic.LGBMDeprecationWarning)
         run_here([of_lightgbm], page)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pytest
+from printed import blocks, run_script
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "recipes.md"
@@ -89,41 +85,9 @@ NEEDS = {
 }
 
 
-def blocks(section: str) -> list[str]:
-    """The code of a section of the page."""
-    [text] = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", PAGE.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
-    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-
-
-def run(folder: Path, section: str, checks: str, **environment: str) -> None:
-    """Run a section as a script, after the data and before these checks, and end it with its children.
-
-    The tools warn of one another, start threads and processes, and change global state: none of it is this process's.
-    """
-    code = "\n".join([*blocks(DATA), *blocks(section), textwrap.dedent(checks)])
-    script = folder / "script.py"
-    script.write_text(f'if __name__ == "__main__":\n{textwrap.indent(code, "    ")}', encoding="utf-8")
-    offline = {"HF_HUB_OFFLINE": "1", "MLFLOW_DISABLE_TELEMETRY": "true", "RAY_USAGE_STATS_ENABLED": "0"}
-    with subprocess.Popen(
-        [sys.executable, "-W", "ignore", str(script)],
-        cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **offline, **environment},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        try:
-            _, error = process.communicate(timeout=240)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
-    assert process.returncode == 0, error[-3000:]
-
-
 def test_every_section_with_code_is_run_by_a_test():
     titles = re.findall(r"^## (.*)$", PAGE.read_text("utf-8"), flags=re.MULTILINE)
-    with_code = [title for title in titles if blocks(title)]
+    with_code = [title for title in titles if blocks(PAGE, title)]
     assert with_code == [
         DATA,
         *NEEDS,
@@ -141,4 +105,5 @@ def test_every_section_with_code_is_run_by_a_test():
     "section", [pytest.param(title, marks=pytest.mark.needs(*needs)) for title, needs in NEEDS.items()]
 )
 def test_a_section_runs(tmp_path, section):
-    run(tmp_path, section, CHECKS[section], KERAS_BACKEND="torch")
+    offline = {"HF_HUB_OFFLINE": "1", "MLFLOW_DISABLE_TELEMETRY": "true", "KERAS_BACKEND": "torch"}
+    run_script(tmp_path, *blocks(PAGE, DATA), *blocks(PAGE, section), CHECKS[section], **offline)

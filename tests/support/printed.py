@@ -1,8 +1,13 @@
-"""Compare what the code of a page prints with what the page shows."""
+"""Run the code of a page, and compare what it prints with what the page shows."""
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
+import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +15,41 @@ import numpy as np
 
 _BLOCK = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
 _NUMBER = re.compile(r"(?<![\w@])[+-]?\d*\.?\d+")
+
+
+def blocks(page: Path, section: str = "") -> list[str]:
+    """Return the blocks of Python of a page, or of one section."""
+    text = page.read_text(encoding="utf-8")
+    if section:
+        [text] = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", text, flags=re.DOTALL | re.MULTILINE)
+    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+
+
+def run_script(folder: Path, *code: str, **environment: str) -> str:
+    """Run code as a script and return what it prints. If it hangs, end it with all its children.
+
+    Tools warn of one another, start threads and processes, and change global state: none of it is this process's.
+    """
+    script = folder / "script.py"
+    lines = textwrap.indent("\n".join(map(textwrap.dedent, code)), "    ")
+    script.write_text(f'if __name__ == "__main__":\n{lines}', encoding="utf-8")
+    quiet = {"OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen(
+        [sys.executable, "-W", "ignore", str(script)],
+        cwd=folder,
+        env={**os.environ, **quiet, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            out, error = process.communicate(timeout=240)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    assert process.returncode == 0, error[-3000:]
+    return out
 
 
 def code_and_output(page: Path) -> list[tuple[str, str]]:
