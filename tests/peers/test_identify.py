@@ -1,4 +1,4 @@
-"""Which flavor a reported number is: against live libraries, and against trying every flavor by hand."""
+"""Which flavor a reported number is: of installed libraries, of recorded tools, and of flavors chosen here."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import lightgbm as lgb
 import numpy as np
 import xgboost as xgb
 from lanes import quick
+from peers.test_parity_golden import VARIANTS, arguments, recorded
 from sklearn.metrics import ndcg_score as sklearn_ndcg
 
 from ndcg_ml import PRESETS, Flavor, align, identify, ndcg_score
@@ -73,16 +74,59 @@ def test_a_live_library_is_named_first(name, seed):
     assert abs(printed.matches[0].value - value) < 1e-5
 
 
+TOOLS = {"mlflow": "ndcg_at_k", "LlamaIndex": "NDCG", "LensKit": "NDCG", "Haystack": "graded", "RecTools": "NDCG"}
+
+
+@pytest.mark.parametrize("library", TOOLS)
+def test_the_preset_of_a_recorded_tool_comes_first(parity_dir, library):
+    golden, variant, name = recorded(parity_dir), VARIANTS[library, TOOLS[library]], "t_judged_notret"
+    key = (library, TOOLS[library], name, 3)
+    fields = ("library", "variant", "input_name", "k")
+    [case] = (case for case in golden["cases"] if tuple(case[field] for field in fields) == key)
+    first = identify(round(case["expected"], 4), k=3, **arguments(golden["inputs"][name], variant)).matches[0]
+    assert f"{variant.preset}@3" in first.presets
+    # The others of the match have the same value on these data, which it says.
+    assert first.value == pytest.approx(case["expected"], abs=1e-9)
+
+
 # -- the presets and the combinations
 
 
-def test_a_preset_with_one_switch_changed_is_named_so():
-    y, s, group = data(3)
-    value = ndcg_score(y, s, group=group, flavor="lightgbm@5[ties=best]")
-    match = identify(value, y, s, group=group, decimals=None).matches[0]
-    assert match.name == "lightgbm@5[ties=best]"
-    assert match.presets == ()
+@pytest.mark.parametrize(
+    ("seed", "flavor", "k", "name", "presets"),
+    [
+        # No near-ties: float32, all that XGBoost does otherwise than LightGBM, does not show.
+        (4, "xgboost@10", ..., "lightgbm@10", ["lightgbm@10", "xgboost@10"]),
+        # No query is longer than 30: no cut-off, 32 and 100 are one, and only the first is LightGBM's own.
+        (4, "lightgbm", ..., "lightgbm", ["lightgbm@100"]),
+        (3, "lightgbm@5[ties=best]", ..., "lightgbm@5[ties=best]", []),
+        (6, "catboost", ..., "catboost", ["catboost"]),
+        (6, "catboost@5", ..., "catboost@5", ["catboost@5"]),
+        (6, "catboost@100", ..., "catboost", ["catboost@100"]),
+        (6, "catboost@7", (6, 7), "catboost@7", ["catboost@7"]),
+    ],
+)
+def test_the_flavor_is_named_by_its_first_preset(seed, flavor, k, name, presets):
+    y, s, group = data(seed, n_queries=12 if seed == 6 else 30)
+    s = s.round(1) if "xgboost" in flavor else s
+    value = ndcg_score(y, s, group=group, flavor=flavor)
+    result = identify(value, y, s, group=group, k=k, decimals=None)
+    match = result.matches[0]
+    assert match.name == name
+    assert set(presets) <= set(match.presets)
+    assert bool(presets) == bool(match.presets)
+    if "@" in name:  # otherwise those whose own cut-off it is come first
+        order = [text.partition("@")[0] for text in match.presets]
+        assert order == sorted(order, key=[*PRESETS].index)
     assert match.n_others >= 1
+    for preset in presets[1:]:
+        assert preset in str(result)
+
+
+def test_a_cut_off_that_is_neither_common_nor_of_a_preset_is_not_tried():
+    y, s, group = data(6, n_queries=12)
+    value = ndcg_score(y, s, group=group, flavor="catboost@7")
+    assert identify(value, y, s, group=group, decimals=None).matches == ()
 
 
 def test_the_maximal_ideal_takes_the_highest_label():
@@ -93,27 +137,6 @@ def test_the_maximal_ideal_takes_the_highest_label():
 
 
 # -- order
-
-
-def test_presets_that_coincide_stand_in_the_order_of_presets():
-    # No near-ties: float32, all that XGBoost does otherwise than LightGBM, does not show.
-    y, s, group = data(4)
-    s = s.round(1)
-    match = identify(ndcg_score(y, s, group=group, flavor="xgboost", k=10), y, s, group=group).matches[0]
-    expected = [name for name in PRESETS if f"{name}@10" in match.presets]
-    assert [text.split("@")[0] for text in match.presets] == expected
-    assert {"lightgbm@10", "xgboost@10"} <= set(match.presets)
-    assert match.name == match.presets[0]
-    assert "xgboost@10" in str(identify(match.value, y, s, group=group))
-
-
-def test_a_presets_own_cutoff_comes_before_others():
-    # No query is longer than 30: no cut-off, 32 and 100 are one, and only the first is LightGBM's own.
-    y, s, group = data(4)
-    match = identify(ndcg_score(y, s, group=group, flavor="lightgbm"), y, s, group=group).matches[0]
-    assert match.name == "lightgbm"
-    assert match.flavor.k is None
-    assert {"lightgbm@100"} <= set(match.presets)
 
 
 def test_of_equal_fits_the_tools_for_such_data_come_first():
@@ -185,26 +208,34 @@ def test_of_a_finer_value_the_nearest_preset_is_first():
 # -- rounding
 
 
-def test_half_a_unit_of_the_last_decimal():
-    value = ndcg_score(flavor="lightgbm@3", **SMALL)  # 0.876633
-    for off, is_match in [(0.49, True), (-0.49, True), (0.505, True), (0.53, False), (-0.53, False)]:
-        reported = value + off * 1e-4 + 1e-15
-        assert any(m.name == "lightgbm@3" for m in identify(reported, **SMALL, k=3).matches) == is_match
-        reported = value + off * 1e-2
-        assert any(m.name == "lightgbm@3" for m in identify(reported, **SMALL, k=3, decimals=2).matches) == is_match
+VALUE = ndcg_score(flavor="lightgbm@3", **SMALL)  # 0.876632989
+
+
+@pytest.mark.parametrize(
+    ("reported", "decimals", "matches"),
+    [
+        *((VALUE + off * 1e-4 + 1e-15, ..., abs(off) < 0.51) for off in (0.49, -0.49, 0.505, 0.53, -0.53)),
+        *((VALUE + off * 1e-2, 2, abs(off) < 0.51) for off in (0.49, -0.49, 0.505, 0.53, -0.53)),
+        (VALUE + 9e-10, None, True),
+        (VALUE + 2e-9, None, False),
+        (round(VALUE, 2), 2, True),
+        (0.87663299, 8, True),
+    ],
+)
+def test_half_a_unit_of_the_last_decimal(reported, decimals, matches):
+    more = {} if decimals is ... else {"decimals": decimals}
+    found = identify(reported, **SMALL, k=3, **more)
+    assert any(match.name == "lightgbm@3" for match in found.matches) == matches
+    assert not found.truncated
 
 
 def test_a_value_that_was_cut_off():
-    value = ndcg_score(flavor="lightgbm@3", **SMALL)  # 0.876632989
-    rounded = identify(0.8766, **SMALL, k=3)
-    assert not rounded.truncated
     cut = identify(0.87663298, **SMALL, k=3, decimals=8)
     assert cut.truncated
     assert cut.matches[0].name == "lightgbm@3"
     assert "truncated rather than rounded" in str(cut)
     assert not identify(0.876632982, **SMALL, k=3, decimals=8).matches  # has more digits than it was cut to
     assert not identify(0.87663300, **SMALL, k=3, decimals=8).truncated
-    assert identify(0.87663299, **SMALL, k=3, decimals=8).matches[0].value == value
 
 
 @pytest.mark.parametrize(("value", "decimals"), [(0.9999, 4), (0.99, 2), (0.9, 1), (0.99999999, 8), (0.0, 0)])
@@ -215,17 +246,9 @@ def test_one_is_not_cut_off_to_what_is_below_it(value, decimals):
 
 
 def test_fewer_decimals_are_pointed_out():
-    value = ndcg_score(flavor="lightgbm@3", **SMALL)  # 0.876632989
     assert "pass decimals=2" in str(identify(0.88, **SMALL, k=3, decimals=4))
-    assert "pass decimals=" not in str(identify(0.88, **SMALL, k=3))
-    assert "pass decimals=" not in str(identify(0.8112, **SMALL, k=3))
-    assert "lightgbm@3" in str(identify(round(value, 2), **SMALL, k=3, decimals=2))
-
-
-def test_an_exact_value():
-    value = ndcg_score(flavor="lightgbm@3", **SMALL)
-    assert identify(value + 9e-10, **SMALL, decimals=None).matches[0].name == "lightgbm@3"
-    assert identify(value + 2e-9, **SMALL, decimals=None).matches == ()
+    for other in (0.88, 0.8112):
+        assert "pass decimals=" not in str(identify(other, **SMALL, k=3))
 
 
 def test_no_match_names_the_nearest():
@@ -243,16 +266,6 @@ def test_no_match_names_the_nearest():
 # -- what was tried
 
 
-def test_without_a_cutoff_the_common_ones_and_the_presets_own_are_tried():
-    y, s, group = data(6, n_queries=12)
-    for k in (None, 5, 100):
-        value = ndcg_score(y, s, group=group, flavor="catboost", k=k)
-        assert f"catboost{'' if k is None else f'@{k}'}" in identify(value, y, s, group=group).matches[0].presets
-    value = ndcg_score(y, s, group=group, flavor="catboost", k=7)
-    assert identify(value, y, s, group=group, decimals=None).matches == ()
-    assert identify(value, y, s, group=group, decimals=None, k=(6, 7)).matches[0].name == "catboost@7"
-
-
 def test_repeated_documents_open_their_switch():
     y, s, ids = [1, 0, 1, 1, 0, 2], [5, 4, 3, 2, 1, 0], list("axabcd")
     for rule in ("first", "count"):
@@ -263,14 +276,11 @@ def test_repeated_documents_open_their_switch():
         assert "under duplicates='raise'" in result.not_tried["sklearn"]
 
 
-def test_what_needs_ids_says_so():
+def test_what_was_not_tried_says_why():
     result = identify(0.5, **SMALL)
     assert result.not_tried["trec_eval"] == "doc_id was not given"
     assert str(result).count("doc_id was not given") == 1
     assert "trec_eval" not in identify(0.5, **SMALL, doc_id=list("abcdefgh")).not_tried
-
-
-def test_a_preset_without_a_value_says_so():
     result = identify(0.0, [0, 0], [1, 2], group=[2])
     assert result.not_tried["burges2005"] == "it has no value under empty=skip"
     assert "sklearn" in result.matches[0].presets
