@@ -1,7 +1,7 @@
-"""Signatures as a reader needs them: overloads with the defaults they have, and cut-offs spelled out.
+"""Signatures as a reader needs them: one a function, with what its overloads return, and cut-offs spelled out.
 
-Python wants ``...`` for a default in an overload, and the package has short names for the types of cut-offs. Neither
-tells a reader of the reference anything.
+The package has short names for the types of cut-offs, and parameters whose arguments are all refused with advice.
+Neither tells a reader of the reference anything.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ class Signatures(Extension):
         words = {name: ast.literal_eval(str(checks.members[name].value)) for name in _NAMES}
         # The default says that `...` may be passed.
         self._spelled = {name: text.removesuffix(" | EllipsisType") for name, text in words.items()}
+        self._spelled |= {"int | None | EllipsisType": "int | None"}
         self._walk(pkg)
 
     def _walk(self, parent: Object) -> None:
@@ -32,19 +33,17 @@ class Signatures(Extension):
             if member.is_alias:
                 continue
             if isinstance(member, Function):
-                for overload in member.overloads or ():
-                    self._give_defaults(overload, member)
-                    self._spell(overload)
+                if member.overloads:
+                    returned = dict.fromkeys(str(overload.returns) for overload in member.overloads)
+                    member.returns, member.overloads = " | ".join(returned), None
+                for parameter in [*member.parameters]:
+                    if parameter.name == "unknown" or parameter.name.startswith("_"):
+                        del member.parameters[parameter.name]
                 self._spell(member)
             elif isinstance(member, Attribute):
                 member.annotation = self._spelled_out(member.annotation)
             elif member.is_module or member.is_class:
                 self._walk(member)
-
-    def _give_defaults(self, overload: Function, whole: Function) -> None:
-        for parameter in overload.parameters:
-            if parameter.default is not None:
-                parameter.default = whole.parameters[parameter.name].default
 
     def _spell(self, function: Function) -> None:
         for parameter in function.parameters:
@@ -54,5 +53,6 @@ class Signatures(Extension):
     def _spelled_out(self, annotation: Any) -> Any:
         """The annotation as it is, with its links, or as text where a name in it is spelled out."""
         text = str(annotation)
-        new = re.sub(rf"\b({'|'.join(_NAMES)})\b", lambda found: self._spelled[found[1]], text)
+        names = "|".join(map(re.escape, self._spelled))
+        new = re.sub(rf"\b({names})\b", lambda found: self._spelled[found[1]], text)
         return annotation if annotation is None or new == text else new
