@@ -244,3 +244,8 @@ def test_an_error_holds_no_array_of_catboost(labels):
 def test_what_cannot_be_bound_is_refused_when_it_is_made(arguments, error, message):
     with pytest.raises(error, match=message):
         NDCGEval(**{"flavor": "sklearn", **arguments})
+
+
+def test_repr():
+    sets = [([1, 0, 2], [1, 1, 1]), ([1, 0], [1, 1])]
+    assert repr(NDCGEval("sklearn@5", pools=sets)) == "NDCGEval('sklearn', k=5, pools=<2 data sets>)"

@@ -218,21 +218,6 @@ def test_query_k_fold_is_group_k_fold_without_groups(problem):
     ]
 
 
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (lambda q: QueryKFold(3, qid=q, qid_column="qid"), ValueError, "either qid or qid_column; got both"),
-        (lambda q: QueryKFold(3), ValueError, "got neither.*use GroupKFold"),
-        (lambda q: QueryKFold(3, qid=q[:-1]), ValueError, "inconsistent numbers of samples"),
-        (lambda q: QueryKFold(3, qid_column="qid"), ValueError, "in its column qid_column='qid'"),
-    ],
-)
-def test_query_k_fold_refuses(problem, make, error, message):
-    X, _, qid = problem
-    with pytest.raises(error, match=message):
-        list(make(qid).split(X))
-
-
 # -- rows that are repeated or left out ------------------------------------------------------------------------------
 
 

@@ -108,3 +108,10 @@ def test_cutoffs_at_which_other_queries_count():
     for k in (1, 5):
         assert intervals[k].n_queries == 40 - result.n_empty[k]
         assert intervals[k].low <= result.value[k] <= intervals[k].high
+
+
+def test_a_confidence_just_below_one_is_not_a_hundred_per_cent():
+    rng = np.random.default_rng(0)
+    found = evaluate(rng.integers(0, 3, (20, 5)), rng.normal(size=(20, 5)))
+    for confidence, text in ((0.9999999, "99.99999 %"), (0.95, "95 %"), (0.999, "99.9 %")):
+        assert text in str(found.interval(confidence, method="t"))

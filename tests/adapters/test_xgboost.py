@@ -73,82 +73,38 @@ def test_early_stopping_maximises_the_first_cutoff():
     assert 0 not in best.values()
 
 
-def test_there_is_one_weight_per_query_as_in_xgboost():
-    X, y, group = make(8)
-    y[np.cumsum(group) - 1] = 2  # no empty query, because XGBoost ignores the weights of those
-    data = matrix(X, y, group, np.random.default_rng(0).uniform(0.1, 3, group.size))
-    metric = NDCGEval("xgboost", k=5)
-    _, log = train({**PARAMS, "eval_metric": "ndcg@5"}, data, 5, [(data, "train")], custom_metric=metric)
-    assert log["train"]["ndcg_xgboost@5"] == pytest.approx(log["train"]["ndcg@5"], abs=1e-6)
-    scores = X[:, 1].astype(np.float32)
-    assert value_of(metric, data, scores) == pytest.approx(
-        ndcg_score(y, scores, group=group, query_weight=data.get_weight(), flavor="xgboost", k=5), abs=1e-12
-    )
-    assert value_of(metric, data, scores) != value_of(metric, matrix(X, y, group), scores)
-
-
 def test_cross_validation_evaluates_whole_queries_and_drops_weights():
     X, y, group = make(6, 40)
-    qid = np.repeat(np.arange(40), group)
-    metric, params = NDCGEval("xgboost", k=10), {**PARAMS, "eval_metric": "ndcg@10"}
-    weighted = xgb.DMatrix(X, y, qid=qid, weight=np.random.default_rng(0).uniform(0.1, 9, 40))
+    qid, weight = np.repeat(np.arange(40), group), np.random.default_rng(0).uniform(0.1, 9, 40)
     plain, dropped = (
-        xgb.cv(params, data, 5, nfold=4, custom_metric=metric, as_pandas=False)
-        for data in (xgb.DMatrix(X, y, qid=qid), weighted)
+        xgb.cv(
+            {**PARAMS, "eval_metric": "ndcg@10"},
+            data,
+            5,
+            nfold=4,
+            custom_metric=NDCGEval("xgboost", k=10),
+            as_pandas=False,
+        )
+        for data in (xgb.DMatrix(X, y, qid=qid), xgb.DMatrix(X, y, qid=qid, weight=weight))
     )
     for part in ("train", "test"):
-        ours, theirs = plain[f"{part}-ndcg_xgboost@10-mean"], plain[f"{part}-ndcg@10-mean"]
-        assert ours == pytest.approx(theirs, abs=1e-6)
+        assert plain[f"{part}-ndcg_xgboost@10-mean"] == pytest.approx(plain[f"{part}-ndcg@10-mean"], abs=1e-6)
     assert dropped["test-ndcg_xgboost@10-mean"] == plain["test-ndcg_xgboost@10-mean"]
-    assert len(metric._cache) == 8
 
 
 def value_of(metric, data, scores):
     return metric(np.asarray(scores), data)[-1][1]
 
 
-def call(metric, y, s, group, weight=None):
-    return value_of(metric, matrix(np.zeros((len(y), 1)), y, group, weight), s)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([1, 0], [0.1, 0.2], None), r"needs the queries.*qid= or group= to every xgb\.DMatrix"),
-        (([1, 0], [[0.1, 0.2], [0.3, 0.4]], [2]), "one score per row.*ranking"),
-        (([1, 0], [0.1, 0.2], [2], [1, 2]), "weight must have one entry per query, 1.*got 2"),
-    ],
-)
-def test_what_cannot_be_evaluated_is_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        call(NDCGEval("sklearn"), *arguments)
-
-
-@pytest.mark.parametrize(
-    ("flavor", "message"),
-    [("trec_eval", "does not support ties='docid'"), (Flavor(empty=math.nan), "does not support empty=nan")],
-)
-def test_what_xgboost_does_not_support_is_refused_when_it_is_made(flavor, message):
-    with pytest.raises(ValueError, match=f"NDCGEval {message}"):
-        NDCGEval(flavor)
-    with pytest.raises(ValueError, match=f"NDCGCallback {message}"):
-        NDCGCallback(flavor, X=[[0.0]], y=[1], group=[1])
-
-
-@pytest.mark.parametrize("estimator", [xgb.XGBRanker, xgb.XGBRegressor])
-def test_estimators_are_refused(estimator):
-    X, y, group = make(10, 10)
-    model = estimator(n_estimators=2, eval_metric=NDCGEval("sklearn", k=5), **RANKER)
-    queries = {"group": group, "eval_group": [group]} if estimator is xgb.XGBRanker else {}
-    with pytest.raises(ValueError, match=r"one query at a time.*custom_metric=.*NDCGCallback.*QueryRanker"):
-        model.fit(X, y, eval_set=[(X, y)], **queries)
-
-
 # -- the callback -----------------------------------------------------------------------------------------------------
 
 
-def held_out(seed=5, n_queries=30, k=5, **options):
-    X, y, group = make(seed, n_queries)
+def data():
+    return matrix(*make(4, 30))
+
+
+def held_out(k=5, **options):
+    X, y, group = make(5, 30)
     return NDCGCallback("sklearn", k, X=X, y=y, group=group, **options)
 
 
@@ -167,11 +123,11 @@ def test_the_ranker_stops_at_the_best_round_and_predicts_with_it():
 
 
 def test_it_stops_where_xgboosts_own_early_stopping_does():
-    data, valid = matrix(*make(4, 30)), matrix(*make(5, 30))
+    valid = matrix(*make(5, 30))
     theirs, log = train(
-        ALONE, data, 80, [(valid, "valid")], custom_metric=NDCGEval("sklearn", k=(5, 1)), early_stopping_rounds=6
+        ALONE, data(), 80, [(valid, "valid")], custom_metric=NDCGEval("sklearn", k=(5, 1)), early_stopping_rounds=6
     )
-    ours, history = train(ALONE, data, 80, [], callbacks=[held_out(k=(5, 1), rounds=6)])
+    ours, history = train(ALONE, data(), 80, [], callbacks=[held_out(k=(5, 1), rounds=6)])
     assert ours.best_iteration == theirs.best_iteration
     assert ours.num_boosted_rounds() == theirs.num_boosted_rounds()
     assert list(history["validation"]) == ["ndcg_sklearn@1", "ndcg_sklearn@5"]
@@ -180,15 +136,14 @@ def test_it_stops_where_xgboosts_own_early_stopping_does():
 
 
 def test_without_rounds_it_only_records():
-    booster, log = train(ALONE, matrix(*make(4, 30)), 12, [], callbacks=[held_out(name="held_out")])
+    booster, log = train(ALONE, data(), 12, [], callbacks=[held_out(name="held_out")])
     assert len(log["held_out"]["ndcg_sklearn@5"]) == booster.num_boosted_rounds() == 12
     assert "best_iteration" not in booster.attributes()
 
 
 def test_continued_training_counts_from_the_first_round():
-    data = matrix(*make(4, 30))
-    first, _ = train(ALONE, data, 3, [])
-    booster, log = train(ALONE, data, 40, [], xgb_model=first, callbacks=[held_out(rounds=4)])
+    first, _ = train(ALONE, data(), 3, [])
+    booster, log = train(ALONE, data(), 40, [], xgb_model=first, callbacks=[held_out(rounds=4)])
     history = log["validation"]["ndcg_sklearn@5"]
     assert booster.best_iteration == 3 + int(np.argmax(history))
     assert booster.num_boosted_rounds() == 3 + len(history)
@@ -210,19 +165,19 @@ def test_it_can_be_reused_cloned_copied_and_pickled():
     assert ranker.callbacks[0]._run is None  # a copy keeps nothing of the training
 
 
+class Breaks(xgb.callback.TrainingCallback):
+    def after_iteration(self, model, epoch, evals_log):
+        if epoch == 3:
+            raise RuntimeError("for another reason")
+        return False
+
+
 def test_it_can_be_used_after_a_training_that_failed():
-    data, stop = matrix(*make(4, 30)), held_out(rounds=4)
-
-    class Breaks(xgb.callback.TrainingCallback):
-        def after_iteration(self, model, epoch, evals_log):
-            if epoch == 3:
-                raise RuntimeError("for another reason")
-            return False
-
-    expected, _ = train(ALONE, data, 30, [], callbacks=[held_out(rounds=4)])
+    stop = held_out(rounds=4)
+    expected, _ = train(ALONE, data(), 30, [], callbacks=[held_out(rounds=4)])
     with pytest.raises(RuntimeError, match="for another reason"):
-        train(ALONE, data, 30, [], callbacks=[Breaks(), stop])
-    booster, log = train(ALONE, data, 30, [], callbacks=[stop])
+        train(ALONE, data(), 30, [], callbacks=[Breaks(), stop])
+    booster, log = train(ALONE, data(), 30, [], callbacks=[stop])
     assert booster.best_iteration == expected.best_iteration
     assert len(log["validation"]["ndcg_sklearn@5"]) == expected.num_boosted_rounds()
 
@@ -283,50 +238,85 @@ def test_the_base_margin_of_held_out_rows():
         ndcg_score(yv, ranker.predict(Xv, base_margin=held), group=gv, k=5), abs=1e-12
     )
     assert abs(ranker.best_score - ndcg_score(yv, ranker.predict(Xv), group=gv, k=5)) > 0.02
-    without = NDCGCallback("sklearn@5", X=Xv, y=yv, group=gv)
-    with pytest.raises(ValueError, match=r"must be an xgb\.DMatrix if the training rows have a base margin"):
-        xgb.XGBRanker(n_estimators=2, callbacks=[without], **RANKER).fit(X, y, group=group, base_margin=margin)
 
 
-def test_without_xgb_train_the_held_out_rows_must_be_a_dmatrix():
-    X, y, group = make(4, 30)
-    data = matrix(X, y, group)
-    booster = xgb.Booster(ALONE, [data])
-    with pytest.raises(ValueError, match=r"X must be an xgb\.DMatrix unless xgb\.train does the training"):
-        held_out().before_training(booster)
+def test_without_xgb_train_the_held_out_rows_are_a_dmatrix():
+    booster, log = xgb.Booster(ALONE, [data()]), {}
     Xv, yv, gv = make(5, 30)
-    callback, log = NDCGCallback("sklearn@5", X=xgb.DMatrix(Xv), y=yv, group=gv), {}
+    callback = NDCGCallback("sklearn@5", X=xgb.DMatrix(Xv), y=yv, group=gv)
     callback.before_training(booster)
-    booster.update(data, 0)
+    booster.update(data(), 0)
     callback.after_iteration(booster, 0, log)
     assert log["validation"]["ndcg_sklearn@5"] == [
         pytest.approx(ndcg_score(yv, booster.predict(xgb.DMatrix(Xv)), group=gv, k=5), abs=1e-12)
     ]
 
 
-def test_a_second_metric_of_the_same_name_is_refused():
-    data, valid = matrix(*make(4, 30)), matrix(*make(5, 30))
-    with pytest.raises(ValueError, match=r"already has 'ndcg_sklearn@5'.*'validation'.*another name="):
-        train(ALONE, data, 2, [(valid, "validation")], custom_metric=NDCGEval("sklearn@5"), callbacks=[held_out()])
-    with pytest.raises(ValueError, match="another name="):
-        train(ALONE, data, 2, [], callbacks=[held_out(), held_out()])
-    _, log = train(ALONE, data, 2, [], callbacks=[held_out(), held_out(name="other")])
+def test_two_callbacks_need_two_names():
+    _, log = train(ALONE, data(), 2, [], callbacks=[held_out(), held_out(name="other")])
     assert log["validation"] == log["other"]
 
 
-def test_what_the_callback_refuses():
-    X, y, group = make(5, 30)
-    with pytest.raises(ValueError, match="qid or group must be given"):
-        NDCGCallback("sklearn", X=X, y=y)
-    with pytest.raises(ValueError, match=rf"X must have one row per label, {len(y)}; got {len(y) - 1}"):
-        train(ALONE, matrix(X, y, group), 2, [], callbacks=[NDCGCallback("sklearn", X=X[1:], y=y, group=group)])
-    with pytest.raises(ValueError, match=f"X must have the {X.shape[1]} columns of the training data; got 1"):
-        train(ALONE, matrix(X, y, group), 2, [], callbacks=[NDCGCallback("sklearn", X=X[:, :1], y=y, group=group)])
-    with pytest.raises(ValueError, match=r"xgb\.cv trains several.*NDCGEval"):
-        xgb.cv(ALONE, matrix(X, y, group), 2, nfold=2, callbacks=[held_out()])
-    several = {"objective": "multi:softprob", "num_class": 5, "nthread": 1, "verbosity": 0}
-    with pytest.raises(ValueError, match="NDCGCallback needs one score per row"):
-        train(several, xgb.DMatrix(X, y), 2, [], callbacks=[held_out()])
+def test_names_and_repr():
+    assert repr(NDCGEval("sklearn@5", k=(10, None))) == "NDCGEval('sklearn', k=(10, None))"
+    assert NDCGEval("xgboost@5", k=(10, 3)).__name__ == "ndcg_xgboost@10"
+    assert repr(held_out(k=None, rounds=3, name="held out")) == "NDCGCallback('sklearn', name='held out', rounds=3)"
+
+
+# -- refusals --------------------------------------------------------------------------------------------------------
+
+X, Y, GROUP = make(5, 30)
+PAIR = [1, 0], [0.1, 0.2]
+SEVERAL = {"objective": "multi:softprob", "num_class": 5, "nthread": 1, "verbosity": 0}
+
+
+def evaluated(y, s, group, weight=None):
+    return value_of(NDCGEval("sklearn"), matrix(np.zeros((len(y), 1)), y, group, weight), s)
+
+
+def watched(params=ALONE, **changed):
+    """Train for two rounds under a callback."""
+    callback = NDCGCallback("sklearn", 5, **{"X": X, "y": Y, "group": GROUP, **changed})
+    return train(params, matrix(X, Y, GROUP), 2, [], callbacks=[callback])
+
+
+def estimated(estimator, **queries):
+    model = estimator(n_estimators=2, eval_metric=NDCGEval("sklearn", k=5), **RANKER)
+    return model.fit(X, Y, eval_set=[(X, Y)], **queries)
+
+
+def with_a_margin(data):
+    callback = NDCGCallback("sklearn@5", X=data, y=Y, group=GROUP)
+    return xgb.XGBRanker(n_estimators=2, callbacks=[callback], **RANKER).fit(X, Y, group=GROUP, base_margin=Y)
+
+
+REFUSED = {
+    "no queries": (lambda: evaluated(*PAIR, None), r"needs the queries.*qid= or group= to every xgb\.DMatrix"),
+    "scores of classes": (lambda: evaluated([1, 0], [PAIR[1]] * 2, [2]), "one score per row.*ranking"),
+    "weights of rows": (lambda: evaluated(*PAIR, [2], [1, 2]), "weight must have one entry per query, 1.*got 2"),
+    "ties": (lambda: NDCGEval("trec_eval"), "NDCGEval does not support ties='docid'"),
+    "empty": (lambda: NDCGEval(Flavor(empty=math.nan)), "NDCGEval does not support empty=nan"),
+    "ties of a callback": (lambda: NDCGCallback("trec_eval", X=X, y=Y, group=GROUP), "NDCGCallback does not support ties='docid'"),
+    "empty of a callback": (lambda: NDCGCallback(Flavor(empty=math.nan), X=X, y=Y, group=GROUP), "NDCGCallback does not support empty=nan"),
+    "XGBRanker": (lambda: estimated(xgb.XGBRanker, group=GROUP, eval_group=[GROUP]), r"one query at a time.*custom_metric=.*NDCGCallback.*QueryRanker"),
+    "XGBRegressor": (lambda: estimated(xgb.XGBRegressor), r"one query at a time.*custom_metric=.*NDCGCallback.*QueryRanker"),
+    "no ids": (lambda: NDCGCallback("sklearn", X=X, y=Y), "qid or group must be given"),
+    "fewer rows": (lambda: watched(X=X[1:]), f"X must have one row per label, {len(Y)}; got {len(Y) - 1}"),
+    "fewer columns": (lambda: watched(X=X[:, :1]), "X must have the 4 columns of the training data; got 1"),
+    "xgb.cv": (lambda: xgb.cv(ALONE, matrix(X, Y, GROUP), 2, nfold=2, callbacks=[held_out()]), r"xgb\.cv trains several.*NDCGEval"),
+    "several scores": (lambda: watched(SEVERAL), "NDCGCallback needs one score per row"),
+    "a margin": (lambda: with_a_margin(X), r"must be an xgb\.DMatrix if the training rows have a base margin"),
+    "no xgb.train": (lambda: held_out().before_training(xgb.Booster(ALONE, [data()])), r"X must be an xgb\.DMatrix unless xgb\.train does the training"),
+    "a name in use": (lambda: train(ALONE, data(), 2, [(data(), "validation")], custom_metric=NDCGEval("sklearn@5"), callbacks=[held_out()]), r"already has 'ndcg_sklearn@5'.*'validation'.*another name="),
+    "a name twice": (lambda: train(ALONE, data(), 2, [], callbacks=[held_out(), held_out()]), "another name="),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused(case):
+    call, message = REFUSED[case]
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 # -- several workers --------------------------------------------------------------------------------------------------
