@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -13,8 +14,20 @@ Y, S, Q = [3, 0, 1, 2], [0.4, 0.3, 0.2, 0.1], [1, 1, 2, 2]
 Y2, S2 = [[3, 0], [1, 2]], [[0.4, 0.3], [0.2, 0.1]]
 
 
+HUGE = "begin" + "x" * 1_000_000 + "end"
+MASKED = np.ma.masked_array([1, 2, 1], mask=[0, 1, 0])
+SINGLE = "at least one weight above 0"
+
+
 class Unhashable:
     __hash__ = None
+
+
+class Stubborn:
+    """An object whose conversion fails, like that of a tensor with a gradient."""
+
+    def __array__(self, *_, **__):
+        raise RuntimeError("not here")
 
 
 CASES = {
@@ -69,8 +82,8 @@ CASES = {
     "retrieved of integers": (Y, S, {"qid": Q, "retrieved": [1, 1, 0, 0]}, TypeError, "retrieved must be an array of bool"),
     "retrieved of another shape": (Y, S, {"qid": Q, "retrieved": [True]}, ValueError, r"retrieved must have the shape of y_true, \(4,\)"),
     "docid without ids": (Y, S, {"qid": Q, "flavor": "trec_eval"}, ValueError, "doc_id must be given under ties='docid'.*Pass doc_id="),
-    "repeated ids": (Y, S, {"qid": Q, "flavor": "trec_eval", "doc_id": list("aabc")}, ValueError, "doc_id must not repeat within a query under duplicates='raise'; got .*'a'.*Remove the duplicate"),
-    "repeated ids that are not needed": (Y, S, {"qid": Q, "doc_id": list("aabc")}, ValueError, "doc_id must not repeat"),
+    "repeated ids": ([1, 1, 1, 2], S, {"qid": Q, "flavor": "trec_eval", "doc_id": list("aabc")}, ValueError, "doc_id must not repeat within a query under duplicates='raise'; got .*'a'.*Remove the duplicate"),
+    "repeated ids that are not needed": ([1, 1, 1, 2], S, {"qid": Q, "doc_id": list("aabc")}, ValueError, "doc_id must not repeat"),
     "a missing document id": (Y, S, {"qid": Q, "doc_id": np.array(["2026-01-01", "NaT", "2026-01-02", "2026-01-03"], dtype="M8[D]")}, ValueError, "doc_id must have an id for every document; got a missing value"),
     "ids of another shape": (Y, S, {"qid": Q, "doc_id": list("abc")}, ValueError, r"doc_id must have the shape of y_true, \(4,\); got \(3,\)"),
     "ids that have no order": (Y, S, {"qid": Q, "doc_id": np.array(["a", 1, "b", 2], dtype=object)}, TypeError, "doc_id must hold ids of one type.*got int, str"),
@@ -86,6 +99,29 @@ CASES = {
     "objects": (np.array(["a", 1, None, 2], dtype=object), S, {"qid": Q}, TypeError, "y_true must hold real numbers; got an array of Python objects"),
     "complex": (Y, np.array(S, dtype=complex), {"qid": Q}, TypeError, "y_score must hold real numbers; got dtype complex128"),
     "masked array": (Y, np.ma.masked_array(S, mask=[0, 1, 0, 0]), {"qid": Q}, TypeError, "y_score is a NumPy masked array, whose mask would be lost"),
+    "no number": (Y2, 2, {}, ValueError, "^y_score must"),
+    "None": (np.array(None), np.array(None), {}, (TypeError, ValueError), "^y_true must"),
+    "a mask with a mask": (Y2, S2, {"mask": np.ma.masked_array([[True] * 2] * 2, mask=[[0, 1], [0, 0]])}, TypeError, "^mask is a NumPy masked array"),
+    "a column": (np.array(Y)[:, None], np.array(S)[:, None], {}, ValueError, r"\(4, 1\) may be 4 rows.*y_true\.squeeze\(-1\).*qid=.*mask=np\.ones"),
+    "a column of lists": ([[3], [0]], [[0.4], [0.3]], {}, ValueError, r"pass np\.asarray\(y_true\)\.squeeze\(-1\)"),
+    "a superfluous axis of scores": (Y, np.array(S)[:, None], {"group": [4]}, ValueError, r"got \(4, 1\)\. The last axis of y_score is one too many: pass y_score\.squeeze\(-1\)"),
+    "a superfluous axis of labels": (np.array(Y)[:, None], S, {"qid": Q}, ValueError, r"y_true\.squeeze\(-1\)"),
+    "three axes, the last of them superfluous": (np.ones((2, 3, 1)), np.ones((2, 3, 1)), {}, ValueError, r"shape \(2, 3, 1\).*squeeze\(-1\)"),
+    "ids of two types": (Y, S, {"qid": Q, "doc_id": [1, "1", 2, 3]}, TypeError, "^doc_id must hold ids of one type"),
+    "ids of two types in rows": (Y2, S2, {"doc_id": [[1, "1"], [2, 3]]}, TypeError, "^doc_id must hold ids of one type"),
+    "bytes and text": (Y, S, {"qid": Q, "doc_id": [b"1", "1", "2", "3"]}, TypeError, "^doc_id must hold ids of one type"),
+    "a huge sum of sizes": (Y, S, {"group": np.array([2**62] * 4 + [4])}, ValueError, "group must sum to the number of rows, 4; got a sum of 18446744073709551620"),
+    "a huge unsigned size": (Y, S, {"group": np.array([4, 2**64 - 1], dtype=np.uint64)}, ValueError, "group must sum to the number of rows, 4; got a sum of 18446744073709551619"),
+    # messages show part of the data
+    "a huge document id": ([1] * 4, S, {"qid": Q, "doc_id": [HUGE] * 4}, ValueError, "doc_id"),
+    "a huge id of an empty query": ([0, 0, 1, 1], S, {"qid": [HUGE, HUGE, "b", "b"], "flavor": Flavor(empty="raise")}, ValueError, "relevant document"),
+    "a huge unhashable id": (Y, S, {"qid": np.array([{HUGE}, {"b"}] * 2, dtype=object)}, TypeError, "hashable"),
+    "a weight of a huge id": (Y, S, {"qid": list("aabb"), "query_weight": {HUGE: 1}}, ValueError, "query_weight"),
+    "no weight of a huge id": (Y, S, {"qid": [HUGE, HUGE, "b", "b"], "query_weight": {"b": 1}}, ValueError, "query_weight"),
+    "a huge flavor": (Y, S, {"qid": Q, "flavor": HUGE}, ValueError, "flavor"),
+    "an array as flavor": (Y, S, {"qid": Q, "flavor": np.zeros((300, 300))}, TypeError, "flavor"),
+    "a huge label": (np.array([1, HUGE, 1, 1], dtype=object), S, {"qid": Q}, TypeError, "y_true"),
+    "a huge cut-off": (Y, S, {"qid": Q, "k": HUGE}, TypeError, "k must be"),
     "nothing, by qid": ([], [], {"qid": []}, ValueError, "qid must hold at least one row; got none"),
     "nothing, by group": ([], [], {"group": []}, ValueError, "group must hold at least one query size; got none"),
     "nothing, 2-D": (np.zeros((0, 3)), np.zeros((0, 3)), {}, ValueError, r"y_true must hold at least one query; got shape \(0, 3\)"),
@@ -94,6 +130,10 @@ CASES = {
     "negative weight": (Y, S, {"qid": Q, "query_weight": [1, -1]}, ValueError, "query_weight must be finite and >= 0"),
     "NaN weight": (Y, S, {"qid": Q, "query_weight": [1, math.nan]}, ValueError, "query_weight must be finite and >= 0"),
     "weights of zero": (Y, S, {"qid": Q, "query_weight": [0, 0]}, ValueError, "at least one weight above 0"),
+    "weights whose sum overflows": (Y, S, {"qid": Q, "query_weight": [1e308, 1e308]}, ValueError, SINGLE),
+    "weights whose squares underflow": (Y, S, {"qid": Q, "query_weight": [1e-200, 1e-201]}, ValueError, SINGLE),
+    "weights too small, micro": (Y, S, {"qid": Q, "query_weight": [5e-324, 5e-324], "flavor": Flavor(aggregate="micro")}, ValueError, SINGLE),
+    "an infinite weight, micro": (Y, S, {"qid": Q, "query_weight": [math.inf, 1], "flavor": Flavor(aggregate="micro")}, ValueError, SINGLE),
     "all empty under skip": ([0] * 4, S, {"qid": Q, "flavor": "burges2005"}, ValueError, "every query is empty.*leaves nothing to average.*use flavor="),
     "empty refused": ([0, 0, 1, 1], S, {"qid": list("aabb"), "flavor": Flavor(empty="raise")}, ValueError, "every query must have a relevant document.*1 of 2.*'a'.*flavor='ndcg\\[empty=skip\\]'"),
 }  # fmt: skip
@@ -102,10 +142,15 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_ndcg_score_refuses(case):
     y, s, arguments, error, message = CASES[case]
-    with pytest.raises(error, match=f"(?s){message}"):
+    with pytest.raises(error, match=f"(?s){message}") as caught:
         ndcg_score(y, s, **arguments)
+    text = str(caught.value)
+    assert len(text) < 1000
+    assert "\n" not in text
     with pytest.raises(error, match=f"(?s){message}"):
         evaluate(y, s, **arguments)
+    if advised := re.search(r"flavor='([a-z_]+\[[^']+)'", text):
+        ndcg_score(y, s, **{**arguments, "flavor": advised[1]})
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if "empty" not in c])
@@ -155,11 +200,69 @@ def test_callables_that_fail_are_refused(gain, error, message):
         ([], None, ValueError, "group must hold at least one query size"),
         ([["a"]], None, TypeError, r"grades\[0\] must hold real numbers"),
         ([[[3]]], None, ValueError, r"grades\[0\] must be one list of grades; got shape \(1, 1\)"),
+        (
+            [[1, [2]]],
+            None,
+            ValueError,
+            r"^grades\[0\] must be a one- or two-dimensional array; got list that is not one",
+        ),
+        ([[[1], [1, 2]]], None, ValueError, r"^grades\[0\] must be a one- or two-dimensional array"),
     ],
 )
 def test_evaluate_ranked_refuses(grades, judged, error, message):
     with pytest.raises(error, match=message):
         evaluate_ranked(grades, judged=judged)
+
+
+REALS = "must hold real numbers"
+NUMBERS = {
+    "a number too large": ([1, 10**400, 2], ValueError, "must hold numbers that float64 can hold; got one that is too"),
+    "a string among objects": (np.array([1, "2", 3], dtype=object), TypeError, f"{REALS}.*, such as '2' of type str"),
+    "bytes among objects": (np.array([1, b"2", 3], dtype=object), TypeError, f"{REALS}.* such as b'2'"),
+    "complex among objects": (np.array([1, 2j, 3], dtype=object), TypeError, f"{REALS}; got .* such as 2j"),
+    "NumPy's complex": (np.array([1, np.complex64(2), 3], dtype=object), TypeError, f"{REALS}.*complex64"),
+    "times among objects": (np.array([1, np.timedelta64(1, "s"), 3], dtype=object), TypeError, REALS),
+    "a list of strings": (["1", "2", "3"], TypeError, f"{REALS}; got text, such as '1'"),
+    "dates": (np.array(["2020-01-01"] * 3, dtype="M8[D]"), TypeError, f"{REALS}; got dtype datetime64"),
+    "records": (np.zeros(3, dtype="i4,f8"), TypeError, REALS),
+    "variable-width strings": (np.array(["1", "2", "3"], dtype="T" if hasattr(np.dtypes, "StringDType") else "U3"), TypeError, REALS),
+    "a set": ({1, 2, 3}, TypeError, f"{REALS}; got an array of Python objects"),
+    "a generator": ((each for each in [1, 2, 3]), TypeError, REALS),
+    "a mapping": ({0: 1, 1: 2, 2: 3}, TypeError, "must (hold real numbers|be an array in the order of the queries)"),
+}  # fmt: skip
+ARRAYS = {
+    "masked": (MASKED, TypeError, "is a NumPy masked array, whose mask would be lost"),
+    "stubborn": (Stubborn(), TypeError, r"must be an array; got Stubborn, which NumPy cannot read \(not here\)"),
+    "ragged": ([[1, 2], [3]], ValueError, "must be a one- or two-dimensional array; got list that is not one"),
+}
+OF_NUMBERS = ("y_true", "y_score", "query_weight")
+
+
+@pytest.mark.parametrize(
+    ("name", "case"),
+    [
+        *((name, case) for name in OF_NUMBERS for case in NUMBERS.values()),
+        *((name, case) for name in (*OF_NUMBERS, "retrieved", "qid", "group", "doc_id") for case in ARRAYS.values()),
+    ],
+)
+def test_every_argument_is_an_array(name, case):
+    value, error, message = case
+    arguments = {"y_true": [1, 0, 2], "y_score": [3, 2, 1]} | (
+        {"group": [1] * 3} if name not in ("qid", "group") else {}
+    )
+    with pytest.raises(error, match=f"^{name} {message}"):
+        ndcg_score(**{**arguments, name: value})
+
+
+@pytest.mark.parametrize("missing", [None, math.nan, np.datetime64("NaT", "s")])
+@pytest.mark.parametrize("name", ["qid", "doc_id"])
+@pytest.mark.parametrize("part", [False, True], ids=["an id", "a part of an id"])
+def test_missing_ids_are_refused(missing, name, part):
+    ids = np.empty(3, dtype=object)
+    ids[:] = [("a", 1), ("b", missing), ("c", 2)] if part else ["a", missing, "c"]
+    arguments = {"group": [3], "doc_id": ids} if name == "doc_id" else {"qid": ids}
+    with pytest.raises(ValueError, match=rf"^{name} must have an id for every (row|document); got a missing value"):
+        ndcg_score([2, 1, 0], [2, 1, 0], **arguments)
 
 
 def test_prepare_refuses_at_once_and_its_object_refuses_scores():
@@ -168,6 +271,8 @@ def test_prepare_refuses_at_once_and_its_object_refuses_scores():
     prepared = prepare(Y, qid=Q)
     with pytest.raises(ValueError, match=r"y_score must have the shape of y_true, \(4,\); got \(2,\)"):
         prepared([1.0, 2.0])
+    with pytest.raises(ValueError, match="last axis of y_true is one too many"):
+        prepare(np.array(Y)[:, None], mask=np.ones((4, 1), dtype=bool))(S)
 
 
 def test_per_query_names_its_columns():
@@ -177,3 +282,43 @@ def test_per_query_names_its_columns():
     assert set(dict(table)) >= {"qid", "ndcg", "dcg", "idcg", "n_docs", "n_relevant", "tied"}
     with pytest.raises(KeyError, match="'gain' is not a column of per_query; the columns are qid, ndcg"):
         table["gain"]
+
+
+class _NoRepr:
+    def __repr__(self) -> str:
+        raise RuntimeError("no text of this one")
+
+
+def message(value: object) -> str:
+    with pytest.raises((TypeError, ValueError)) as raised:
+        Flavor(ties=value)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("value", ["q1", b"\x00", 3, 2.5, None, ("a", 1), "two  spaces", "x" * 80, "é\n"])
+def test_a_short_value_is_its_repr(value):
+    assert repr(value) in message(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["begin" + "x" * 10_000_000 + "end", b"begin" + b"x" * 10_000_000 + b"end", ("begin" + "\x00" * 1_000 + "end",)],
+    ids=["str", "bytes", "escapes"],
+)
+def test_a_long_value_shows_both_ends(value):
+    text = message(value)
+    assert len(text) <= 300
+    assert "begin" in text
+    assert "..." in text
+    assert "end" in text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [np.arange(1000.0).reshape(10, 100), list(range(100_000)), 10**10_000, _NoRepr()],
+    ids=["array", "list", "integer", "no repr"],
+)
+def test_any_value_fits_on_a_line(value):
+    text = message(value)
+    assert len(text) <= 300
+    assert text.isprintable()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
+import hashlib
 import math
 import pickle
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import flavors
 
-from ndcg_ml import PRESETS, Flavor, prepare
+from ndcg_ml import PRESETS, Flavor, evaluate, prepare
 from ndcg_ml.flavor import as_arguments, as_flavor
 from ndcg_ml.presets import MIRRORS
 
@@ -57,20 +60,6 @@ def test_flavors_with_nan_are_equal():
     assert isinstance(one.empty, float)
 
 
-def seen_in_a_worker(flavor):
-    return str(flavor), hash(flavor) == hash(Flavor.parse(str(flavor))), flavor
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_flavors_can_be_sent_to_worker_processes():
-    joblib = pytest.importorskip("joblib")
-    sent = [*PRESETS.values(), Flavor(empty=math.nan, gain=(0, 1, 3))]
-    for flavor, (text, same, back) in zip(
-        sent, joblib.Parallel(n_jobs=2)(joblib.delayed(seen_in_a_worker)(f) for f in sent), strict=True
-    ):
-        assert (text, same, back) == (str(flavor), True, flavor)
-
-
 def test_every_field_counts_in_equality():
     base = Flavor()
     changes = {
@@ -93,11 +82,11 @@ def test_every_field_counts_in_equality():
     assert base != "ndcg"
 
 
-def test_it_is_frozen_and_keyword_only():
+def test_it_is_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         Flavor().k = 3
-    with pytest.raises(TypeError):
-        Flavor("linear")
+    with pytest.raises(TypeError, match="'at' is not a field of Flavor"):
+        Flavor.preset("sklearn", at=3)
 
 
 @pytest.mark.parametrize(
@@ -112,6 +101,7 @@ def test_it_is_frozen_and_keyword_only():
         ({"discount": 2}, TypeError, "Flavor.discount must be one of"),
         ({"top_k": 5}, TypeError, "'top_k' is not a field of Flavor.*Did you mean 'k'"),
         ({"gains": "linear"}, TypeError, "'gains' is not a field of Flavor.*Did you mean 'gain'"),
+        ({"tie": "average"}, TypeError, r"'tie' is not a field of Flavor; the fields are 'gain'.*Did you mean 'ties'"),
         ({"ideal": "optimal"}, ValueError, "Flavor.ideal must be one of 'global', 'recall', 'local', 'max', 'given'; got 'optimal'"),
         ({"ideal": "max"}, ValueError, "Flavor.max_grade must be given with ideal='max'.*got None. Pass the top"),
         ({"ideal": "max", "max_grade": 3, "gain": (0, 1)}, ValueError, "max_grade must be a grade of the gain table, an integer from 0 to 1; got 3.0"),
@@ -149,13 +139,6 @@ def test_invalid_switches_are_refused(arguments, error, message):
             Flavor().replace(**arguments)
 
 
-def test_unknown_switches_are_refused():
-    with pytest.raises(TypeError, match=r"'tie' is not a field of Flavor; the fields are 'gain'.*Did you mean 'ties'"):
-        Flavor().replace(tie="average")
-    with pytest.raises(TypeError, match="'at' is not a field of Flavor"):
-        Flavor.preset("sklearn", at=3)
-
-
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
@@ -163,11 +146,7 @@ def test_unknown_switches_are_refused():
         ("", ValueError, "a flavor's text must have the form"),
         ("ndcg @10", ValueError, "a flavor's text must have the form"),
         ("ndcg[gain=linear", ValueError, "a flavor's text must have the form"),
-        (
-            "map@10",
-            ValueError,
-            "must start with 'ndcg' or the name of a preset; got 'map' in 'map@10'.* List the presets with list",
-        ),
+        ("map@10", ValueError, "must start with 'ndcg' or the name of a preset; got 'map' in 'map@10'.* List the presets with list"),
         ("scikit-learn", ValueError, "Did you mean 'sklearn'"),
         ("ndcg@ten", ValueError, "k must be an integer >= 1; got 'ten'"),
         ("ndcg@0", ValueError, "Flavor.k must be an integer >= 1"),
@@ -184,7 +163,7 @@ def test_unknown_switches_are_refused():
         ("ndcg[gain=e2]", ValueError, "Flavor.gain must be one of .*; got 'e2'"),
         ("ndcg[gain=<lambda>]", ValueError, "a flavor with a callable cannot be read back.*Keep the Flavor object"),
     ],
-)
+)  # fmt: skip
 def test_invalid_text_is_refused(text, error, message):
     with pytest.raises(error, match=message):
         Flavor.parse(text)
@@ -404,3 +383,178 @@ def test_supports_agrees_with_the_parameters_for_every_preset(library):
 def test_supports_refuses_an_unknown_library(library, error):
     with pytest.raises(error, match="library must be one of 'lightgbm', 'xgboost', 'catboost'; got"):
         Flavor().supports(library)
+
+
+# -- the description ------------------------------------------------------------------------------------------------
+
+
+def same_number(number: float) -> float:
+    return number
+
+
+def test_a_description_is_these_lines() -> None:
+    flavor = Flavor(gain="exponential", k=10, empty="skip", aggregate="micro", unjudged="condense")
+    assert flavor.describe().split("\n") == [
+        "NDCG@10 = DCG@10 / IDCG@10, DCG@10 = sum over documents of gain(y) * D(rank)",
+        "  gain       gain(y) = 2^y - 1",
+        "  discount   D(r) = 1 / log2(r + 1); D(r) = 0 for r > 10",
+        "  ties       every order of the tied documents counts the same (their mean discount)",
+        "  ideal      all judged documents of the query, retrieved or not, best first",
+        "  empty      a query whose ideal DCG is 0 is left out of the mean",
+        "  aggregate  sum of DCG over sum of IDCG",
+        "  negative   a negative label is an error",
+        "  unjudged   a document without a label (NaN) is removed before ranking",
+        "  scores     scores are compared in float64",
+        f"  text       {flavor}",
+    ]
+
+
+def test_the_description_of_a_preset_ends_with_what_it_mirrors() -> None:
+    lines = Flavor.preset("letor3").describe().split("\n")
+    assert lines[0] == "NDCG = DCG / IDCG, DCG = sum over documents of gain(y) * D(rank)"
+    three, four = MIRRORS["letor3"], MIRRORS["letor4"]
+    assert lines[-6:] == [
+        f"  preset     letor3: {three.library}",
+        f"  note       {three.unusual}",
+        f"  verified   {three.verified}",
+        lines[-3],
+        f"  also       letor4: {four.library}",
+        f"  text       {Flavor.preset('letor3')}",
+    ]
+    assert lines[-3].startswith("  differs    A score is NaN")
+    assert [line.split()[0] for line in lines[1:10]] == (
+        ["gain", "discount", "ties", "ideal", "empty", "aggregate", "negative", "unjudged", "scores"]
+    )
+
+
+ALL_JUDGED = "all judged documents of the query, retrieved or not, "
+
+
+@pytest.mark.parametrize(
+    ("switches", "row", "words"),
+    [
+        ({"gain": same_number}, "gain", "gain(y) = <same_number>(y), a callable"),
+        ({"gain": (0, 1, 3)}, "gain", "gain(y) = table 0|1|3, by grade"),
+        ({"gain": (0, 1), "off_table": "zero"}, "gain", "gain(y) = table 0|1, by grade; a grade beyond it has gain 0"),
+        ({"max_grade": 2.5}, "gain", "gain(y) = y; a label above 2.5 is an error"),
+        ({"discount": same_number}, "discount", "D(r) = <same_number>(r), a callable"),
+        ({"discount": "jarvelin"}, "discount", "D(r) = 1 for r < 2, otherwise 1 / log2(r)"),
+        ({"short_lists": "zero"}, "discount", "D(r) = 1 / log2(r + 1); a query with fewer than k documents has DCG 0"),
+        (
+            {"short_lists": "zero", "k": 4},
+            "discount",
+            "D(r) = 1 / log2(r + 1); D(r) = 0 for r > 4; a query with fewer than 4 documents has DCG 0",
+        ),
+        ({}, "ideal", f"{ALL_JUDGED}best first"),
+        ({"k": 3, "ideal_depth": "all"}, "ideal", f"{ALL_JUDGED}best first; not cut at 3"),
+        (
+            {"k": 3, "ideal_depth": "retrieved"},
+            "ideal",
+            f"{ALL_JUDGED}best first; cut after as many documents as were retrieved",
+        ),
+        ({"ideal": "given"}, "ideal", f"{ALL_JUDGED}in the order of the input"),
+        ({"ideal": "recall"}, "ideal", "the retrieved documents, best first"),
+        ({"ideal": "recall", "recall_depth": 5}, "ideal", "the retrieved documents among the first 5, best first"),
+        ({"ideal": "local"}, "ideal", "the expected gains at every rank, re-sorted"),
+        ({"ideal": "local", "k": 3}, "ideal", "the expected gains at ranks 1..3, re-sorted"),
+        ({"ideal": "max", "max_grade": 4}, "ideal", "gain(4) at as many ranks as documents were retrieved"),
+        ({"ideal": "max", "max_grade": 4, "k": 3}, "ideal", "gain(4) at ranks 1..3"),
+        ({"empty": "raise"}, "empty", "a query whose ideal DCG is 0 is an error"),
+        ({"empty": "nan"}, "empty", "a query whose ideal DCG is 0 scores nan"),
+        ({"empty": 1}, "empty", "a query whose ideal DCG is 0 scores 1"),
+    ],
+)
+def test_a_switch_is_described_in_these_words(switches: dict[str, Any], row: str, words: str) -> None:
+    assert f"\n  {row:<10} {words}\n" in Flavor(**switches).describe()
+
+
+# -- the flavor's text and its errors -------------------------------------------------------------------------------
+
+
+class Named:
+    """A callable that is not a function."""
+
+    def __call__(self, number: float) -> float:
+        return number
+
+
+def test_the_text_of_a_flavor_omits_defaults() -> None:
+    assert str(Flavor()) == "ndcg[gain=linear,discount=log2,ideal=global,ties=average,empty=0]"
+    assert str(Flavor(max_grade=4, gain=(0, 0.5))) == (
+        "ndcg[gain=0|0.5,discount=log2,ideal=global,ties=average,empty=0,max_grade=4]"
+    )
+    for number, text in ((999999999999999.0, "999999999999999"), (1e15, "1000000000000000.0")):
+        assert str(Flavor(max_grade=number)).endswith(f",max_grade={text}]")
+
+
+def test_the_defaults_of_a_flavor() -> None:
+    assert {field.name: getattr(Flavor(), field.name) for field in dataclasses.fields(Flavor)} == {
+        "gain": "linear",
+        "off_table": "raise",
+        "discount": "log2",
+        "ideal": "global",
+        "ideal_depth": "k",
+        "recall_depth": None,
+        "max_grade": None,
+        "k": None,
+        "short_lists": "score",
+        "ties": "average",
+        "empty": 0.0,
+        "aggregate": "macro",
+        "negative": "raise",
+        "unjudged": "raise",
+        "score_dtype": "float64",
+        "duplicates": "raise",
+    }
+
+
+def test_a_text_may_be_wrapped_after_commas() -> None:
+    flavor = Flavor.preset("lightgbm", k=10)
+    assert Flavor.parse(str(flavor).replace(",", ", ").replace(" ideal", "\nideal")) == flavor
+
+
+def test_a_callable_of_any_kind_is_shown_without_spaces() -> None:
+    assert "[gain=<Named>," in str(Flavor(gain=Named()))
+    assert "[gain=<partial>," in str(Flavor(gain=functools.partial(pow, 2)))
+    spaced = Named()
+    spaced.__dict__["__qualname__"] = "two words"
+    assert "gain=<two_words>," in str(Flavor(gain=spaced))
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "value"),
+    [
+        ("ndcg[max_grade=None]", "max_grade", None),
+        ("ndcg[max_grade=1E2]", "max_grade", 100.0),
+        ("ndcg[max_grade=1e+2]", "max_grade", 100.0),
+        ("ndcg[empty=0.0]", "empty", 0.0),
+        ("ndcg[empty=1.0]", "empty", 1.0),
+    ],
+)
+def test_numbers_may_be_written_in_other_ways(text: str, field: str, value: float | None) -> None:
+    assert getattr(Flavor.parse(text), field) == value
+
+
+def test_the_name_for_logs_is_a_digest_of_the_text_without_the_cut_off() -> None:
+    flavor = Flavor(gain=(0, 1, 3), k=10, empty="skip")
+    digest = hashlib.sha256(str(flavor.replace(k=None)).encode()).hexdigest()
+    assert flavor.metric_name == f"ndcg_{digest[:8]}"
+
+
+def test_there_is_no_negative_zero() -> None:
+    assert repr(Flavor(gain=(-0.0, 1), max_grade=-0.0)) == "Flavor(gain=(0.0, 1.0), max_grade=0.0)"
+    assert math.copysign(1, float(Flavor(empty=-0.0).empty)) == 1
+
+
+@pytest.mark.parametrize("grade", [0, 1])
+def test_every_grade_of_a_gain_table_may_be_the_top(grade: int) -> None:
+    flavor = Flavor(ideal="max", gain=(2, 3), max_grade=grade, k=1)
+    assert evaluate([0.0], [1], group=[1], flavor=flavor).per_query.idcg.tolist() == [2.0 + grade]
+    assert Flavor(ideal="max", gain=(2,), max_grade=0).max_grade == 0
+
+
+@pytest.mark.parametrize("grade", [2, 0.5, -1])
+def test_the_top_grade_must_be_in_the_gain_table(grade: float) -> None:
+    message = f"Flavor.max_grade must be a grade of the gain table, an integer from 0 to 1; got {float(grade)!r}."
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        Flavor(ideal="max", gain=(2, 3), max_grade=grade)

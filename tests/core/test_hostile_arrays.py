@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import array
 import itertools
 import math
 import warnings
@@ -15,17 +14,7 @@ import pytest
 from lanes import quick
 from oracle import Document, oracle
 
-from ndcg_ml import (
-    Flavor,
-    dcg_score,
-    evaluate,
-    evaluate_batches,
-    evaluate_ranked,
-    evaluate_run,
-    evaluate_topk,
-    ndcg_score,
-    prepare,
-)
+from ndcg_ml import Flavor, dcg_score, evaluate, evaluate_batches, evaluate_run, evaluate_topk, ndcg_score, prepare
 
 pytestmark = pytest.mark.usefixtures("kernel")
 
@@ -39,10 +28,6 @@ FLAVORS = (
     Flavor(gain=(0, 1, 3, 7, 15), ties="first", ideal="local"),
     Flavor(gain="binary", ties="docid", ideal="max", max_grade=4, aggregate="micro"),
 )
-
-
-# The variable-width strings of NumPy 2.
-VARIABLE_WIDTH = np.dtypes.StringDType() if hasattr(np.dtypes, "StringDType") else "U3"
 
 
 class Marked(np.ndarray):
@@ -268,11 +253,7 @@ def test_scores_that_stay_different_in_float64_are_accepted():
 def test_labels_that_float64_would_round_are_refused(labels):
     if isinstance(labels, np.ndarray) and labels.dtype.kind == "f" and labels[0] == labels[1]:
         pytest.skip("long double is float64 here")
-    flavor, scores, why = (
-        "trec_eval[ties=average,negative=allow]",
-        [1, 2, 3, 4],
-        r"must hold integers that float64",
-    )
+    flavor, scores, why = ("trec_eval[ties=average,negative=allow]", [1, 2, 3, 4], r"must hold integers that float64")
     with pytest.raises(ValueError, match=rf"^y_true {why} does not round, .*; got -?\d{{16,}}"):
         ndcg_score(labels, scores, group=[4], flavor=flavor)
     with pytest.raises(ValueError, match=rf"^y_true {why}"):
@@ -312,105 +293,7 @@ def test_signalling_nans_cause_no_warning():
             ndcg_score([[1, 2, 3]], labels[None])
 
 
-# -- errors -----------------------------------------------------------------------------------------------------------
-
-MASKED = np.ma.masked_array([1, 2, 1], mask=[0, 1, 0])
-REALS = "must hold real numbers"
-OBJECTS = {
-    "a number too large": ([1, 10**400, 2], ValueError, "must hold numbers that float64 can hold; got one that is too"),
-    "a string among objects": (np.array([1, "2", 3], dtype=object), TypeError, f"{REALS}.*, such as '2' of type str"),
-    "bytes among objects": (np.array([1, b"2", 3], dtype=object), TypeError, f"{REALS}.* such as b'2'"),
-    "complex among objects": (np.array([1, 2j, 3], dtype=object), TypeError, f"{REALS}; got .* such as 2j"),
-    "NumPy's complex": (np.array([1, np.complex64(2), 3], dtype=object), TypeError, f"{REALS}.*complex64"),
-    "times among objects": (np.array([1, np.timedelta64(1, "s"), 3], dtype=object), TypeError, REALS),
-    "a list of strings": (["1", "2", "3"], TypeError, f"{REALS}; got text, such as '1'"),
-    "dates": (np.array(["2020-01-01"] * 3, dtype="M8[D]"), TypeError, f"{REALS}; got dtype datetime64"),
-    "records": (np.zeros(3, dtype="i4,f8"), TypeError, REALS),
-    "variable-width strings": (np.array(["1", "2", "3"], dtype=VARIABLE_WIDTH), TypeError, REALS),
-    "a set": ({1, 2, 3}, TypeError, f"{REALS}; got an array of Python objects"),
-    "a generator": ((each for each in [1, 2, 3]), TypeError, REALS),
-    "a mapping": ({0: 1, 1: 2, 2: 3}, TypeError, "must (hold real numbers|be an array in the order of the queries)"),
-    "masked": (MASKED, TypeError, "is a NumPy masked array, whose mask would be lost"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", OBJECTS)
-@pytest.mark.parametrize("name", ["y_true", "y_score", "query_weight"])
-def test_arguments_without_real_numbers_are_refused(case, name):
-    value, error, message = OBJECTS[case]
-    arguments = {"y_true": [1, 0, 2], "y_score": [3, 2, 1], "group": [1, 1, 1]}
-    with pytest.raises(error, match=rf"^{name} {message}"):
-        ndcg_score(**{**arguments, name: value})
-
-
-@pytest.mark.parametrize("name", ["y_true", "y_score", "query_weight", "retrieved", "mask", "qid", "group", "doc_id"])
-def test_a_mask_is_never_lost(name):
-    arguments = {"y_true": [1, 0, 2], "y_score": [3, 2, 1]}
-    value = MASKED
-    if name == "mask":
-        arguments = {key: [each] for key, each in arguments.items()}
-        value = np.ma.masked_array([[True, True, True]], mask=[[0, 1, 0]])
-    elif name not in ("qid", "group"):
-        arguments["group"] = [1, 1, 1]
-    with pytest.raises(TypeError, match=rf"^{name} is a NumPy masked array, whose mask would be lost"):
-        ndcg_score(**{**arguments, name: value})
-
-
-class Stubborn:
-    """An object whose conversion fails, like that of a tensor with a gradient."""
-
-    def __array__(self, *_, **__):
-        raise RuntimeError("not here")
-
-
-@pytest.mark.parametrize("name", ["y_true", "y_score", "query_weight", "retrieved", "qid", "group", "doc_id"])
-def test_a_conversion_that_fails(name):
-    arguments = {"y_true": [1, 0, 2], "y_score": [3, 2, 1]}
-    if name not in ("qid", "group"):
-        arguments["group"] = [1, 1, 1]
-    with pytest.raises(
-        TypeError, match=rf"^{name} must be an array; got Stubborn, which NumPy cannot read \(not here\)"
-    ):
-        ndcg_score(**{**arguments, name: Stubborn()})
-
-
-@pytest.mark.parametrize("name", ["y_true", "y_score", "query_weight", "retrieved", "qid", "group", "doc_id"])
-def test_lists_of_unequal_lengths(name):
-    arguments = {"y_true": [1, 0, 2], "y_score": [3, 2, 1]}
-    if name not in ("qid", "group"):
-        arguments["group"] = [1, 1, 1]
-    with pytest.raises(ValueError, match=rf"^{name} must be a one- or two-dimensional array; got list that is not one"):
-        ndcg_score(**{**arguments, name: [[1, 2], [3]]})
-
-
-@pytest.mark.parametrize("zero", [np.array(3), np.float64(1.0), 2, np.zeros((2, 2, 2)), np.array(None)])
-def test_zero_or_three_dimensions_are_refused(zero):
-    with pytest.raises((ValueError, TypeError), match=r"^y_true must"):
-        ndcg_score(zero, zero)
-    with pytest.raises((ValueError, TypeError), match=r"^y_score must"):
-        ndcg_score([[1, 0]], zero)
-
-
-def test_nothing_at_all():
-    for empty in ([], np.zeros(0, dtype="i8"), array.array("d"), ()):
-        with pytest.raises(ValueError, match="There is nothing to evaluate"):
-            ndcg_score(empty, empty, group=np.zeros(0, dtype=int))
-        assert evaluate(empty, empty, group=[0, 0]).per_query.ndcg.tolist() == [0.0, 0.0]
-
-
-@pytest.mark.parametrize("weights", [[1e308, 1e308, 1], [5e-324, 0, 5e-324], [math.inf, 1, 1], [1e-200, 1e-201, 0]])
-def test_weights_whose_sums_float64_cannot_hold(weights):
-    for flavor in (Flavor(), Flavor(aggregate="micro")):
-        with pytest.raises(ValueError, match=r"query_weight must be finite and >= 0.*at least one weight above 0"):
-            ndcg_score(LABELS, SCORES, group=SIZES, query_weight=weights, flavor=flavor)
-
-
-def test_sizes_whose_sum_wraps_around():
-    sizes = np.array([2**62, 2**62, 2**62, 2**62, 3])
-    with pytest.raises(ValueError, match="group must sum to the number of rows, 3; got a sum of 18446744073709551619"):
-        ndcg_score([1, 0, 2], [3, 2, 1], group=sizes)
-    with pytest.raises(ValueError, match="group must sum to the number of rows, 3; got a sum of 18446744073709551618"):
-        ndcg_score([1, 0, 2], [3, 2, 1], group=np.array([3, 2**64 - 1], dtype=np.uint64))
+# -- ids --------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -422,19 +305,19 @@ def test_sizes_whose_sum_wraps_around():
         [np.datetime64(1, "D"), 1, "1970-01-02", 1],
         [("a", 1), ("b", 1), ("a", 2), ("b", 1)],
         (("a",), ("a", 1), "a", ("a", 1)),
+        [2**63, -1, 2**63 + 1, -1],
+        [2**53, -0.5, 2**53 + 1, -0.5],
+        ("1", "a", 1, "a"),
     ],
-    ids=["bytes", "text", "NumPy's integers", "times", "tuples", "tuples of several lengths"],
+    ids=str,
 )
 def test_different_ids_of_a_list_stay_different(ids):
     got = evaluate([1, 0, 2, 0], [4, 3, 2, 1], qid=ids)
-    assert got.per_query.qid.tolist() == ids_of(ids[:3])
+    expected = np.empty(3, dtype=object)
+    expected[:] = ids[:3]
+    assert got.per_query.qid.tolist() == expected.tolist()
+    assert [type(each) for each in got.per_query.qid.tolist()] == [type(each) for each in expected.tolist()]
     assert got.value == ndcg_score([1, 0, 2, 0], [4, 3, 2, 1], qid=[0, 1, 2, 1])
-
-
-def ids_of(ids):
-    array = np.empty(len(ids), dtype=object)
-    array[:] = ids
-    return array.tolist()
 
 
 @pytest.mark.parametrize("ids", [[b"\x01", b"\x01\x00", b"\x02"], ["a", "a\x00", "b"], [("a", 1), ("a", 2), ("b", 1)]])
@@ -445,62 +328,3 @@ def test_different_document_ids_of_a_list_stay_different(ids):
     )
     if not isinstance(ids[0], tuple):  # NumPy reads tuples as rows
         assert ndcg_score([[2, 1, 0]], [[1, 1, 1]], doc_id=(tuple(ids),), flavor=flavor) < 1
-
-
-@pytest.mark.parametrize("ids", [[1, "1", 2], [[1, "1", 2]], [b"1", "1", "2"]])
-def test_document_ids_of_several_types_are_refused(ids):
-    shape = {} if isinstance(ids[0], list) else {"group": [3]}
-    y = [2, 1, 0] if shape else [[2, 1, 0]]
-    with pytest.raises(TypeError, match=r"^doc_id must hold ids of one type"):
-        ndcg_score(y, y, doc_id=ids, **shape)
-
-
-@pytest.mark.parametrize("missing", [None, math.nan, np.datetime64("NaT", "s")])
-@pytest.mark.parametrize("name", ["qid", "doc_id"])
-@pytest.mark.parametrize("part", [False, True], ids=["an id", "a part of an id"])
-def test_missing_ids_are_refused(missing, name, part):
-    ids = np.empty(3, dtype=object)
-    ids[:] = [("a", 1), ("b", missing), ("c", 2)] if part else ["a", missing, "c"]
-    arguments = {"group": [3], "doc_id": ids} if name == "doc_id" else {"qid": ids}
-    with pytest.raises(ValueError, match=rf"^{name} must have an id for every (row|document); got a missing value"):
-        ndcg_score([2, 1, 0], [2, 1, 0], **arguments)
-
-
-HUGE = "begin" + "x" * 1_000_000 + "end"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ({"doc_id": [HUGE, HUGE], "group": [2]}, ValueError),
-        ({"qid": [HUGE, "b"], "flavor": Flavor(empty="raise"), "y_true": [0, 0]}, ValueError),
-        ({"qid": np.array([{HUGE}, {"b"}], dtype=object)}, TypeError),
-        ({"qid": ["a", "b"], "query_weight": {HUGE: 1}}, ValueError),
-        ({"qid": [HUGE, "b"], "query_weight": {"b": 1}}, ValueError),
-        ({"group": [2], "flavor": HUGE}, ValueError),
-        ({"group": [2], "flavor": np.zeros((300, 300))}, TypeError),
-        ({"group": [2], "y_true": np.array([1, HUGE], dtype=object)}, TypeError),
-        ({"group": [2], "k": HUGE}, TypeError),
-    ],
-    ids=["doc_id", "empty", "unhashable", "keys", "absent", "flavor", "array as flavor", "objects", "k"],
-)
-def test_messages_show_at_most_a_line_of_the_data(arguments, error):
-    with pytest.raises(error) as caught:
-        ndcg_score(**{"y_true": [1, 0], "y_score": [2, 1], **arguments})
-    assert len(str(caught.value)) < 1000
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("ids", [[2**63, -1, 2**63 + 1, -1], [2**53, -0.5, 2**53 + 1, -0.5], ("1", "a", 1, "a")])
-def test_ids_that_numpy_would_make_equal(ids):
-    got = evaluate([1, 0, 2, 0], [4, 3, 2, 1], qid=ids)
-    assert got.per_query.qid.tolist() == [ids[0], ids[1], ids[2]]
-    assert [type(each) for each in got.per_query.qid.tolist()] == [type(each) for each in ids[:3]]
-
-
-@pytest.mark.parametrize("grades", [[[1, [2]]], [[[1], [1, 2]]]])
-def test_ranked_lists_of_lists_are_refused(grades):
-    with pytest.raises(
-        ValueError, match=r"^grades\[0\] must be a one- or two-dimensional array; got list that is not one"
-    ):
-        evaluate_ranked(grades)

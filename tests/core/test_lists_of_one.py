@@ -23,7 +23,6 @@ from ndcg_ml import (
 )
 
 Y, S = np.array([3.0, 0, 1, 0, 2, 1]), np.array([0.9, 0.8, 0.1, 0.5, 0.4, 0.3])
-COLUMN = {"y_true": Y[:, None], "y_score": S[:, None]}
 
 ROUTES = {
     "ndcg_score": lambda y, s, **given: ndcg_score(y, s, **given),
@@ -92,29 +91,6 @@ def test_which_labels_and_scores_seem_to_be_swapped(labels, scores, given, warns
         warnings.simplefilter("always")
         ndcg_score(labels, scores, **given)
     assert ["as if the two were swapped" in str(each.message) for each in seen] == [True] * warns
-
-
-def test_a_single_document_is_accepted():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert ndcg_score([[3]], [[0.5]]) == 1.0
-        assert ndcg_score([3], [0.5], group=[1]) == 1.0
-
-
-def test_a_superfluous_axis_of_scores_is_refused():
-    with pytest.raises(
-        ValueError, match=r"got \(6, 1\)\. The last axis of y_score is one too many: pass y_score\.squeeze\(-1\)"
-    ):
-        ndcg_score(Y, S[:, None], group=[6])
-    with pytest.raises(ValueError, match=r"y_true\.squeeze\(-1\)"):
-        ndcg_score(Y[:, None], S, qid=[0] * 6)
-    with pytest.raises(ValueError, match=r"last axis of y_true is one too many"):
-        prepare(Y[:, None], mask=np.ones((6, 1), dtype=bool))(S)
-
-
-def test_the_message_for_lists_shows_how_to_drop_the_axis():
-    with pytest.raises(ValueError, match=r"pass np\.asarray\(y_true\)\.squeeze\(-1\)"):
-        ndcg_score(Y[:, None].tolist(), S[:, None].tolist())
 
 
 @pytest.mark.parametrize("layout", [{"qid": np.arange(6)}, {"group": [1] * 6}, {"group": [1, 0, 1, 1, 1, 1, 1]}])

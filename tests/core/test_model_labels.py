@@ -137,39 +137,6 @@ def test_what_is_printed_says_what_is_not_corrected():
     assert found.to_dict()["interval"]["low"] == found.interval().low
 
 
-def rate(draw, n_draws=400):
-    return np.mean([draw(seed) for seed in range(n_draws)])
-
-
-@pytest.mark.parametrize(("bias", "noise"), [(0.0, 0.05), (0.2, 0.05), (0.1, 1.0)])
-def test_the_interval_covers_and_is_no_wider_than_peoples_alone(bias, noise):
-    widths = []
-
-    def covers(seed):
-        human, model, some = drawn(seed, bias, noise, 60)
-        interval = corrected(human, model, some).interval()
-        alone = of_values(human[some]).interval(method="t")
-        widths.append((interval.high - interval.low) / (alone.high - alone.low))
-        return interval.low <= 0.5 <= interval.high
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # one sample of a thousand does not look random
-        assert rate(covers) >= 0.917  # .95 and three standard errors
-    assert np.mean(widths) <= (1.02 if noise == 1 else 0.7)
-
-
-def test_a_model_that_favours_one_of_two_equal_systems_does_not_decide():
-    def told_apart(seed):
-        rng = np.random.default_rng(seed)
-        human, model, some = drawn(seed, bias=0.15)
-        other = human[rng.permutation(N)]
-        return compare(corrected(human, model, some), corrected(other, other, some)).verdict != "undecided"
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert rate(told_apart, 200) <= 0.11
-
-
 # -- what is refused --------------------------------------------------------------------------------------------------
 
 HUMAN, MODEL, SOME = drawn(5)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
 import math
 import pickle
+import warnings
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from comparing import by_scores
 from oracle import Document, oracle
 
-from ndcg_ml import Flavor, RangeError, compare, evaluate, evaluate_ranked, evaluate_run
+from ndcg_ml import Comparison, Flavor, RangeError, compare, evaluate, evaluate_ranked, evaluate_run, with_labels
 
 TEN_THOUSAND = pytest.param(10_000, marks=pytest.mark.exhaustive)
 
@@ -260,3 +264,218 @@ def test_queries_that_may_be_empty_are_in_the_mean_only_where_that_serves_it() -
     second = 1 / math.log2(3)
     assert found.high == pytest.approx((second + 1) / 2, abs=1e-12)  # the first query and the third
     assert found.low == pytest.approx(second, abs=1e-12)  # the first alone, or with the second
+
+
+QRELS = {"q1": {"d1": 2, "d2": 0}, "q2": {"d5": 1}, "q3": {"d1": 1}}
+OLD = {"q1": ["d1", "d2", "d9"], "q2": ["d6", "d5"], "q3": ["d1", "d3"]}
+NEW = {"q1": ["d2", "d3", "d1"], "q2": ["d5", "d7"], "q3": ["d4", "d1"]}
+OPEN = [("q1", "d9"), ("q1", "d3"), ("q2", "d6"), ("q2", "d7"), ("q3", "d3"), ("q3", "d4")]
+
+
+def compared(qrels: Any = QRELS, flavor: str = "trec_eval", k: int = 2, **options: Any) -> Comparison:
+    old, new = (evaluate_run(qrels, run, flavor=flavor, k=k) for run in (OLD, NEW))
+    return compare(old, new, unjudged="accept", seed=0, **options)
+
+
+def labelled(*labels: tuple[str, str, float]) -> dict[str, dict[str, float]]:
+    qrels: dict[str, dict[str, float]] = {qid: dict(documents) for qid, documents in QRELS.items()}
+    for qid, document, grade in labels:
+        qrels[qid][document] = grade
+    return qrels
+
+
+def all_differences(k: int = 2) -> list[float]:
+    """The difference under every completion, each evaluated from its qrels."""
+    out = []
+    for grades in itertools.product((0.0, 1.0, 2.0), repeat=len(OPEN)):
+        qrels = labelled(*((*names, grade) for names, grade in zip(OPEN, grades, strict=True)))
+        old, new = (evaluate_run(qrels, run, k=k).value for run in (OLD, NEW))
+        out.append(new - old)
+    return out
+
+
+def test_the_range_of_two_runs_is_that_of_all_qrels_that_complete_theirs() -> None:
+    found, every = compared().range(), all_differences()
+    assert found.low == pytest.approx(min(every), abs=1e-12)
+    assert found.high == pytest.approx(max(every), abs=1e-12)
+    assert found.value == compared().difference
+    assert not compared().settled
+
+
+def test_documents_that_can_change_most_come_first() -> None:
+    tasks = compared().judge_next(10)
+    changes = [task.change for task in tasks]
+    assert changes == sorted(changes, reverse=True)
+    # d9 stands beyond the cut-off, and its label alone changes the ideal of q1 or nothing.
+    assert {(task.qid, task.document) for task in tasks} == set(OPEN)
+    assert len(compared().judge_next(2)) == 2
+
+
+@pytest.mark.parametrize("switch", ["empty=0", "empty=skip", "gain=exponential"])
+def test_what_a_document_can_change_is_what_relabelling_it_changes(switch: str) -> None:
+    extra = {"d1": 0.0}
+
+    def differences(qrels: dict[str, dict[str, float]]) -> Comparison:
+        runs = [{**run, "q4": names} for run, names in ((OLD, ["d1", "d8"]), (NEW, ["d8", "d1"]))]
+        results = [evaluate_run(qrels, run, flavor=f"trec_eval[{switch}]", k=2) for run in runs]
+        return compare(*results, unjudged="accept", seed=0)
+
+    names = [*OPEN, ("q4", "d8")]
+    tasks = differences({**labelled(), "q4": dict(extra)}).judge_next(10)
+    assert ("q4", "d8") in {(task.qid, task.document) for task in tasks}
+    for task in tasks:
+        values = []
+        for grade in (0.0, 1.0, 2.0):
+            qrels = {**labelled(*((*name, 0.0) for name in names if name[0] != "q4")), "q4": {**extra, "d8": 0.0}}
+            qrels[task.qid][task.document] = grade
+            values.append(differences(qrels).difference)
+        assert task.change == pytest.approx(max(values) - min(values), abs=1e-12), task
+
+
+def test_labels_in_the_order_of_judge_next_settle_the_sign_and_then_no_more_are_asked_for() -> None:
+    topics = [f"q{i}" for i in range(8)]
+    qrels: dict[str, dict[str, float]] = {topic: {"elsewhere": 1.0} for topic in topics}
+    runs = [{topic: [name] for topic in topics} for name in ("worse", "better")]
+
+    def now() -> Comparison:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # at first nothing that is retrieved is judged
+            return compare(*(evaluate_run(qrels, run, k=1) for run in runs), unjudged="accept", seed=0)
+
+    asked = 0
+    while tasks := now().judge_next(1):
+        [task] = tasks
+        qrels[task.qid][task.document] = float(task.document == "better")
+        asked += 1
+    assert now().settled
+    assert tasks.settled
+    assert 8 <= asked < 16
+    assert "settled" in str(tasks)
+    assert tasks.to_jsonl() == ""
+    assert any(note.startswith("settled: ") for note in now().notes)
+
+
+def test_a_comparison_says_that_labels_could_turn_it() -> None:
+    both = compared()
+    [note] = [note for note in both.notes if "judge_next" in note]
+    assert note.startswith("labels could change its sign: over all grades of 6 unjudged documents")
+    assert note in " ".join(str(both).split())
+    assert note in both.to_markdown().replace("\\", "")
+    assert note in both.to_dict()["notes"]
+    assert not any("labels" in note for note in by_scores(*[[3.0, 1.0, 2.0]] * 2, y_true=[1, 0, 1], group=[2, 1]).notes)
+
+
+def test_three_systems_say_how_many_signs_could_turn_and_have_ranges_by_name() -> None:
+    runs = {"old": OLD, "new": NEW, "same": OLD}
+    systems = {name: [evaluate_run(QRELS, run, k=2)] for name, run in runs.items()}
+    several = compare(systems, unjudged="accept", seed=0)
+    assert any("could change the sign of 2 of 3 differences" in note for note in several.notes)
+    alone = compared()
+    assert several.range(a="old", b="new") == alone.range()
+    assert several.range(a="old", b="same").settled
+    with pytest.raises(AttributeError, match="Choose one of"):
+        several.range()
+    with pytest.raises(ValueError, match="b must be"):
+        several.range(a="old", b="old")
+
+
+def test_a_sign_that_labels_could_turn_is_undecided_under_refuse() -> None:
+    topics = [f"q{i}" for i in range(30)]
+    qrels = {topic: {"good": 1, "bad": 0} for topic in topics}
+    old, new = {topic: ["u1", "bad"] for topic in topics}, {topic: ["u2", "good"] for topic in topics}
+    results = [evaluate_run(qrels, run, k=2) for run in (old, new)]
+    wanted = {"warn": "better", "refuse": "undecided", "accept": "better"}
+    assert {rule: compare(*results, unjudged=rule, seed=0).pairs[0].verdict for rule in wanted} == wanted
+    assert not compare(*results, seed=0).settled
+    full = {topic: {**documents, "u1": 0, "u2": 0} for topic, documents in qrels.items()}
+    judged = [evaluate_run(full, run, k=2) for run in (old, new)]
+    assert compare(*judged, unjudged="refuse", seed=0).pairs[0].verdict == "better"
+
+
+@pytest.mark.parametrize("switch", ["ideal=recall", "ideal=max,max_grade=1", "ties=best", "aggregate=micro"])
+def test_a_sign_whose_range_is_refused_is_undecided_under_refuse(switch: str) -> None:
+    qrels = {f"q{i}": {"good": 1, "bad": 0} for i in range(30)}
+    runs = [dict.fromkeys(qrels, documents) for documents in (["u1", "bad", "good"], ["u2", "good"])]
+    wanted = {"refuse": "undecided", "accept": "better"}
+
+    def verdicts() -> dict[str, str]:
+        results = [evaluate_run(qrels, run, flavor=f"trec_eval[{switch}]", k=2) for run in runs]
+        return {rule: compare(*results, unjudged=rule, seed=0).pairs[0].verdict for rule in wanted}
+
+    assert verdicts() == wanted
+    qrels = {topic: {**labels, "u1": 0, "u2": 0} for topic, labels in qrels.items()}
+    assert verdicts() == dict.fromkeys(wanted, "better")
+
+
+def test_rows_without_document_ids_are_matched_by_position() -> None:
+    lists, flavor = [[1.0, math.nan], [0.0, 1.0]], Flavor(unjudged="zero")
+    rows = [evaluate(lists, scores, flavor=flavor) for scores in ([[1, 2], [1, 2]], [[2, 1], [1, 2]])]
+    assert compare(*rows).range().high > 0
+
+
+# -- the file --------------------------------------------------------------------------------------------------------
+
+
+def test_the_file_is_filled_in_and_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "todo.jsonl"
+    tasks = compared().judge_next(3)
+    assert tasks.to_jsonl(path) == path.read_text("utf-8")
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    assert [(line["qid"], line["docno"], line["label"]) for line in lines] == [(t.qid, t.document, None) for t in tasks]
+    assert with_labels(QRELS, [path]) == QRELS
+    for line, label in zip(lines, (1, 0.0, None), strict=True):
+        line["label"] = label
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    judged = with_labels(QRELS, [path])
+    assert judged == labelled(
+        (tasks.tasks[0].qid, tasks.tasks[0].document, 1.0), (tasks.tasks[1].qid, tasks.tasks[1].document, 0.0)
+    )
+    answered = {(task.qid, task.document) for task in tasks.tasks[:2]}
+    assert not answered & {(task.qid, task.document) for task in compared(judged).judge_next(10)}
+
+
+def test_integer_ids_come_back_as_integers(tmp_path: Path) -> None:
+    qrels, run = {1: {10: 1, 11: 0}, 2: {10: 1}}, {1: [12, 10], 2: [10]}
+    other = {1: [10, 13], 2: [13]}
+    both = compare(evaluate_run(qrels, run, k=2), evaluate_run(qrels, other, k=2), unjudged="accept")
+    path = tmp_path / "todo.jsonl"
+    tasks = both.judge_next(9)
+    path.write_text(tasks.to_jsonl().replace("null", "1"))
+    assert {(t.qid, t.document) for t in tasks} == {(1, 12), (1, 13), (2, 13)}
+    assert with_labels(qrels, [path]) == {1: {10: 1, 11: 0, 12: 1, 13: 1}, 2: {10: 1, 13: 1}}
+
+
+def test_each_label_is_read_once_however_many_a_query_has() -> None:
+    looked_at = 0
+
+    class Id(int):
+        @property
+        def __class__(self) -> type:  # asked by isinstance() about every other type
+            nonlocal looked_at
+            looked_at += 1
+            return int
+
+    n = 300
+    assert len(with_labels({1: {-1: 0}}, [{1: {Id(document): 1.0 for document in range(n)}}])[1]) == n + 1
+    assert looked_at <= 10 * n
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"qid": "q", "label": 1}', "docno is missing"),
+        ('{"qid": "q", "docno": "d", "label": "good"}', "label must be a number"),
+        ('{"qid": "q", "docno": "d", "label": true}', "label must be a number"),
+        ('{"qid": "q", "docno": "d", "label": NaN}', "label must be a finite number; got nan"),
+        ('{"qid": "q", "docno": "d", "label": -9007199254740993}', r"an integer must be at most 2\^53"),
+        ('{"qid": "q", "docno": "d", "label": 1' + "0" * 400 + "}", r"an integer must be at most 2\^53"),
+        ('{"qid": "q", "docno": 1.5, "label": 1}', "docno must be a string"),
+        ('{"qid": "q", "docno": "d", "label": 1}\n{"qid": "q", "docno": "d", "label": 1}', "'d' is labelled twice"),
+        ("qid 0 d 1", "not JSON"),
+    ],
+)
+def test_a_file_of_another_form_is_refused_with_its_line(tmp_path: Path, line: str, message: str) -> None:
+    path = tmp_path / "todo.jsonl"
+    path.write_text(line + "\n")
+    with pytest.raises(ValueError, match=rf"todo.jsonl, line [12]: .*{message}"):
+        with_labels(QRELS, [path])

