@@ -90,6 +90,7 @@ _MODULE_OF = {name: module for module, names in _LATER.items() for name in names
 _IN_ADAPTERS = {
     **dict.fromkeys(("NDCGScorer", "QueryKFold", "QueryRanker", "ndcg_scorer", "paired_search"), ("sklearn",)),
     **dict.fromkeys(("NDCG", "ApproxNDCGLoss", "LambdaNDCGLoss", "ndcg", "ndcg_collection"), ("torch",)),
+    **dict.fromkeys(("NeuralNDCGLoss", "SoftmaxLoss", "Stochastic"), ("torch",)),
     "NDCGEval": ("lightgbm", "xgboost", "catboost"),
 }
 

@@ -57,6 +57,7 @@ _ELSEWHERE = {
     "docno": "doc_id",
     "empty_target_action": "empty",
     "ignore_ties": "ties",
+    "log_base": "discount",
 }
 
 
@@ -281,8 +282,8 @@ def warn_of_lists_of_one(n_queries: int) -> None:
 def warn_of_swap(labels: str, scores: str) -> None:
     """Warn that the arguments of these names may have been passed in each other's place."""
     warn_caller(
-        f"{scores} holds integers and {labels} does not, as if the two were swapped. Pass labels as {labels} and "
-        f"scores as {scores}."
+        f"{scores} holds integers and {labels} does not, as if the two were swapped. Pass grades as {labels} and "
+        f"the scores of a model as {scores}."
     )
 
 

@@ -507,13 +507,17 @@ def refuse_rounded(name: str, given: NDArray[Any], numbers: NDArray[Any]) -> Non
 
 
 def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
-    if array.dtype == object:
+    if array.dtype.kind in "OSUT":
         odd = next((number for number in array.flat if isinstance(number, _NOT_REAL)), None)
         if odd is not None:  # NumPy would read numbers in strings, and drop imaginary parts
+            shown = brief(np.asarray(odd).tolist())
             raise TypeError(
-                f"{name} must hold real numbers; got an array of Python objects, such as {brief(odd)} of type "
+                f"{name} must hold real numbers; got text, such as {shown}. If it is a number, convert it with float()."
+                if isinstance(odd, (str, bytes))
+                else f"{name} must hold real numbers; got an array of Python objects, such as {shown} of type "
                 f"{type(odd).__name__}."
             )
+    if array.dtype == object:
         missing = [type(number).__name__ == "NAType" for number in array.flat]
         if any(missing):  # pandas.NA
             array = np.where(np.reshape(missing, array.shape), np.nan, array)
@@ -527,12 +531,6 @@ def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
                 f"{name} must hold real numbers; got an array of Python objects ({brief_text(str(error))}). "
                 "Lists of unequal lengths must be flattened, with qid= or group= saying which rows belong together."
             ) from error
-    if array.dtype.kind in "SUT" and array.size:
-        shown = brief(array.reshape(-1)[:1].tolist()[0])
-        raise TypeError(
-            f"{name} must hold real numbers; got text, such as {shown}. If these are numbers, pass "
-            f"np.asarray({name}).astype(float)."
-        )
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers; got dtype {array.dtype}.")
     dtype = np.float32 if array.dtype.kind == "f" and array.dtype.itemsize <= 4 else np.float64

@@ -80,7 +80,8 @@ def _columns(by: Any, ids: NDArray[Any] | None) -> dict[str, Any]:
     refuse_lazy(by, "by")
     if isinstance(by, Mapping):
         keys = () if ids is None else keys_of(ids)
-        columns = {"slice": by} if any(key in by and _is_name(by[key]) for key in keys) else dict(by)
+        no_columns = by and not any(hasattr(names, "__len__") and not isinstance(names, str) for names in by.values())
+        columns = {"slice": by} if no_columns or any(key in by and _is_name(by[key]) for key in keys) else dict(by)
     elif hasattr(by, "columns") and len(by.shape) == 2:
         headings = by.column_names if hasattr(by, "column_names") else by.columns  # pyarrow; pandas and polars
         columns = {heading: by[heading] for heading in headings}

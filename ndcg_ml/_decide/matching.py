@@ -113,7 +113,8 @@ def named_systems(systems: Sequence[Any], names: Sequence[str] | None) -> dict[s
     else:
         runs = {name: [value] for name, value in zip(_names(systems, names), systems, strict=True)}
     if len(runs) < 2:
-        raise ValueError(f"compare needs at least two systems; got {len(runs)}.")
+        hint = " Pass compare(*systems)." if isinstance(systems[0], list | tuple) else ""
+        raise ValueError(f"compare needs at least two systems; got {len(runs)}.{hint}")
     several = {name: len(of_one) for name, of_one in runs.items()}
     if max(several.values()) > 1 and min(several.values()) < 2:
         single = next(name for name, n in several.items() if n < 2)

@@ -218,9 +218,9 @@ def read(path: AnyPath) -> tuple[Evaluation[Any], str | None, date]:
             raise TypeError(f"qrels must be a path or null; got {brief(stored['qrels'])}")
         return _to_evaluation(stored), stored["qrels"], date.fromisoformat(stored["saved"])
     except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+        why = "it is not JSON" if isinstance(error, json.JSONDecodeError) else brief_text(str(error).rstrip("."))
         raise DataFileError(
-            f"{path}: must be a file that Evaluation.save wrote; it could not be read: "
-            f"{brief_text(str(error).rstrip('.'))}."
+            f"{path}: must be a file that Evaluation.save wrote; it could not be read: {why}."
         ) from error
 
 

@@ -70,9 +70,10 @@ class _IdType:
                 "without an id."
             )
         invalid = next(value for value in ids if not isinstance(value, str))
+        fix = f"For pairs, pass dict({source})." if kinds == {tuple} else "Convert them, for example with str()."
         raise TypeError(
             f"{self._what} ids of {source} must all be str, or all be int; got {listed}, such as {brief(invalid)}. "
-            "Convert them, for example with str()."
+            f"{fix}"
         )
 
     def require(self, kind: type, source: str) -> None:
@@ -240,7 +241,8 @@ def read_rows(name: str, data: RunLike, ids: Ids, names: Mapping[str, Any]) -> R
     elif is_frame(data):
         rows = _read_frame(name, data, ids, names)
     else:
-        raise TypeError(f"{name} must be {_SHAPES[name]}; got {type(data).__name__}.")
+        hint = f" Pass {name}.to_dict()." if hasattr(data, "to_dict") else ""  # of ranx
+        raise TypeError(f"{name} must be {_SHAPES[name]}; got {type(data).__name__}.{hint}")
     if not rows.topics.size:
         raise ValueError(f"{name} must hold at least one document; got none.")
     bad = ~np.isfinite(rows.value) if name == "qrels" else np.isnan(rows.value)

@@ -49,8 +49,10 @@ def read_filled(path: AnyPath) -> Judgements:
             )
         qid, document, label = line["qid"], line["docno"], line["label"]
         for key, value in (("qid", qid), ("docno", document)):
-            if isinstance(value, bool) or not isinstance(value, (str, int)):
-                raise DataFileError(f"{path}, line {number}: {key} must be a string or an integer; got {brief(value)}.")
+            if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
+                raise DataFileError(
+                    f"{path}, line {number}: {key} must be an id, a string or an integer; got {brief(value)}."
+                )
         if label is None:
             continue
         if isinstance(label, bool) or not isinstance(label, (int, float)):

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ndcg_ml import __version__
-from ndcg_ml._core.checks import did_you_mean
+from ndcg_ml._core.checks import did_you_mean, nearest
 from ndcg_ml._core.one_line import visible
 
 if TYPE_CHECKING:
@@ -62,19 +62,27 @@ def _run() -> int:
     try:
         return int(command_group().main(prog_name="ndcg-ml", standalone_mode=False) or 0)
     except click.ClickException as error:
-        if isinstance(error, click.exceptions.NoArgsIsHelpError):  # its message is the help
-            error.show()
-            return error.exit_code
-        hint = ""
-        if isinstance(error, click.NoSuchOption) and error.ctx is not None:
-            short = error.option_name.replace("--", "-", 1)
-            if any(short in parameter.opts for parameter in error.ctx.command.params):
-                hint = f" Did you mean {short}?"
-        error.message = visible(error.message) + hint  # type: ignore[misc]  # it may quote ids and file names
+        if not isinstance(error, click.exceptions.NoArgsIsHelpError):  # its message is the help
+            error.message = visible(error.message) + _hint(error)  # type: ignore[misc]  # it may quote ids and file names
         error.show()
         return error.exit_code
     except click.Abort:  # how Click reports Ctrl-C
         raise KeyboardInterrupt from None
+
+
+def _hint(error: click.ClickException) -> str:
+    """Return a sentence that names the option that was meant, or an empty string."""
+    import click
+
+    if not isinstance(error, click.UsageError) or error.ctx is None:
+        return ""
+    options = {name.strip("-"): name for parameter in error.ctx.command.params for name in parameter.opts}
+    if "--run" in options.values() and "unexpected extra argument" in error.message:
+        return ". Pass each value after its option, such as --run FILE."
+    if not isinstance(error, click.NoSuchOption) or error.possibilities:  # Click names the possibilities
+        return ""
+    near = nearest(error.option_name.strip("-").replace("-", "_"), options)
+    return "" if near is None else f" Did you mean {options[near]}?"
 
 
 def _ended(why: str, code: int) -> int:

@@ -462,31 +462,32 @@ def cut_off_option(
     words: str = "The cut-off, or 'none'.  [default: the flavor's own]", multiple: bool = False
 ) -> Callable[[_Command], _Command]:
     """Return the option ``-k``. Its value is ``...`` if it is not given, and a tuple if it may be repeated."""
-    return click.option(
-        "-k",
-        metavar="K",
-        type=_CutOff(),
-        multiple=multiple,
-        default=None if multiple else ...,
-        callback=(lambda _, __, ks: tuple(dict.fromkeys(ks)) or ...) if multiple else None,
-        help=words,
-    )
+
+    def different(ctx: click.Context, param: click.Parameter, ks: tuple[OneK, ...]) -> Any:
+        ks = tuple(dict.fromkeys(ks))
+        if len(ks) > 1 and not multiple:
+            raise click.BadParameter(f"must be one cut-off; got {len(ks)}. Run the command for each.", ctx, param)
+        return (ks if multiple else ks[0]) if ks else ...
+
+    return click.option("-k", metavar="K", type=_CutOff(multiple), multiple=True, callback=different, help=words)
 
 
 class _CutOff(click.ParamType):  # type: ignore[type-arg]  # not generic before Click 8.4
-    """A cut-off. The string ``none`` becomes None, and the default ``...`` remains."""
+    """A cut-off, or one of several. The string ``none`` becomes None."""
 
     name = "K"
 
+    def __init__(self, several: bool) -> None:
+        self._several = several
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> OneK:
-        if value is ...:
-            return value
         if value == "none":
             return None
         if not _is_positive(value):
             each = value.split(",")
-            hint = f" Pass {' '.join(f'-k {k}' for k in each)}." if all(map(_is_positive, each)) else ""
-            hint *= param is not None and param.multiple
+            hint = (
+                f" Pass {' '.join(f'-k {k}' for k in each)}." if self._several and all(map(_is_positive, each)) else ""
+            )
             self.fail(f"must be a positive integer, or 'none' for no cut-off; got {brief(value)}.{hint}", param, ctx)
         return int(value)
 

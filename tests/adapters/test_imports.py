@@ -92,7 +92,9 @@ print("ndcg_score" in pydoc.render_doc(ndcg_ml))
     assert done.stdout.splitlines() == [str(modules), "True"]
 
 
-@pytest.mark.parametrize("name", ["NDCG", "ApproxNDCGLoss", "ndcg", "ndcg_scorer", "QueryRanker", "NDCGEval"])
+@pytest.mark.parametrize(
+    "name", ["NDCG", "ApproxNDCGLoss", "SoftmaxLoss", "ndcg", "ndcg_scorer", "QueryRanker", "NDCGEval"]
+)
 def test_names_of_adapters_are_found_in_their_modules(name):
     pytest.importorskip("sklearn")
     pytest.importorskip("torchmetrics")

@@ -47,6 +47,7 @@ CASES = {
     },
     "a switch": (Y, S, {"qid": Q, "gain": "linear"}, TypeError, r"Pass it in the flavor: flavor=Flavor\(gain=...\)\."),
     "a switch of another library": (Y, S, {"qid": Q, "ignore_ties": True}, TypeError, r"flavor=Flavor\(ties=...\)\."),
+    "an argument of dcg_score": (Y, S, {"qid": Q, "log_base": 2}, TypeError, r"flavor=Flavor\(discount=...\)\."),
     "an argument of no library": (Y, S, {"qid": Q, "xyzzy": 1}, TypeError, "unexpected keyword argument 'xyzzy'.$"),
     "sizes as qid": (Y, S, {"qid": [2, 2]}, ValueError, "qid must have one id per row.*pass them as group="),
     "sizes that do not sum": (Y, S, {"group": [2, 1]}, ValueError, r"group must sum to the number of rows, 4; got a sum of 3\.$"),
@@ -95,8 +96,8 @@ CASES = {
     "ragged lists": ([[1, 0], [1]], [[1, 0], [1]], {}, ValueError, "y_true must be a one- or two-dimensional array.*flattened, with qid="),
     "three dimensions": (np.zeros((2, 2, 2)), np.zeros((2, 2, 2)), {}, ValueError, r"y_true must be one- or two-dimensional; got shape \(2, 2, 2\)"),
     "a number": (1.0, 1.0, {}, ValueError, r"y_true must be one- or two-dimensional; got shape \(\)"),
-    "strings": (list("abcd"), S, {"qid": Q}, TypeError, "y_true must hold real numbers; got text, such as 'a'. If these are numbers, pass"),
-    "objects": (np.array(["a", 1, None, 2], dtype=object), S, {"qid": Q}, TypeError, "y_true must hold real numbers; got an array of Python objects"),
+    "strings": (list("abcd"), S, {"qid": Q}, TypeError, "y_true must hold real numbers; got text, such as 'a'. If it is a number, convert it with float"),
+    "objects": (np.array([1j, 1, None, 2], dtype=object), S, {"qid": Q}, TypeError, "y_true must hold real numbers; got an array of Python objects"),
     "complex": (Y, np.array(S, dtype=complex), {"qid": Q}, TypeError, "y_score must hold real numbers; got dtype complex128"),
     "masked array": (Y, np.ma.masked_array(S, mask=[0, 1, 0, 0]), {"qid": Q}, TypeError, "y_score is a NumPy masked array, whose mask would be lost"),
     "no number": (Y2, 2, {}, ValueError, "^y_score must"),
@@ -217,7 +218,7 @@ def test_evaluate_ranked_refuses(grades, judged, error, message):
 REALS = "must hold real numbers"
 NUMBERS = {
     "a number too large": ([1, 10**400, 2], ValueError, "must hold numbers that float64 can hold; got one that is too"),
-    "a string among objects": (np.array([1, "2", 3], dtype=object), TypeError, f"{REALS}.*, such as '2' of type str"),
+    "a string among objects": (np.array([1, "2", 3], dtype=object), TypeError, f"{REALS}; got text, such as '2'"),
     "bytes among objects": (np.array([1, b"2", 3], dtype=object), TypeError, f"{REALS}.* such as b'2'"),
     "complex among objects": (np.array([1, 2j, 3], dtype=object), TypeError, f"{REALS}; got .* such as 2j"),
     "NumPy's complex": (np.array([1, np.complex64(2), 3], dtype=object), TypeError, f"{REALS}.*complex64"),

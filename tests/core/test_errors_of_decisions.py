@@ -70,6 +70,7 @@ old = [of(A), of(B)]
         (lambda: compare(a, b, by=["x", "y"] * 30).slices["by", "z"], KeyError, "; pass a column and a label"),
         # several runs
         (lambda: compare({"old": old}), ValueError, "at least two systems; got 1"),
+        (lambda: compare([a, b]), ValueError, r"at least two systems; got 1. Pass compare\(\*systems\)"),
         (lambda: compare({1: a, 2: b}), TypeError, "system names must be strings; got 1"),
         (lambda: compare({"a": a, "b": b}, names=["a", "b"]), TypeError, "names must be left out"),
         (lambda: compare({"old": old, "new": old[:1]}), ValueError, "'new' has 1. Train it again with another seed"),
@@ -152,9 +153,10 @@ OBJECTS[:] = [{}] * 600
         (np.where(np.arange(600) == 3, np.nan, 1.0), ValueError, "missing value"),
         ([["x"]] * 600, ValueError, "must be one-dimensional"),
         ({"q0": "de"}, ValueError, r"by\['slice'\] must have an entry for the id of each query; got none for 'q1'"),
+        ({0: "de", 1: "fr"}, ValueError, r"by\['slice'\] .* got none for 'q0' \(60 of 60 queries\), and keys such as 0"),
         ({"c": {"q0": "de"}}, ValueError, r"by\['c'\] must have an entry for the id of each query; got none for 'q1'"),
-        ({"c": 5}, TypeError, "must have one label per row, or be a mapping from query ids; got"),
-        ({"c": "ab"}, TypeError, "must have one label per row, or be a mapping from query ids; got"),
+        ({"c": 5}, ValueError, r"by\['slice'\] must have an entry for the id of each query; got none for 'q0'"),
+        ({"c": "ab", "d": COUNTRY}, TypeError, r"by\['c'\] must have one label per row, or be a mapping from query ids"),
         (OBJECTS, TypeError, "must hold hashable labels"),
     ],
 )  # fmt: skip

@@ -220,7 +220,7 @@ def test_lists_and_sets_are_judgements_of_grade_1(form):
 
 def test_exchanged_arguments_cause_a_warning():
     run = {"q": {"d1": 0.5, "d2": 0.25}}
-    with pytest.warns(UserWarning, match=r"as if the two were swapped. Pass labels as qrels and scores as run"):
+    with pytest.warns(UserWarning, match=r"as if the two were swapped. Pass grades as qrels and"):
         evaluate_run(run, {"q": {"d1": 1, "d2": 0}})
     with warnings.catch_warnings():
         warnings.simplefilter("error")

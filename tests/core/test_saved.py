@@ -203,7 +203,7 @@ def test_a_small_file_that_unpacks_to_a_large_one_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ("", "Expecting value"),
+        ("", "it is not JSON"),
         ("7", "it has no key"),
         ("{}", "it has no key"),
         ('{"ndcg_ml_evaluation": true}', "its format is True"),
