@@ -1,19 +1,23 @@
-"""Run the clients of reliability/results/clients.md that no test runs.
+"""Compare the numbers of clients, and write the table of reliability/results/clients.md.
 
-``python -m reliability.clients [NAME ...]`` prints their rows.
+``python -m reliability.clients [NAME ...]`` runs the named rows, or all, and writes versions, verdict and date of those
+that ran. A client that cannot be imported is named with what it lacks, and its row stays as it was.
 
-Each function passes 37 queries to a tool, and returns the tool's value and that of ``ndcg_score``. The number of lines
-is that of the function, without blank lines.
+A row is a test of the package, or a function below that no test calls. Such a function passes 37 queries to a tool, and
+returns the tool's value and that of ``ndcg_score``; the number of lines is that of the function, without blank lines.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
+import subprocess
 import sys
 import tempfile
 import warnings
 from collections.abc import Callable
-from importlib.metadata import version
+from datetime import date
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -156,20 +160,100 @@ def river() -> tuple[float, float]:
     return sum(parts[1:], parts[0]).value, ndcg_score(Y, np.concatenate(scores), qid=QID, flavor=FLAVOR)
 
 
-CLIENTS: dict[str, tuple[Callable[[], tuple[Any, float]], str]] = {
-    "Lightning, 2 processes": (lightning, "lightning"),
-    "accelerate, 2 processes": (accelerate, "accelerate"),
-    "PyTorch Ignite": (ignite, "pytorch-ignite"),
-    "fastai": (fastai, "fastai"),
-    "Optuna's LightGBMTuner": (optuna, "optuna-integration"),
-    "river": (river, "river"),
+TABLE = Path(__file__).parent / "results" / "clients.md"
+RECIPES, ENGINES = "tests/pages/test_recipes_page.py", "tests/engines/test_engines.py"
+# By the name of the row: a test of the package or a function, the distributions whose versions are printed, and others
+# that the tool needs and does not bring.
+CLIENTS: dict[str, tuple[str | Callable[[], tuple[Any, float]], str, str]] = {
+    "scikit-learn, `GridSearchCV` and others": ("tests/adapters/test_sklearn_scorer.py", "scikit-learn", ""),
+    "LightGBM": ("tests/adapters/test_lightgbm_eval.py", "lightgbm", ""),
+    "XGBoost": ("tests/adapters/test_xgboost_eval.py", "xgboost", ""),
+    "CatBoost": ("tests/adapters/test_catboost_eval.py", "catboost", ""),
+    "Optuna, pruning": (f"{RECIPES}::test_a_section_runs[Optuna]", "optuna", ""),
+    "Optuna, `LightGBMTuner`": (optuna, "optuna", "optuna-integration"),
+    "FLAML": (f"{RECIPES}::test_a_section_runs[FLAML]", "flaml", ""),
+    "Ray Tune": (f"{RECIPES}::test_a_section_runs[Ray Tune]", "ray", ""),
+    "skore": (f"{RECIPES}::test_a_section_runs[skore]", "skore", ""),
+    "skops": (f"{RECIPES}::test_a_section_runs[skops]", "skops", ""),
+    "river": (river, "river", ""),
+    "Lightning, one process": ("tests/pytorch/test_lightning.py", "lightning", ""),
+    "Lightning, two processes": (lightning, "lightning", ""),
+    "accelerate, two processes": (accelerate, "accelerate", ""),
+    "accelerate, batches of unequal width": ("tests/pytorch/test_accelerate.py", "accelerate", ""),
+    "Hugging Face Trainer": (f"{RECIPES}::test_a_section_runs[Hugging Face Trainer]", "transformers", "accelerate"),
+    "sentence-transformers": (f"{RECIPES}::test_a_section_runs[sentence-transformers]", "sentence-transformers", ""),
+    "skorch": (f"{RECIPES}::test_a_section_runs[skorch]", "skorch", ""),
+    "Keras": (f"{RECIPES}::test_a_section_runs[Keras]", "keras", ""),
+    "PyTorch Ignite": (ignite, "pytorch-ignite", ""),
+    "fastai": (fastai, "fastai", "python-fasthtml beartype"),
+    "torchmetrics, `BootStrapper`": (f"{RECIPES}::test_a_section_runs[torchmetrics]", "torchmetrics", ""),
+    "mlflow": (f"{RECIPES}::test_a_section_runs[mlflow]", "mlflow", ""),
+    "ranx": (f"{RECIPES}::test_a_section_runs[ranx]", "ranx", ""),
+    "pandas, polars, DuckDB": (f"{ENGINES}::test_files_larger_than_memory", "pandas polars duckdb", ""),
+    "Dask": (f"{ENGINES}::test_dask_gives_the_number_of_one_machine", "dask", "distributed"),
+    "Spark": ("tests/engines/test_spark.py", "pyspark", ""),
+    "Ray Data": (f"{ENGINES}::test_ray", "ray", ""),
 }
+
+
+def by_test(test: str) -> str:
+    """Return the verdict of a test of the package, in another process."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=TABLE.parents[2])
+    last = done.stdout.splitlines()[-1] if done.stdout else done.stderr
+    if done.returncode == 0 and " passed" not in last:
+        raise ImportError(last)
+    return "equal" if done.returncode == 0 else "**fails**"
+
+
+def by_function(client: Callable[[], tuple[Any, float]]) -> str:
+    """Return the verdict of a function."""
+    found, expected = client()
+    return "equal" if abs(float(found) - expected) < 1e-6 else f"**{float(found)} for {expected}**"
+
+
+def code_lines(client: str | Callable[[], tuple[Any, float]]) -> int | None:
+    """Return the number of lines of a function or of a section of the recipes, without blank ones."""
+    if not isinstance(client, str):
+        code = inspect.getsource(client)
+    elif client.startswith(RECIPES):
+        page = (TABLE.parents[2] / "docs" / "recipes.md").read_text("utf-8")
+        section = page.split(f"\n## {client.split('[')[1][:-1]}\n")[1].split("\n## ")[0]
+        code = "".join(re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL))
+    else:
+        return None
+    return sum(1 for line in code.splitlines() if line.strip())
+
+
+def again(name: str, row: str) -> str:
+    """Run a row of the table, and return it with the versions, lines, verdict and date of this run."""
+    client, shown, more = CLIENTS[name]
+    versions = [version(distribution) for distribution in f"{shown} {more}".split()][: len(shown.split())]
+    verdict = by_test(client) if isinstance(client, str) else by_function(client)
+    _, _, _, lines, before, _, tested, _ = row.split("|")
+    note = re.sub(r"^(equal|\*\*.*?\*\*)", "", before.strip())
+    lines = f" {code_lines(client) or lines.strip()} "
+    return f"| {name} | {', '.join(versions)} |{lines}| {verdict}{note} | {date.today()} |{tested}|"
+
+
+def main(names: list[str]) -> int:
+    """Run the rows and write the table. Return the number of rows that are not equal."""
+    wrong = 0
+    for name in names or CLIENTS:
+        text = TABLE.read_text("utf-8")
+        [row] = re.findall(rf"^\| {re.escape(name)} \|.*$", text, flags=re.MULTILINE)
+        try:
+            found = again(name, row)
+        except (ImportError, PackageNotFoundError) as error:
+            _, shown, more = CLIENTS[name]
+            print(f"{name}: not run: {error}. Try: pip install {shown} {more}", flush=True)
+            continue
+        wrong += "**" in found
+        TABLE.write_text(text.replace(row, found), "utf-8")
+        print(found, flush=True)
+    return wrong
+
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    for name in sys.argv[1:] or CLIENTS:
-        client, distribution = CLIENTS[name]
-        found, expected = client()
-        verdict = "equal" if abs(float(found) - expected) < 1e-6 else f"{float(found)} for {expected}"
-        lines = sum(1 for line in inspect.getsource(client).splitlines() if line.strip())
-        print(f"| {name} | {version(distribution)} | {lines} | {verdict} |", flush=True)
+    sys.exit(main(sys.argv[1:]) > 0)
