@@ -1,16 +1,19 @@
-"""The statistics equal SciPy's: quantiles, and the bootstrap and the randomisation test on the same resamples."""
+"""Statistics equal those of SciPy, ranx and ppi-python: on the same resamples, or within the error of other draws."""
 
 from __future__ import annotations
 
 import inspect
 import itertools
+from hashlib import blake2b
 
 import numpy as np
 import pytest
+from comparing import by_values
 from paired import Paired
 
 stats = pytest.importorskip("scipy.stats")
 
+from ndcg_ml import Flavor, compare, correct_labels, evaluate, evaluate_run
 from ndcg_ml._decide import randomisation
 from ndcg_ml._decide.means import Means, normal_cdf, normal_quantile, spread_of, t_quantile, t_tail
 from ndcg_ml._decide.randomisation import max_t, queries_needed
@@ -142,3 +145,85 @@ def test_queries_needed_have_the_power(deviation, difference, power):
 
     n = queries_needed(deviation, difference, power, 0.95)
     assert chance(n + 1) > power > chance(n - 2)
+
+
+# -- tests of a difference --------------------------------------------------------------------------------------------
+
+N = 40
+RNG = np.random.default_rng(3)
+# Queries differ far more than systems do, as in every collection.
+QUERIES = RNG.normal(0.5, 0.2, (N, 1))
+# The residuals have the mean 0 and the deviation .03 in each system, and no correlation: all pairs vary alike.
+REST = RNG.normal(size=(N, 3))
+REST = np.linalg.qr(REST - REST.mean(axis=0))[0] * 0.03 * np.sqrt(N - 1)
+VALUES = QUERIES + REST + [0.0, 0.02, 0.022]
+
+
+@pytest.mark.parametrize("pair", [(0, 1), (0, 2), (1, 2)])
+def test_the_paired_t_test_is_scipys(pair):
+    # ranx's "student" and PyTerrier's Experiment(baseline=) are scipy.stats.ttest_rel.
+    a, b = (VALUES[:, i] for i in pair)
+    # Our test is randomised, and the values are not normal.
+    found = by_values(a, b, qid=range(N), measure="m", seed=0)
+    assert found.p_value == pytest.approx(float(stats.ttest_rel(b, a).pvalue), abs=0.02)
+
+
+def blocks(values):
+    """p of Tukey's test with the queries as blocks, which is that of the two-way analysis of variance."""
+    n, m = values.shape
+    rest = values - values.mean(axis=1, keepdims=True) - values.mean(axis=0) + values.mean()
+    error = np.sqrt((rest**2).sum() / ((n - 1) * (m - 1)) / n)
+    gaps = [values[:, j].mean() - values[:, i].mean() for i in range(m) for j in range(i + 1, m)]
+    return [float(stats.studentized_range.sf(abs(gap) / error, m, (n - 1) * (m - 1))) for gap in gaps]
+
+
+def test_max_t_is_tukeys_test_with_queries_as_blocks():
+    for shift in ([0, 0, 0], [0, -0.01, -0.004], [0, -0.005, -0.03]):
+        values = VALUES + shift
+        found = by_values(*values.T, qid=range(N), measure="m", seed=0)
+        # All pairs vary alike, which that test assumes and max-T does not: it differs where they do not.
+        assert [pair.p_adjusted for pair in found.pairs] == pytest.approx(blocks(values), abs=0.02)
+
+
+@pytest.mark.long  # ranx compiles for a minute or more
+@pytest.mark.filterwarnings("ignore")
+def test_ranx():
+    ranx = pytest.importorskip("ranx")
+    qrels = {f"q{q}": {f"d{d}": int(RNG.integers(0, 3)) for d in range(8)} for q in range(N)}
+    a = {topic: {d: grade + RNG.normal() * 2.0 for d, grade in of.items()} for topic, of in qrels.items()}
+    b = {topic: {d: s + RNG.normal() + 0.25 * qrels[topic][d] for d, s in of.items()} for topic, of in a.items()}
+    ours = compare(evaluate_run(qrels, a, k=5), evaluate_run(qrels, b, k=5), seed=0)
+    systems = [ranx.Run(run, name=name) for name, run in (("a", a), ("b", b))]
+    report = ranx.compare(ranx.Qrels(qrels), systems, ["ndcg@5"], stat_test="fisher", n_permutations=10_000)
+    theirs = report.comparisons[frozenset(["a", "b"])]["ndcg@5"]["p_value"]
+    # Other draws, and ranx does not count the observed order as one of them.
+    error = np.sqrt(ours.p_value * (1 - ours.p_value) * 2 / 10_000)
+    assert theirs == pytest.approx(ours.p_value, abs=4 * error + 1e-4)
+
+
+# -- labels of a model ------------------------------------------------------------------------------------------------
+
+
+def of_values(values, ids):
+    """An evaluation whose queries have these values."""
+    labels, scores = np.column_stack([values, np.zeros(values.size)]).reshape(-1), np.tile([1.0, 0.0], values.size)
+    return evaluate(labels, scores, qid=np.repeat(ids, 2), flavor=Flavor(ideal="max", max_grade=1, k=1))
+
+
+@pytest.mark.filterwarnings("ignore:the queries with human labels")
+def test_the_value_is_that_of_ppi_python():
+    ppi, n, k = pytest.importorskip("ppi_py"), 300, 40
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        human = rng.beta(2, 2, n)
+        model = np.clip(human + 0.1 + rng.normal(0, 0.1, n), 0, 1)
+        some = rng.choice(n, k, replace=False)
+        some = np.array(sorted(some.tolist(), key=lambda qid: blake2b(str(qid).encode()).digest()))
+        rest, expected = np.delete(model, some), 0.0
+        for half in (0, 1):
+            mine, other = some[half::2], some[1 - half :: 2]
+            slope = np.cov(human[other], model[other])[0, 1] / ((1 + k / rest.size) * model[other].var(ddof=1))
+            w = min(1.0, max(0.0, slope))
+            expected += ppi.ppi_mean_pointestimate(human[mine], model[mine], rest, lam=w)[0] / 2
+        found = correct_labels(of_values(model, np.arange(n)), of_values(human[some], some))
+        assert found.value == pytest.approx(expected, abs=1e-10)
