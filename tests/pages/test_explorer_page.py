@@ -46,53 +46,31 @@ def rows(text: str) -> list[dict[str, Any]]:
     ]
 
 
-STORIES = (
-    {
-        "title": "Tied scores",
-        "text": "Three documents share the top score. Is the best of them ranked first, last or in between?",
-        "rows": rows("a d1 0 2\na d2 3 2\na d3 1 2\na d4 2 1\na d5 0 0"),
-        "k": "3",
-        "flavor": "sklearn",
-    },
-    {
-        "title": "A query without relevant documents",
-        "text": "Query c has no relevant document. It scores 0 or 1, or is excluded from the mean.",
-        "rows": rows("a d1 1 3\na d2 0 2\na d3 2 1\nb d1 0 3\nb d2 1 2\nb d3 0 1\nc d1 0 3\nc d2 0 2\nc d3 0 1"),
-        "k": "3",
-        "flavor": "lightgbm",
-    },
-    {
-        "title": "Large grades",
-        "text": "The best document is third. With the gain 2^y - 1, grade 6 has 63 times the gain of grade 1.",
-        "rows": rows("a d1 4 5\na d2 2 4\na d3 6 3\na d4 1 2\na d5 0 1"),
-        "k": "5",
-        "flavor": "lightgbm",
-    },
-    {
-        "title": "Few documents and no cut-off",
-        "text": "Query a has 12 documents with the best ones last. Query b has 2. Some libraries silently use k = 10.",
-        "rows": rows(
-            "\n".join(f"a - {2 if rank in (3, 11) else 1 if rank == 12 else 0} {13 - rank}" for rank in range(1, 13))
-            + "\nb - 0 2\nb - 1 1"
-        ),
-        "k": "",
-        "flavor": "recommenders_raw",
-    },
-    {
-        "title": "Relevant but not retrieved",
-        "text": "The best document was judged but never retrieved. Is it in the ideal ranking?",
-        "rows": rows("a d1 1 4\na d2 0 3\na d3 2 2\na d4 3 0 no\nb d1 2 4\nb d2 0 3\nb d3 1 0 no"),
-        "k": "3",
-        "flavor": "trec_eval",
-    },
-    {
-        "title": "Documents without a label",
-        "text": "d2 and d4 are unjudged. They have gain 0 or are removed, or the library raises an error.",
-        "rows": rows("a d1 1 5\na d2 - 4\na d3 3 3\na d4 - 2\na d5 0 1"),
-        "k": "5",
-        "flavor": "ranx",
-    },
-)
+# Title, text, rows, k and flavor.
+STORIES = [
+    dict(zip(("title", "text", "rows", "k", "flavor"), story, strict=True))
+    for story in (
+        ("Tied scores", "Three documents share the top score. Is the best of them ranked first, last or in between?",
+            rows("a d1 0 2\na d2 3 2\na d3 1 2\na d4 2 1\na d5 0 0"), "3", "sklearn"),
+        ("A query without relevant documents",
+            "Query c has no relevant document. It scores 0 or 1, or is excluded from the mean.",
+            rows("a d1 1 3\na d2 0 2\na d3 2 1\nb d1 0 3\nb d2 1 2\nb d3 0 1\nc d1 0 3\nc d2 0 2\nc d3 0 1"),
+            "3", "lightgbm"),
+        ("Large grades",
+            "The best document is third. With the gain 2^y - 1, grade 6 has 63 times the gain of grade 1.",
+            rows("a d1 4 5\na d2 2 4\na d3 6 3\na d4 1 2\na d5 0 1"), "5", "lightgbm"),
+        ("Few documents and no cut-off",
+            "Query a has 12 documents with the best ones last. Query b has 2. Some libraries silently use k = 10.",
+            rows("\n".join(f"a - {grade} {12 - at}" for at, grade in enumerate("002000000021")) + "\nb - 0 2\nb - 1 1"),
+            "", "recommenders_raw"),
+        ("Relevant but not retrieved",
+            "The best document was judged but never retrieved. Is it in the ideal ranking?",
+            rows("a d1 1 4\na d2 0 3\na d3 2 2\na d4 3 0 no\nb d1 2 4\nb d2 0 3\nb d3 1 0 no"), "3", "trec_eval"),
+        ("Documents without a label",
+            "d2 and d4 are unjudged. They have gain 0 or are removed, or the library raises an error.",
+            rows("a d1 1 5\na d2 - 4\na d3 3 3\na d4 - 2\na d5 0 1"), "5", "ranx"),
+    )
+]  # fmt: skip
 
 
 def examples() -> dict[str, Any]:
@@ -128,14 +106,8 @@ def test_every_preset_has_a_number_or_an_error() -> None:
     assert sorted(listed) == sorted(PRESETS)
     for group in found["groups"]:
         for name in group["presets"]:
-            value = ndcg_score(
-                [0, 3, 1, 2, 0],
-                [2, 2, 2, 1, 0],
-                qid=[*"aaaaa"],
-                doc_id=[f"d{i}" for i in range(1, 6)],
-                flavor=name,
-                k=3,
-            )
+            ids = [f"d{i}" for i in range(1, 6)]
+            value = ndcg_score([0, 3, 1, 2, 0], [2, 2, 2, 1, 0], qid=[*"aaaaa"], doc_id=ids, flavor=name, k=3)
             assert value == pytest.approx(group["value"], abs=2e-12), name
     assert [group["value"] for group in found["groups"]] == sorted((g["value"] for g in found["groups"]), reverse=True)
 
@@ -235,16 +207,18 @@ class Page:
 
 @pytest.fixture
 def open_page(chromium: Any, address: str) -> Any:
-    contexts = []
+    pages = []
 
-    def opened(worker: str | None = STUB, width: int = 1280, policy: bool = False, **options: Any) -> Page:
-        options["bypass_csp"] = not policy  # the driver waits with eval, which the policy blocks
-        contexts.append(chromium.new_context(viewport={"width": width, "height": 900}, **options))
-        return Page(contexts[-1], address, worker)
+    def opened(worker: str | None = STUB, width: int = 1280, policy: bool = False) -> Page:
+        # The driver waits with eval, which the policy blocks.
+        context = chromium.new_context(viewport={"width": width, "height": 900}, bypass_csp=not policy)
+        pages.append(Page(context, address, worker))
+        return pages[-1]
 
     yield opened
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.view.context.close()
+        assert not page.wrong
 
 
 @pytest.mark.long
@@ -260,7 +234,6 @@ def test_the_examples_need_no_python(open_page: Any) -> None:
     assert page.view.evaluate("window.started") is None
     assert not page.requests
     assert not page.elsewhere
-    assert not page.wrong
 
 
 WATCH = """
@@ -292,7 +265,6 @@ def test_an_edit_loads_python_and_asks_it(open_page: Any) -> None:
     assert page.mine() == f"{value:.6f}"
     assert page.view.get_by_label("the number, as printed").input_value() == f"{value:.4f}"
     assert "scikit-learn" in page.text("identified")
-    assert not page.wrong
 
 
 @pytest.mark.long
@@ -308,41 +280,29 @@ def test_answers_to_earlier_edits_are_not_shown(open_page: Any) -> None:
     page.view.wait_for_function("window.held.length === 3")
     page.view.evaluate("window.held[2]()")
     page.settle()
-    assert [(each["do"], each["rows"][1]["score"]) for each in page.requests[:3]] == [
-        ("numbers", "9"),
-        ("numbers", "0"),
-        ("identify", "0"),
-    ]
+    asked = [(each["do"], each["rows"][1]["score"]) for each in page.requests[:3]]
+    assert asked == [("numbers", "9"), ("numbers", "0"), ("identify", "0")]
     value = ndcg_score([0, 3, 1, 2, 0], [2, 0, 2, 1, 0], qid=[*"aaaaa"], k=3)
     assert page.mine() == f"{value:.6f}"
-    assert not page.wrong
 
 
 @pytest.mark.long
 def test_rows_switches_and_cut_offs_are_edited(open_page: Any) -> None:
     page = open_page()
-    page.view.get_by_label("remove row 5").click()
-    page.settle()
-    page.view.get_by_role("button", name="Add a row").click()
-    page.settle()
-    assert page.view.evaluate("document.activeElement.ariaLabel") == "label of row 5"
-    page.view.keyboard.type("1")
-    page.settle()
-    page.view.get_by_label("row 5 was found").uncheck()
-    page.settle()
-    page.view.get_by_label("ties", exact=True).select_option("worst")
-    page.settle()
-    page.view.get_by_label("k", exact=True).fill("")
-    page.settle()
+    for change in (
+        page.view.get_by_label("remove row 5").click,
+        page.view.get_by_role("button", name="Add a row").click,
+        lambda: page.view.keyboard.type("1"),  # behind the label of the new row, 0
+        page.view.get_by_label("row 5 was found").uncheck,
+        lambda: page.view.get_by_label("ties", exact=True).select_option("worst"),
+        lambda: page.view.get_by_label("k", exact=True).fill(""),
+    ):
+        change()
+        page.settle()
     assert page.view.get_by_label("as text").input_value() == "sklearn[ties=worst]"
-    request = page.requests[-2]
-    assert (request["do"], request["k"], request["flavor"], request["rows"][4]["retrieved"]) == (
-        "numbers",
-        "",
-        "sklearn[ties=worst]",
-        False,
-    )
-    assert not page.wrong
+    expected = {"do": "numbers", "k": "", "flavor": "sklearn[ties=worst]"}
+    assert expected.items() <= page.requests[-2].items()
+    assert (page.requests[-2]["rows"][4]["label"], page.requests[-2]["rows"][4]["retrieved"]) == ("01", False)
 
 
 @pytest.mark.long
@@ -360,7 +320,6 @@ def test_errors_are_shown_as_they_are(open_page: Any) -> None:
     page.settle()
     assert "Did you mean 'lightgbm'?" in page.text("own")
     assert page.view.locator(".explorer-groups tr").count() > 5
-    assert not page.wrong
 
 
 @pytest.mark.long
@@ -385,9 +344,8 @@ CHECKSUMS = dict(re.findall(r'^  "(\S+)": "(\S+)",$', WORKER, re.MULTILINE))
 def test_the_packages_of_pyodide_are_those_with_a_checksum() -> None:
     lock = json.loads((FOLDER / "pyodide-lock.json").read_text())
     assert f"/v{lock['info']['version']}/" in CDN
-    assert [package["file_name"] for package in lock["packages"].values()] == [
-        CDN + name for name in CHECKSUMS if "numpy" in name
-    ]
+    numpy = [CDN + name for name in CHECKSUMS if "numpy" in name]
+    assert [package["file_name"] for package in lock["packages"].values()] == numpy
 
 
 @pytest.mark.long
@@ -422,7 +380,6 @@ def test_pyodide_itself_gives_the_numbers(open_page: Any) -> None:
         page.settle()
         assert (page.text("numbers"), page.text("identified"), page.mine()) == before, story["title"]
     assert {url.removeprefix(CDN) for url in page.elsewhere} == set(CHECKSUMS)
-    assert not page.wrong
 
 
 if __name__ == "__main__" and "--write" in sys.argv:

@@ -9,6 +9,7 @@ import socket
 from pathlib import Path
 
 import pytest
+from pages.test_site import documented
 
 from notebooks.__main__ import DIGEST, differences, digest, executed, paths, shown
 
@@ -26,11 +27,6 @@ def load(path):
 
 def code_cells(notebook):
     return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-
-
-def source(cell):
-    """Parse the Python of a cell."""
-    return ast.parse("".join(cell["source"]))
 
 
 @of_each
@@ -54,19 +50,11 @@ def test_outputs_are_fit_to_be_read(path):
         assert " at 0x" not in text, cell
 
 
-def documented():
-    return {
-        name
-        for page in (ROOT / "docs" / "api").glob("*.md")
-        for name in re.findall(r"^::: (ndcg_ml\.\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    }
-
-
 @of_each
 def test_uses_public_names_only(path):
     names = {name.replace(".torch.losses.", ".torch.") for name in documented()}
     for cell in code_cells(load(path)):
-        for node in ast.walk(source(cell)):
+        for node in ast.walk(ast.parse("".join(cell["source"]))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "ndcg_ml":
                 assert {f"{node.module}.{each.name}" for each in node.names} <= names, cell["id"]
             elif isinstance(node, ast.Import):

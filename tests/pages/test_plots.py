@@ -92,23 +92,13 @@ def test_one_query_has_no_interval(ax):
     assert ax.get_xlabel() == "micro-averaged NDCG"
 
 
-def test_nothing_to_draw_is_refused(ax):
-    nothing = evaluate([[0, 0]], [[1, 2]], flavor=Flavor(empty=np.nan))
-    with pytest.raises(ValueError, match="there must be a finite value to draw"):
-        nothing.plot(ax)
-
-
 def test_slices(ax):
     result = evaluated(k=(2, 3), by={"kind": ["x", "x", "y", "z"], "all": ["w"] * 4})
     result.slices.plot(ax)
     assert ax.lines[0].get_xdata()[0] == pytest.approx(result.value[2])
-    assert {at: value for at, (value, _) in points(ax).items()} == {
-        at: each.value[2] for at, each in enumerate(result.slices.values())
-    }
-    assert rows(ax) == [
-        f"{column}={label}: {each.n_queries} queries, {each.value[2]:.4f}"
-        for (column, label), each in result.slices.items()
-    ]
+    for at, ((column, label), each) in enumerate(result.slices.items()):
+        assert points(ax)[at][0] == each.value[2]
+        assert rows(ax)[at] == f"{column}={label}: {each.n_queries} queries, {each.value[2]:.4f}"
     assert words(ax) == ["with 95 % t interval", "no interval: too few queries"]
     assert title(ax) == ["sklearn@2", "4 queries"]
 
@@ -122,9 +112,8 @@ def test_two_systems_are_drawn_query_by_query(ax):
     assert result.plot(ax) == (ax.figure, ax)
     apart = np.sort(result.ndcg[:, 1] - result.ndcg[:, 0])
     drawn = [line for line in ax.lines if line.get_linestyle() == "None"]
-    assert sorted((x, y) for line in drawn for x, y in zip(*line.get_data(), strict=True)) == [
-        (at + 1, pytest.approx(value)) for at, value in enumerate(apart)
-    ]
+    marks = sorted((x, y) for line in drawn for x, y in zip(*line.get_data(), strict=True))
+    assert marks == [(at + 1, pytest.approx(value)) for at, value in enumerate(apart)]
     assert len({line.get_marker() for line in drawn}) == 3
     assert words(ax) == [
         "95 %, interval of the randomisation test",
@@ -197,9 +186,21 @@ def test_nothing_global_changes(draw, ax):
         plt.close("all")
 
 
-def test_other_axes_are_refused():
-    with pytest.raises(TypeError, match=r"ax must be the axes of a matplotlib figure.*got Figure"):
-        evaluated().plot(Figure())
+@pytest.mark.parametrize(
+    ("data", "axes", "error", "words"),
+    [
+        ({"y_true": [[0, 0]], "y_score": [[1, 2]], "flavor": Flavor(empty=np.nan)}, None, ValueError, "a finite value"),
+        (
+            {"y_true": LABELS, "y_score": SCORES},
+            Figure(),
+            TypeError,
+            "ax must be the axes of a matplotlib fig.*got Fig",
+        ),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(data, axes, error, words):
+    with pytest.raises(error, match=words):
+        evaluate(**data).plot(axes)
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
