@@ -31,7 +31,7 @@ import pandas as pd
 import sklearn
 import torch
 import xgboost as xgb
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from oracle import Document, NothingToAverageError, oracle, oracle_overall
 from sklearn.base import BaseEstimator
@@ -204,17 +204,19 @@ def rows_of(case: Case) -> dict[str, torch.Tensor]:
 
 
 def torch_function_padded(case: Case) -> float:
-    found = tensors(case, padded=True)
-    of_queries = ndcg_ml.torch.ndcg(found["preds"], found["target"], mask=found["mask"], flavor=case.flavor, k=case.k)
-    return mean_of_queries(of_queries, case)
+    return mean_of_queries(case, **tensors(case, padded=True))
 
 
 def torch_function_flat(case: Case) -> float:
-    found = rows_of(case)
-    of_queries = ndcg_ml.torch.ndcg(
-        found["preds"], found["target"], indexes=found["indexes"], flavor=case.flavor, k=case.k
-    )
-    return mean_of_queries(of_queries, case)
+    return mean_of_queries(case, **rows_of(case))
+
+
+def mean_of_queries(case: Case, preds: torch.Tensor, target: torch.Tensor, **rest: torch.Tensor) -> float:
+    ndcg = ndcg_ml.torch.ndcg(preds, target, flavor=case.flavor, k=case.k, **rest)
+    counted = ndcg[~ndcg.isnan()] if case.flavor.empty == "skip" else ndcg
+    if not counted.numel():
+        raise ValueError("nothing to average")
+    return float(np.average(counted.numpy()))
 
 
 def torch_kernel_padded(case: Case) -> float:
@@ -225,13 +227,6 @@ def torch_kernel_padded(case: Case) -> float:
 def torch_kernel_flat(case: Case) -> float:
     with torch_kernel():
         return torch_function_flat(case)
-
-
-def mean_of_queries(ndcg: torch.Tensor, case: Case) -> float:
-    counted = ndcg[~ndcg.isnan()] if case.flavor.empty == "skip" else ndcg
-    if not counted.numel():
-        raise ValueError("nothing to average")
-    return float(np.average(counted.numpy()))
 
 
 # -- boosting libraries ------------------------------------------------------------------------------------------------
@@ -563,3 +558,99 @@ def test_max_grade_accepts_no_other_label_above_it() -> None:
         ndcg_ml.torch.NDCG(flavor).update(torch.tensor([[1.0, 0]]), torch.tensor([[between, 0]], dtype=torch.float64))
     with pytest.raises(ValueError, match="must not exceed"):  # only the second label is accepted
         ndcg_score([between, as_float32(0.8)], [1, 0], group=[2], flavor=flavor)
+
+
+# -- integer document ids ----------------------------------------------------------------------------------------------
+# Ties are broken by the ids as text, as trec_eval does: 10 is below 9.
+
+
+class Tied(NamedTuple):
+    """Documents of one query with equal scores."""
+
+    grades: list[float]
+    ids: list[int]
+    flavor: Flavor
+
+    @property
+    def rows(self) -> dict[str, Any]:
+        return {"y_true": self.grades, "y_score": [1.0] * len(self.ids), "doc_id": self.ids}
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        return pd.DataFrame({"qid": 0, "docno": self.ids, "label": self.grades, "score": 1.0})
+
+    @property
+    def judgements(self) -> dict[str, dict[int, float]]:
+        return {"t": dict(zip(self.ids, self.grades, strict=True))}
+
+    @property
+    def run(self) -> dict[str, dict[int, float]]:
+        return {"t": dict.fromkeys(self.ids, 1.0)}
+
+
+def tied_on_torch(tied: Tied, flat: bool) -> float:
+    rows = torch.ones(len(tied.ids)), torch.tensor(tied.grades), torch.tensor(tied.ids)
+    scores, labels, ids = rows if flat else (column[None] for column in rows)
+    indexes = torch.zeros(len(tied.ids), dtype=torch.long) if flat else None
+    return ndcg_ml.torch.ndcg(scores, labels, indexes=indexes, doc_id=ids, flavor=tied.flavor).item()
+
+
+def tied_on_the_torch_kernel(tied: Tied, flat: bool) -> float:
+    with torch_kernel():
+        return tied_on_torch(tied, flat)
+
+
+def tied_in_files(tied: Tied) -> float:
+    with TemporaryDirectory() as folder:
+        qrels, run = Path(folder, "qrels"), Path(folder, "run")
+        qrels.write_text("".join(f"t 0 {doc} {int(grade)}\n" for doc, grade in tied.judgements["t"].items()))
+        run.write_text("".join(f"t Q0 {doc} 1 1.0 x\n" for doc in tied.ids))
+        return ndcg_ml.evaluate_run(qrels, run, flavor=tied.flavor).value
+
+
+def tied_rows(tied: Tied, **changed: Any) -> float:
+    return ndcg_score(**{**tied.rows, "group": [len(tied.ids)], "flavor": tied.flavor, **changed})
+
+
+TIED: dict[str, Callable[[Tied], float]] = {
+    "dense": lambda t: ndcg_score(**{name: [row] for name, row in t.rows.items()}, flavor=t.flavor),
+    "rows": tied_rows,
+    "an array": lambda t: tied_rows(t, doc_id=np.array(t.ids)),
+    "objects": lambda t: tied_rows(t, doc_id=np.array(t.ids, dtype=object)),
+    "text": lambda t: tied_rows(t, doc_id=[str(each) for each in t.ids]),
+    "prepare": lambda t: ndcg_ml.prepare([t.grades], doc_id=[t.ids], flavor=t.flavor)([[1.0] * len(t.ids)]),
+    "frame": lambda t: ndcg_ml.evaluate(t.frame, columns={}, flavor=t.flavor).value,
+    "part": lambda t: evaluate_part(**t.rows, qid=[0] * len(t.ids), flavor=t.flavor).value,
+    "dicts": lambda t: ndcg_ml.evaluate_run(t.judgements, t.run, flavor=t.flavor).value,
+    "files": tied_in_files,
+    "run frames": lambda t: ndcg_ml.evaluate_run(t.frame, t.frame, flavor=t.flavor).value,
+    "align": lambda t: ndcg_score(**ndcg_ml.align(t.judgements, t.run).arguments(), flavor=t.flavor),
+    "torch": lambda t: tied_on_torch(t, flat=False),
+    "torch kernel, flat": lambda t: tied_on_the_torch_kernel(t, flat=True),
+    "torch kernel, padded": lambda t: tied_on_the_torch_kernel(t, flat=False),
+}  # fmt: skip
+# Prefixes of each other, neighbours of powers of ten, and the limits of 64 bits.
+LARGEST = 2**63 - 1
+IDS = st.sampled_from([0, 1, 10, 100, 12, 123, 9, 99, 10**17, 10**18, 10**18 - 1, 10**18 + 1, LARGEST, LARGEST - 1])
+IDS = (IDS | st.integers(0, 1200) | st.integers(0, LARGEST)).flatmap(
+    lambda each: st.sampled_from([each, each, -each - 1])
+)
+
+
+@pytest.mark.parametrize("route", TIED.values(), ids=TIED)
+@examples(20)
+@given(ids=st.lists(IDS, min_size=2, max_size=12, unique=True), ties=st.sampled_from(["docid", "docid_ascending"]))
+@example(ids=[9, 10], ties="docid")
+@example(ids=[10**9 + 9, 10**9 + 10], ties="docid")
+def test_every_route_compares_integers_as_text(route: Callable[[Tied], float], ids: list[int], ties: Any) -> None:
+    in_order = sorted(ids, key=str, reverse=ties == "docid")
+    grades = [float(2 ** (in_order.index(each) % 5) + 1) for each in ids]
+    expected = ndcg_score([[grades[ids.index(each)] for each in in_order]], [[-float(at) for at in range(len(ids))]])
+    assert route(Tied(grades, ids, Flavor(ties=ties))) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("ids", [[2**70, 2**71], np.array([2**64 - 1, 2**63], dtype=np.uint64), [10**30, 9]])
+def test_ids_beyond_64_bits_and_unsigned(ids: Any) -> None:
+    largest = max(range(2), key=lambda at: str(ids[at]))
+    tied = Tied([float(at == largest) for at in range(2)], ids, Flavor(ties="docid", k=1))
+    assert tied_rows(tied) == 1.0

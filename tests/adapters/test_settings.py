@@ -93,39 +93,20 @@ def check(library, flavor, data):
 
 ACCEPTED = {
     "lightgbm": [
-        {},
-        {"k": 5},
-        {"k": 10**12},
-        {"gain": "linear", "k": 5},
-        {"gain": (0, 1, 1, 5, 5.5), "k": 5},
-        {"gain": (-1, -0.5, 0, 2, 3), "k": 5},
-        {"gain": (2, 3, 4, 5, 6, 7, 8), "max_grade": 4, "k": 5},
-        {"gain": "judged", "k": 5},
-        {"gain": "linear", "max_grade": 4.5, "k": 5},
-        {"max_grade": 900, "k": 5},
-        {"discount": "ln", "ideal": "global", "k": 5},
-        {"ideal_depth": "all", "short_lists": "zero"},
+        {}, {"k": 5}, {"k": 10**12}, {"gain": "linear", "k": 5}, {"gain": "judged", "k": 5}, {"max_grade": 900, "k": 5},
+        {"gain": (0, 1, 1, 5, 5.5), "k": 5}, {"gain": (-1, -0.5, 0, 2, 3), "k": 5},
+        {"gain": (2, 3, 4, 5, 6, 7, 8), "max_grade": 4, "k": 5}, {"gain": "linear", "max_grade": 4.5, "k": 5},
+        {"discount": "ln", "ideal": "global", "k": 5}, {"ideal_depth": "all", "short_lists": "zero"},
     ],
     "xgboost": [
-        {"k": None},
-        {"k": 5},
-        {"k": 10**12},
-        {"gain": "linear", "k": 5},
-        {"gain": "linear", "k": None, "empty": 0},
-        {"empty": 0, "k": 5},
-        {"score_dtype": "float64", "k": 5},
-        {"discount": "ln", "ideal": "global", "k": 5},
+        {"k": None}, {"k": 5}, {"k": 10**12}, {"gain": "linear", "k": 5}, {"gain": "linear", "k": None, "empty": 0},
+        {"empty": 0, "k": 5}, {"score_dtype": "float64", "k": 5}, {"discount": "ln", "ideal": "global", "k": 5},
     ],
     "catboost": [
-        {},
-        {"k": 5},
-        {"k": 1},
-        {"k": 10**12},
-        {"gain": "exponential", "k": 5},
-        {"discount": "reciprocal", "k": 5},
+        {}, {"k": 5}, {"k": 1}, {"k": 10**12}, {"gain": "exponential", "k": 5}, {"discount": "reciprocal", "k": 5},
         {"discount": "ln", "ideal": "global", "negative": "raise", "k": 5},
     ],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -175,28 +156,16 @@ REFUSED = [
     ("lightgbm", {"ties": "average"}, "ties='average': it ranks tied rows in the order of the data.*ties='first'"),
     ("lightgbm", {"empty": 0}, "empty=0.0: it gives a query without a relevant document the score 1.*empty=1.0"),
     ("lightgbm", {"aggregate": "micro"}, "aggregate='micro': it takes the mean.*aggregate='macro'"),
-    (
-        "lightgbm",
-        {"ideal": "local"},
-        "ideal='local': it divides by the DCG of the best order.*ideal='recall'",
-    ),
+    ("lightgbm", {"ideal": "local"}, "ideal='local': it divides by the DCG of the best order.*ideal='recall'"),
     ("lightgbm", {"recall_depth": 5}, "recall_depth=5: it.*recall_depth=None"),
-    (
-        "lightgbm",
-        {"ideal_depth": "all", "k": 5},
-        "ideal_depth='all': it cuts off the ideal at the same rank",
-    ),
+    ("lightgbm", {"ideal_depth": "all", "k": 5}, "ideal_depth='all': it cuts off the ideal at the same rank"),
     ("lightgbm", {"short_lists": "zero", "k": 5}, "short_lists='zero': it scores a query with fewer than k .*='score'"),
     ("lightgbm", {"gain": (0, 1, 3), "off_table": "zero"}, "off_table='zero': it refuses a label beyond its table"),
     ("lightgbm", {"score_dtype": "float32"}, "score_dtype='float32': it compares scores in float64"),
     ("lightgbm", {"discount": "jarvelin"}, r"discount='jarvelin': it discounts by 1/log2\(rank \+ 1\).*'log2'"),
     ("lightgbm", {"negative": "allow"}, "negative='allow': it refuses negative labels.*negative='raise'"),
     ("lightgbm", {"unjudged": "zero"}, "unjudged='zero': it reads a NaN label as grade 0"),
-    (
-        "lightgbm",
-        {"gain": (0, 3, 1)},
-        r"gain=\(0.0, 3.0, 1.0\): .* the gain 1.0 of grade 2 is below the gain 3.0 of grade 1",
-    ),
+    ("lightgbm", {"gain": (0, 3, 1)}, r"gain=\(0.0, 3.0, 1.0\): .* the gain 1.0 of grade 2 is below the gain 3.0 of grade 1"),
     ("lightgbm", {"gain": math.log}, r"gain\(0.0\) failed: .*max_grade=\.\.\."),
     ("lightgbm", {"gain": {1: 1, 2: 3}.__getitem__}, r"LightGBM's table, 0 to 30; .*KeyError: 0\.0\. Use"),
     ("lightgbm", {"gain": lambda grade: math.nan}, r"must return a finite number; gain\(0.0\) is nan\. Use"),
@@ -213,7 +182,7 @@ REFUSED = [
     ("catboost", {"gain": "binary"}, "gain='binary': it has the gains y and 2.y - 1.*gain='linear'"),
     ("catboost", {"discount": "none"}, r"discount='none': it discounts by 1/log2\(rank \+ 1\) or by 1/rank"),
     ("catboost", {"negative": "drop"}, "negative='drop': it passes"),
-]
+]  # fmt: skip
 EVALUATION_ALONE = ("ties", "empty", "aggregate", "ideal", "recall_depth", "ideal_depth", "score_dtype", "short_lists")
 
 

@@ -13,7 +13,6 @@ import math
 import warnings
 from collections import Counter
 from contextlib import nullcontext
-from typing import get_args
 
 import numpy as np
 import strategies
@@ -26,12 +25,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch_batches import Largest
 from torch_features import flavors_by_text_in_a_graph, numbers_of_numpy_in_a_graph, skip_unless
 
-from ndcg_ml import Flavor, evaluate, identify, ndcg_score
-from ndcg_ml._core import flavor_text
-from ndcg_ml._core import gains_and_discounts as gains
-from ndcg_ml.flavor import NamedDiscount, NamedGain, Ties
+from ndcg_ml import Flavor, evaluate
 from ndcg_ml.torch import NDCG, ndcg
-from ndcg_ml.torch import kernel as torch_gains
 from ndcg_ml.torch.inputs import torch_kernel
 
 pytestmark = pytest.mark.usefixtures("kernel")
@@ -560,26 +555,3 @@ def test_a_tie_rule_by_id_is_refused_where_operations_are_watched():
     scores, labels, ids = torch.zeros(2, 1, 3), torch.ones(2, 1, 3), torch.arange(6).reshape(2, 1, 3)
     with pytest.raises(ValueError, match="ties must not be broken by document id in compiled, traced"):
         torch.func.vmap(lambda s, y, i: ndcg(s, y, flavor=Flavor(ties="docid"), doc_id=i))(scores, labels, ids)
-
-
-def test_a_new_discount_is_a_name_and_a_formula_in_each_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything else reads the table: validation, messages, the text form, the description and ``identify``."""
-    assert {name: tuple(flavor_text.WORDS[name]) for name in ("gain", "discount", "ties")} == {
-        "gain": get_args(NamedGain),
-        "discount": get_args(NamedDiscount),
-        "ties": get_args(Ties),
-    }
-    monkeypatch.setitem(flavor_text.WORDS["discount"], "root", "1 / sqrt(r)")
-    monkeypatch.setitem(gains.DISCOUNTS, "root", lambda ranks: 1 / np.sqrt(ranks))
-    flavor = Flavor(discount="root")
-    data = [[0, 2, 1]], [[0.3, 0.2, 0.1]]
-    expected = (2 / math.sqrt(2) + 1 / math.sqrt(3)) / (2 + 1 / math.sqrt(2))
-    assert ndcg_score(*data, flavor=flavor) == pytest.approx(expected)
-    assert Flavor.parse(str(flavor)) == flavor
-    assert "D(r) = 1 / sqrt(r)" in flavor.describe()
-    with pytest.raises(ValueError, match="Did you mean 'root'"):
-        Flavor(discount="roots")
-    found = identify(ndcg_score(*data, flavor="sklearn[discount=root]"), *data)
-    assert any(match.flavor.discount == "root" for match in found.matches)
-    monkeypatch.setitem(torch_gains.DISCOUNTS, "root", lambda ranks: ranks**-0.5)
-    assert ndcg(*map(torch.tensor, reversed(data)), flavor=flavor).item() == pytest.approx(expected)
