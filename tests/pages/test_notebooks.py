@@ -6,14 +6,12 @@ import ast
 import json
 import re
 import socket
-from pathlib import Path
 
 import pytest
-from pages.test_site import documented
+from printed import documented
 
 from notebooks.__main__ import DIGEST, differences, digest, executed, paths, shown
 
-ROOT = Path(__file__).parents[2]
 LARGEST = 300_000  # bytes
 # An absolute path. In HTML a slash follows "<"; in dates, links and ratios it follows another character.
 ABSOLUTE = re.compile(r"(?<![\w<./:])/\w[\w.-]*/|\b[A-Z]:\\")

@@ -11,18 +11,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from printed import documented
 
 import ndcg_ml
 from ndcg_ml import PRESETS
 
 ROOT = Path(__file__).parents[2]
-API = ROOT / "docs" / "api"
 MODULES = ("sklearn", "torch", "torch.losses", "lightgbm", "xgboost", "catboost")
 PAGES = ("", "flavors/", "flavors/lightgbm/", "explorer/", "api/score/", "losses/", "notebooks/03_rosetta/")
-
-
-def documented() -> list[str]:
-    return [name for page in API.glob("*.md") for name in re.findall(r"^::: (\S+)$", page.read_text(), re.MULTILINE)]
 
 
 def test_every_public_name_of_the_core_is_in_the_reference():

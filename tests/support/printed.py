@@ -52,6 +52,12 @@ def run_script(folder: Path, *code: str, **environment: str) -> str:
     return out
 
 
+def documented() -> list[str]:
+    """Return the names that the reference has."""
+    pages = (Path(__file__).parents[2] / "docs" / "api").glob("*.md")
+    return [name for page in pages for name in re.findall(r"^::: (\S+)$", page.read_text("utf-8"), re.MULTILINE)]
+
+
 def code_and_output(page: Path) -> list[tuple[str, str]]:
     """Return each block of Python that is followed by its output, and the output."""
     return _BLOCK.findall(page.read_text(encoding="utf-8"))
