@@ -22,7 +22,7 @@ HIGHEST = 254
 """The highest grade with a code. The remaining code is that of padding."""
 
 # Number of values in a part. A part is read twice, so it must fit the processor's cache.
-_PART = 1 << 14
+_PART = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
