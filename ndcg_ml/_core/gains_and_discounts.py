@@ -456,7 +456,7 @@ class CreditedOnce:
     query: IntArray
 
     def exchange_scores(self, scores: NDArray[Any]) -> NDArray[Any]:
-        """Return the same ranking, in which the row with the gain of a document is the first of its copies.
+        """Exchange the scores of a document's copies, so that the copy that has the gain ranks first among them.
 
         Raises
         ------

@@ -285,12 +285,12 @@ class FewChanged:
     Notes
     -----
     Let m of n queries have changed. The share of all queries that change may be as large as the upper limit p_U of a
-    binomial share (C. Clopper and E. Pearson, Biometrika 26, 1934). Unseen changes are charged with the largest loss
-    and gain among the changed queries, or with the limits of the t interval of their mean change if these are smaller:
+    binomial share (C. Clopper and E. Pearson, Biometrika 26, 1934). An unseen change is taken to be the largest loss
+    or gain among the changed queries, or the limit of the t interval of their mean change if that is smaller:
 
         low <= difference - (p_U - m / n) loss,    high >= difference + (p_U - m / n) gain
 
-    The interval of the mean narrows with m, so the charge falls from the largest change to the mean one.
+    That interval narrows as m grows, so the assumed change falls from the largest one to about the mean.
 
     Attributes
     ----------

@@ -287,7 +287,7 @@ class Inputs:
         return documents
 
     def slice_names(self, by: Sequence[str], ids: NDArray[Any]) -> dict[str, list[Any]]:
-        """Return the slice of each query in each of these columns of ``--table`` or files, by the name of ``--by``."""
+        """Return the slice name of each query, for each column of ``--table`` or file that ``--by`` names."""
         columns = {os.path.basename(name) if os.path.isfile(name) else name: name for name in by}
         if len(columns) < len(by):
             raise click.UsageError(

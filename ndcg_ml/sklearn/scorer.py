@@ -193,7 +193,7 @@ class NDCGScorer:
         return self
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """The metadata that this scorer requests, as ``set_score_request`` has set them."""
+        """The metadata that this scorer requests, as set by ``set_score_request``."""
         request = MetadataRequest(owner=self)
         request.score.add_request(param="qid", alias=True if self._request is None else self._request)
         request.score.add_request(param="groups", alias=self._request is None)
