@@ -6,10 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from core.test_properties import check_form, check_ids
-from hypothesis import given
-from hypothesis import strategies as st
-from strategies import examples
 
 from ndcg_ml import compare, evaluate, ndcg_score
 from ndcg_ml.runs import align, evaluate_run
@@ -46,32 +42,32 @@ def named(columns, name):
 
 # -- columns ----------------------------------------------------------------------------------------------------------
 
-ID_TYPES = {
-    "pandas": lambda ids: pd.Series([f"q{i}" for i in ids], index=np.arange(ids.size)[::-1]),
-    "categories": lambda ids: pd.Series(pd.Categorical([f"q{i}" for i in ids])),
-    "polars": lambda ids: pl.Series([f"q{i}" for i in ids]),
-}
-
-
-@examples(15)
-@pytest.mark.parametrize("name", ID_TYPES)
-@given(st.data())
-def test_ids_in_a_column_equal_sizes_and_padding(name, data):
-    check_ids(ID_TYPES[name], data)
-
-
-FORMS = {
-    "pandas": lambda values: pd.Series(values, index=np.arange(values.size)[::-1] * 10),
-    "pandas extension": lambda values: pd.Series(values).astype("Float64"),
+COLUMNS = {
+    "pandas": lambda values: pd.Series(values, index=np.arange(len(values))[::-1] * 10),
+    "pandas extension": lambda values: pd.Series(values).convert_dtypes(),
+    "categories": lambda values: pd.Series(pd.Categorical(values)),
     "polars": lambda values: pl.Series(values),
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", COLUMNS)
 @pytest.mark.parametrize("flavor", ["sklearn@3", "lightgbm@3", "catboost", "torchmetrics@5", "trec_eval@4"])
-def test_a_column_gives_the_value_of_its_array(form, flavor):
-    # The index of this pandas Series is not 0, 1, ..., so sizes in it are refused.
-    check_form(FORMS[form], flavor, ids=form != "pandas extension", sizes=form != "pandas")
+def test_a_column_gives_the_value_of_its_array(kind, flavor):
+    rng, column = np.random.default_rng(0), COLUMNS[kind]
+    y, s = rng.integers(0, 4, 60).astype(float), rng.integers(-6, 6, 60).astype(float)
+    queries, documents = rng.integers(0, 4, 60), rng.permutation(60)
+    ids = {"qid": [f"q{query}" for query in queries], "doc_id": [f"d{document:02d}" for document in documents]}
+    expected = evaluate(y, s, flavor=flavor, **ids)
+    found = evaluate(y, s, flavor=flavor, **{name: column(each) for name, each in ids.items()})
+    assert found.per_query.qid.tolist() == expected.per_query.qid.tolist() == [*dict.fromkeys(ids["qid"])]
+    assert found.per_query.ndcg.tolist() == expected.per_query.ndcg.tolist()
+    if kind != "categories":
+        numbered = {"qid": column(queries), "doc_id": column(documents)}
+        value = ndcg_score(y, s, flavor=flavor, qid=queries, doc_id=documents)
+        assert ndcg_score(column(y), column(s), flavor=flavor, **numbered) == value
+    if kind == "polars":  # other indexes are refused with sizes
+        sizes = {"doc_id": documents, "flavor": flavor}
+        assert ndcg_score(y, s, group=column([20, 40]), **sizes) == ndcg_score(y, s, group=[20, 40], **sizes)
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
@@ -208,6 +204,28 @@ def test_the_documents_to_judge_next_are_a_frame_to_fill_in():
     assert frame["docno"].tolist() == [task.document for task in tasks]
     assert frame["label"].isna().all()
     assert str(tasks).count("\n") == 4
+
+
+FORMS_OF_RUNS = {
+    "dict": lambda scores: {"q": dict(zip("ab", scores, strict=True))},
+    "dict of NumPy's": lambda scores: {"q": dict(zip("ab", np.array(scores), strict=True))},
+    "pandas": lambda scores: pd.DataFrame({"qid": "q", "docno": ["a", "b"], "label": [1, 0], "score": scores}),
+    "objects": lambda scores: FORMS_OF_RUNS["pandas"](np.array(scores, dtype=object)),
+    "polars": lambda scores: pl.from_pandas(FORMS_OF_RUNS["pandas"](scores)),
+    "pyarrow": lambda scores: pytest.importorskip("pyarrow").Table.from_pandas(FORMS_OF_RUNS["pandas"](scores)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS_OF_RUNS)
+@pytest.mark.parametrize("least", [1731000000000000001, 2**53, 2**63])  # the first are nanoseconds
+def test_integers_that_float64_would_tie_are_refused(form, least):
+    qrels, run = {"q": {"a": 1, "b": 0}}, FORMS_OF_RUNS[form]([least, least + 1])
+    calls = [lambda: evaluate_run(qrels, run), *[lambda: evaluate(run, columns={})] * isinstance(run, pd.DataFrame)]
+    for call in calls:
+        with pytest.raises(ValueError, match="must hold scores that stay different in float64"):
+            call()
+    exact = [2**53, 2**53 - 1]
+    assert align(qrels, FORMS_OF_RUNS[form](exact)).y_score.tolist() == exact
 
 
 # -- refusals ---------------------------------------------------------------------------------------------------------
