@@ -528,6 +528,16 @@ def test_the_cutoff_is_the_flavors_own_or_the_one_given(route: Callable[[Case], 
     assert route(case) == pytest.approx(by_cut[case.cut], abs=1e-12)
 
 
+OF_DTYPES = {torch_padded, torch_flat, torch_split, *OF_MACRO}  # a device would wait for values
+
+
+@pytest.mark.parametrize("route", [each for each in ROUTES if each not in OF_DTYPES], ids=lambda each: each.__name__)
+def test_labels_and_scores_in_each_others_place_cause_a_warning(route: Callable[[Case], float]) -> None:
+    swapped = tuple(Document(grade=score, score=grade) for score, grade in ((0.5, 2.0), (0.25, 0.0), (0.75, 1.0)))
+    with pytest.warns(UserWarning, match="as if the two were swapped"):
+        route(Case(Flavor(), ..., Problem((swapped, swapped))))
+
+
 # -- labels in float32 -------------------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from command_line import invoke
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ndcg_ml import with_labels
 
@@ -53,6 +55,21 @@ def test_written_judgements_have_every_digit_and_every_topic():
     called("--filled", "filled.jsonl", "--write-qrels", "more.txt")
     assert with_labels("more.txt", []) == with_labels("q.txt", ["filled.jsonl"])
     assert set(QRELS.splitlines()) <= set(Path("more.txt").read_text().splitlines())
+
+
+NAMES = st.text(st.characters(), max_size=4) | st.sampled_from(["#", "\ufeff", "\x85", "\u2028", "#q"])
+GRADES = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**53), 2**53)
+
+
+@given(st.dictionaries(NAMES, st.dictionaries(NAMES, GRADES, min_size=1, max_size=3), max_size=3))
+def test_judgements_are_written_so_that_they_are_read_back_or_refused(more):
+    Path("drawn.json").write_text(json.dumps({**more, "q1": {"d1": 1}}))
+    result = invoke("judge-next a.run b.run --qrels drawn.json --write-qrels more.txt")
+    if result.exit_code == 0:
+        assert with_labels("more.txt", []) == with_labels("drawn.json", [])
+    else:
+        assert result.stderr.startswith("Error: ")
+        assert result.stderr.count("\n") == 1
 
 
 def test_jsonl_on_standard_output_is_nothing_else():

@@ -120,6 +120,25 @@ def test_a_decision_is_refused(call, error, words):
         call()
 
 
+SHARES = [
+    ("margin", lambda share: compare(a, b, margin=share)),
+    ("margin", lambda share: gate(a, b, margin=share)),
+    ("confidence", lambda share: compare(a, b, confidence=share)),
+    ("confidence", lambda share: a.interval(share)),
+    ("confidence", lambda share: gate(a, b, margin=0.1, confidence=share)),
+    ("drop_at_most", lambda share: gate(a, b, margin=0.1, drop_at_most=share)),
+    ("power", lambda share: compare(a, b).smallest_detectable(power=share)),
+    ("power", lambda share: compare(a, b).queries_needed(0.1, power=share)),
+]
+
+
+@pytest.mark.parametrize(("name", "call"), SHARES)
+@pytest.mark.parametrize("share", [math.nan, math.inf, 5, -1, True, "x", 1j, [0.5], np.ones(2)], ids=repr)
+def test_whatever_is_no_share_is_refused(name, call, share):
+    with pytest.raises((TypeError, ValueError), match=rf"^{name} must be .*; got"):
+        call(share)
+
+
 @pytest.mark.parametrize("n_families", [1, 2, 3, 10, 97])
 def test_the_confidence_that_the_refusal_names_is_accepted(n_families):
     options = {"margin": None, "n_resamples": 99, "n_families": n_families}

@@ -24,6 +24,8 @@ RUNS = [
     (QRELS, {1: {"d1": 1.0}}, {}, TypeError, r"topic ids must have one type.*str in qrels and int in run"),
     ({1: {"d1": 1}}, {1: {7: 1.0}}, {}, TypeError, r"document ids must .*str in qrels\[1\] and int in run\[1\]"),
     ({"q1": {"d1": 1, 2: 1}}, RUN, {}, TypeError, r"of qrels\['q1'\] must all be str, or all be int; got int, str"),
+    ({"": {"d1": 1}}, RUN, {}, ValueError, "topic ids of qrels must not be empty; got ''"),
+    (QRELS, {"q1": ["d1", ""]}, {}, ValueError, r"document ids of run\['q1'\] must not be empty; got ''"),
     ({1.0: {"d1": 1}}, RUN, {}, TypeError, "topic ids of qrels must all be str, or all be int; got float, such as 1.0"),
     ({True: {"d1": 1}}, RUN, {}, TypeError, "got bool"),
     (QRELS, {"q1": [b"d1"]}, {}, TypeError, "got bytes"),
