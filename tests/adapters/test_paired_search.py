@@ -52,8 +52,13 @@ def tree(**params):
     return DecisionTreeRegressor(random_state=0, **params)
 
 
-def fitted(problem, scorer, kind=GridSearchCV, grid=None, **options):
+def keeping(flavor=FLAVOR, **options):
+    return ndcg_scorer(flavor, keep_queries=True, **options)
+
+
+def fitted(problem, scorer=None, kind=GridSearchCV, grid=None, **options):
     X, y, qid = problem
+    scorer = keeping() if scorer is None else scorer
     options.setdefault("cv", GroupKFold(4))
     search = kind(tree(), {"max_depth": DEPTHS} if grid is None else grid, scoring=scorer, **options)
     return search.fit(X, y, groups=qid)
@@ -92,7 +97,7 @@ def assert_expected(search, problem, metric=None, **options):
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_a_grid_is_compared_as_by_hand(problem, n_jobs):
-    scorer = ndcg_scorer(FLAVOR, keep_queries=True)
+    scorer = keeping()
     search = fitted(problem, scorer, n_jobs=n_jobs, return_train_score=True)
     assert len(scorer.kept) == 4 * len(DEPTHS)
     result = assert_expected(search, problem)
@@ -110,7 +115,7 @@ def test_the_differences_are_those_of_compare(problem):
     """With two candidates, one split and one cut-off, the comparison is that of two evaluations."""
     X, y, qid = problem
     cv = list(GroupKFold(2).split(X, y, qid))[:1]
-    search = fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True), grid={"max_depth": [1, 4]}, cv=cv)
+    search = fitted(problem, grid={"max_depth": [1, 4]}, cv=cv)
     result = paired_search(search, confidence=0.9, seed=3)
     [(train, test)] = cv
     scores = [tree(**params).fit(X[train], y[train]).predict(X[test]) for params in params_of(result, search)]
@@ -125,7 +130,7 @@ def test_the_differences_are_those_of_compare(problem):
 def test_other_backends_of_joblib(problem, backend):
     joblib = pytest.importorskip("joblib")
     with joblib.parallel_backend(backend, n_jobs=2):
-        search = fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True))
+        search = fitted(problem)
     assert_expected(search, problem)
 
 
@@ -138,7 +143,7 @@ def test_a_random_search_several_cutoffs_and_their_refit(problem):
 
 
 def test_a_dict_of_scorers_keeps_the_queries_of_each(problem):
-    scoring = {"five": ndcg_scorer(FLAVOR, keep_queries=True), "one": ndcg_scorer("sklearn@1", keep_queries=True)}
+    scoring = {"five": keeping(), "one": ndcg_scorer("sklearn@1", keep_queries=True)}
     search = fitted(problem, scoring, n_jobs=2, refit="five")
     assert_expected(search, problem)
     assert_expected(search, problem, metric="one", flavor="sklearn@1")
@@ -147,17 +152,9 @@ def test_a_dict_of_scorers_keeps_the_queries_of_each(problem):
 
 
 def test_the_last_iteration_of_a_halving_search_is_compared(problem):
-    search = fitted(
-        problem,
-        ndcg_scorer(FLAVOR, keep_queries=True),
-        HalvingGridSearchCV,
-        {"min_samples_leaf": [1, 3, 10, 20, 30, 40]},
-        resource="max_depth",
-        min_resources=2,
-        max_resources=6,
-        factor=2,
-        n_jobs=2,
-    )
+    grid = {"min_samples_leaf": [1, 3, 10, 20, 30, 40]}
+    halving = {"resource": "max_depth", "min_resources": 2, "max_resources": 6, "factor": 2}
+    search = fitted(problem, None, HalvingGridSearchCV, grid, n_jobs=2, **halving)
     result = assert_expected(search, problem)
     last = search.cv_results_["iter"] == max(search.cv_results_["iter"])
     assert sorted(result.rows) == np.flatnonzero(last).tolist()
@@ -166,7 +163,7 @@ def test_the_last_iteration_of_a_halving_search_is_compared(problem):
 
 def test_a_query_that_is_tested_in_several_splits_counts_once(problem):
     cv = GroupShuffleSplit(6, test_size=0.4, random_state=0)
-    search = fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True), cv=cv, n_jobs=2)
+    search = fitted(problem, cv=cv, n_jobs=2)
     assert assert_expected(search, problem, cv=cv).n_queries < 51
 
 
@@ -216,7 +213,7 @@ class FailsAt3(RegressorMixin, BaseEstimator):
 def test_a_failed_candidate_in_the_second_search_of_a_scorer(problem, error_score):
     """The scorer still has the queries of the first search for the position of the failed candidate."""
     X, y, qid = problem
-    scorer = ndcg_scorer(FLAVOR, keep_queries=True)
+    scorer = keeping()
     fitted(problem, scorer, grid={"max_depth": [1, 2, 4]})
     search = GridSearchCV(
         FailsAt3(), {"max_depth": [1, 3, 4]}, scoring=scorer, cv=GroupKFold(4), error_score=error_score
@@ -235,7 +232,7 @@ def test_a_failed_candidate_in_the_second_search_of_a_scorer(problem, error_scor
 def test_keep_queries_does_not_change_the_scores(problem):
     X, y, qid = problem
     model = tree(max_depth=3).fit(X, y)
-    plain, keeps = ndcg_scorer(FLAVOR), ndcg_scorer(FLAVOR, keep_queries=True)
+    plain, keeps = ndcg_scorer(FLAVOR), keeping()
     assert plain.kept is None
     assert keeps(model, X, y, qid=qid) == plain(model, X, y, qid=qid)
     assert type(keeps(model, X, y, qid=qid)) is float
@@ -248,49 +245,65 @@ def test_keep_queries_does_not_change_the_scores(problem):
     assert other["split0_test_score"].dtype == np.float64
 
 
-def test_refused_searches(problem):
-    with pytest.raises(TypeError, match=r"search must be a fitted search.*got GridSearchCV without cv_results_"):
-        paired_search(GridSearchCV(tree(), {}))
-    with pytest.raises(TypeError, match="must have been scored by ndcg_scorer"):
-        paired_search(fitted(problem, "r2"))
-    with pytest.raises(TypeError, match=r"keep_queries=True\); got ndcg_scorer\('lightgbm', k=5\)"):
-        paired_search(fitted(problem, ndcg_scorer(FLAVOR)))
-    scorer = ndcg_scorer(FLAVOR, keep_queries=True)
-    search = fitted(problem, scorer)
-    with pytest.raises(ValueError, match="confidence must be above 0 and below 1; got 95"):
-        paired_search(search, confidence=95)
-    pickled = pickle.dumps(search)
-    fitted(problem, scorer, grid={"max_depth": [6, 5]})
-    with pytest.raises(ValueError, match="queries of another search: its score of candidate 0 in split 0"):
-        paired_search(search)
-    del search, scorer
-    with pytest.raises(ValueError, match=r"no queries of this search are kept in this process.*not saved"):
-        paired_search(pickle.loads(pickled))
-
-
-def test_queries_that_are_empty_for_some_candidates_are_refused(problem):
-    scorer = ndcg_scorer(Flavor(ideal="local", k=1, empty="skip"), keep_queries=True)
-    with pytest.raises(ValueError, match="a query must be empty for every candidate or for none"):
-        paired_search(fitted(problem, scorer))
-
-
-def test_fewer_than_two_queries_or_candidates_are_refused(problem):
+def two_values(problem):
+    """Return a search in which one of three queries is not empty."""
     X, y, qid = problem
     rows = np.isin(qid, ["q1", "q2", "q3"])
     y = np.where(qid == "q1", y + 1, 0)
-    scorer = ndcg_scorer(FLAVOR.replace(empty="skip"), keep_queries=True)
     cv = [(np.arange(5), np.arange(rows.sum()))]
-    search = GridSearchCV(tree(), {"max_depth": [1, 2]}, scoring=scorer, cv=cv)
-    search.fit(X[rows], y[rows], groups=qid[rows])
-    with pytest.raises(ValueError, match="at least two queries must have a value in every system; got 1 of 3"):
-        paired_search(search)
-    search = fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True), grid={"max_depth": [1]})
-    with pytest.raises(ValueError, match="at least two candidates that were scored; got 1, and 0 whose fit failed"):
+    search = GridSearchCV(tree(), {"max_depth": [1, 2]}, scoring=keeping(FLAVOR.replace(empty="skip")), cv=cv)
+    return paired_search(search.fit(X[rows], y[rows], groups=qid[rows]))
+
+
+def some_empty(problem):
+    return paired_search(fitted(problem, keeping(Flavor(ideal="local", k=1, empty="skip"))))
+
+
+def of_19_queries(problem):
+    X, y, qid = problem
+    fewer = np.isin(qid, np.unique(qid)[:19])
+    return paired_search(fitted((X[fewer], y[fewer], qid[fewer]))).honest()
+
+
+def of_halving(problem):
+    X, y, qid = problem
+    halving = {"resource": "n_estimators", "max_resources": 4, "min_resources": 1, "factor": 2, "random_state": 0}
+    forest = RandomForestRegressor(random_state=0)
+    search = HalvingGridSearchCV(forest, {"max_depth": [*range(1, 9)]}, scoring=keeping(), cv=GroupKFold(3), **halving)
+    return paired_search(search.fit(X, y, groups=qid)).honest()
+
+
+REFUSED = {
+    "not fitted": (lambda p: paired_search(GridSearchCV(tree(), {})), TypeError, "search must be a fitted search.*without cv_results_"),
+    "another score": (lambda p: paired_search(fitted(p, "r2")), TypeError, "must have been scored by ndcg_scorer"),
+    "not kept": (lambda p: paired_search(fitted(p, ndcg_scorer(FLAVOR))), TypeError, r"keep_queries=True\); got ndcg_scorer\('lightgbm', k=5\)"),
+    "confidence": (lambda p: paired_search(fitted(p), confidence=95), ValueError, "confidence must be above 0 and below 1; got 95"),
+    "pickled": (lambda p: paired_search(pickle.loads(pickle.dumps(fitted(p)))), ValueError, r"no queries of this search are kept in this process.*not saved"),
+    "empty for some": (some_empty, ValueError, "a query must be empty for every candidate or for none"),
+    "one query": (two_values, ValueError, "at least two queries must have a value in every system; got 1 of 3"),
+    "one candidate": (lambda p: paired_search(fitted(p, grid={"max_depth": [1]})), ValueError, "at least two candidates that were scored; got 1, and 0 whose fit failed"),
+    "no honest value of few": (of_19_queries, ValueError, r"honest needs at least 20 queries, .* got 19"),
+    "no honest value of halving": (of_halving, ValueError, "a halving search drops most of them early"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused(problem, case):
+    call, error, message = REFUSED[case]
+    with pytest.raises(error, match=message):
+        call(problem)
+
+
+def test_a_second_search_with_the_scorer_of_the_first(problem):
+    scorer = keeping()
+    search = fitted(problem, scorer)
+    fitted(problem, scorer, grid={"max_depth": [6, 5]})
+    with pytest.raises(ValueError, match="queries of another search: its score of candidate 0 in split 0"):
         paired_search(search)
 
 
 def test_the_result_says_that_the_best_was_chosen_by_the_same_queries(problem):
-    result = paired_search(fitted(problem, ndcg_scorer(FLAVOR, keep_queries=True)), seed=0)
+    result = paired_search(fitted(problem), seed=0)
     assert "Note: the best candidate was chosen by the same queries" in str(result)
     assert pickle.loads(pickle.dumps(result)).honest(seed=0) == result.honest(seed=0)
     assert result.to_dict()["baseline"] == result.names[0]
@@ -330,8 +343,7 @@ def test_a_choice_among_equal_candidates_is_worth_their_mean():
 
 
 def test_the_honest_value_of_a_grid(problem):
-    scorer = ndcg_scorer(FLAVOR, keep_queries=True)
-    result = paired_search(fitted(problem, scorer), seed=0)
+    result = paired_search(fitted(problem), seed=0)
     honest = result.honest(seed=0)
     assert honest.best_value == pytest.approx(result.values[0])
     assert honest.optimism == pytest.approx(honest.best_value - honest.value)
@@ -340,16 +352,3 @@ def test_the_honest_value_of_a_grid(problem):
     assert honest.n_resamples == 999
     assert sum(honest.chosen) == pytest.approx(1)
     assert result.honest(seed=0, confidence=0.5).interval.high < honest.interval.high
-
-
-def test_searches_without_an_honest_value(problem):
-    X, y, qid = problem
-    fewer = np.isin(qid, np.unique(qid)[:19])
-    with pytest.raises(ValueError, match=r"honest needs at least 20 queries, .* got 19"):
-        paired_search(fitted((X[fewer], y[fewer], qid[fewer]), ndcg_scorer(FLAVOR, keep_queries=True))).honest()
-    halving = {"resource": "n_estimators", "max_resources": 4, "min_resources": 1, "factor": 2, "random_state": 0}
-    forest = RandomForestRegressor(random_state=0)
-    scorer = ndcg_scorer(FLAVOR, keep_queries=True)
-    search = HalvingGridSearchCV(forest, {"max_depth": [*range(1, 9)]}, scoring=scorer, cv=GroupKFold(3), **halving)
-    with pytest.raises(ValueError, match="a halving search drops most of them early"):
-        paired_search(search.fit(X, y, groups=qid)).honest()

@@ -69,29 +69,27 @@ def fitted_manually(ranker, X, y, qid, weight=None):
     return ranker.fit(X, y, group_id=codes, group_weight=None if weight is None else weight[order])
 
 
+def weights(qid):
+    """Return the weight of each query and of each row."""
+    of_query = dict(zip(np.unique(qid), np.random.default_rng(0).uniform(0.1, 5, 40), strict=True))
+    return of_query, np.array([of_query[each] for each in qid])
+
+
 @pytest.mark.parametrize("library", RANKERS)
 def test_rows_in_any_order_give_the_model_of_the_library(problem, library):
     X, y, qid = problem
-    manual = fitted_manually(RANKERS[library](), X, y, qid)
-    ranker = RANKERS[library]()
-    model = QueryRanker(ranker).fit(X, y, qid)
-    assert np.array_equal(model.predict(X), manual.predict(X))
+    ranker, predictions = RANKERS[library](), []
+    for weight in (None, weights(qid)[1]):
+        model = QueryRanker(ranker).fit(X, y, qid, sample_weight=weight)
+        predictions.append(model.predict(X))
+        manual = fitted_manually(RANKERS[library](), X, y, qid, weight)
+        assert np.array_equal(predictions[-1], manual.predict(X))
+    assert not np.array_equal(*predictions)
     with pytest.raises(Exception, match=r"(?i)fit"):  # the libraries raise three types
         ranker.predict(X)
     assert set(model.trained_queries_.sizes) == set(qid)
     assert model.best_iteration_ is None
     assert model.validation_queries_.size == 0
-
-
-@pytest.mark.parametrize("library", RANKERS)
-def test_a_weight_is_the_weight_of_the_query(problem, library):
-    X, y, qid = problem
-    of_query = dict(zip(np.unique(qid), np.random.default_rng(0).uniform(0.1, 5, 40), strict=True))
-    weight = np.array([of_query[q] for q in qid])
-    manual = fitted_manually(RANKERS[library](), X, y, qid, weight)
-    weighted = QueryRanker(RANKERS[library]()).fit(X, y, qid, sample_weight=weight)
-    assert np.array_equal(weighted.predict(X), manual.predict(X))
-    assert not np.array_equal(weighted.predict(X), QueryRanker(RANKERS[library]()).fit(X, y, qid).predict(X))
 
 
 def frames(X, qid):
@@ -128,17 +126,24 @@ def manual(make, X, y, qid, flavor=LIGHTGBM, cv=None):
     return scores
 
 
-def test_ids_in_a_column_of_an_array_or_sparse_matrix(problem):
+FORMS = {
+    "first": (0, lambda X, ids: np.column_stack([ids, X])),
+    "last": (-1, lambda X, ids: np.column_stack([X, ids])),
+    "lists": (0, lambda X, ids: np.column_stack([ids, X]).tolist()),
+    "csr": (0, lambda X, ids: scipy.sparse.csr_matrix(np.column_stack([ids, X]))),
+    "coo": (-1, lambda X, ids: scipy.sparse.coo_array(np.column_stack([X, ids]))),
+    "frame": (0, lambda X, ids: pd.DataFrame(np.column_stack([ids, X]))),
+    "pyarrow": ("qid", lambda X, ids: frames(X, ids)["pyarrow"]),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_ids_in_a_column_of_any_table(problem, form):
     X, y, qid = problem
-    codes = np.unique(qid, return_inverse=True)[1]
-    expected = QueryRanker(lgbm()).fit(X, y, codes).predict(X)
-    for at, wide in ((0, np.column_stack([codes, X])), (-1, np.column_stack([X, codes]))):
-        assert np.array_equal(QueryRanker(lgbm(), qid_column=at).fit(wide, y).predict(wide), expected)
-        assert np.array_equal(QueryRanker(lgbm(), qid_column=at).fit(wide.tolist(), y).predict(wide), expected)
-        for sparse in (scipy.sparse.csr_matrix(wide), scipy.sparse.coo_array(wide)):
-            assert np.array_equal(QueryRanker(lgbm(), qid_column=at).fit(sparse, y).predict(sparse), expected)
-    frame = pd.DataFrame(np.column_stack([codes, X]))
-    assert np.array_equal(QueryRanker(lgbm(), qid_column=0).fit(frame, y).predict(frame), expected)
+    codes, (column, make) = np.unique(qid, return_inverse=True)[1], FORMS[form]
+    table = make(X, codes)
+    model = QueryRanker(lgbm(), qid_column=column).fit(table, y)
+    assert np.array_equal(model.predict(table), QueryRanker(lgbm()).fit(X, y, codes).predict(X))
 
 
 class First(BaseEstimator):
@@ -166,15 +171,11 @@ def test_a_position_or_a_label_of_a_frame_is_the_same_column(problem):
     uses([0, 1, 2, 3, -1], -1)  # the label -1 is also at position -1
 
 
-def test_a_table_of_pyarrow(problem):
+def test_a_table_of_pyarrow_is_scored(problem):
     X, y, qid = problem
-    table = frames(X, qid)["pyarrow"]
-    scorer = [ndcg_scorer(LIGHTGBM, qid_column=column) for column in ("qid", 4, -1)]
-
-    expected = ndcg_score(y, X[:, 0], qid=qid, flavor=LIGHTGBM)
-    assert [score(First(), table, y) for score in scorer] == [expected] * 3
-    model = QueryRanker(lgbm(), qid_column="qid").fit(table, y)
-    assert np.array_equal(model.predict(table), QueryRanker(lgbm()).fit(X, y, qid).predict(X))
+    table, expected = frames(X, qid)["pyarrow"], ndcg_score(y, X[:, 0], qid=qid, flavor=LIGHTGBM)
+    for column in ("qid", 4, -1):
+        assert ndcg_scorer(LIGHTGBM, qid_column=column)(First(), table, y) == expected
 
 
 @pytest.mark.parametrize("library", RANKERS)
@@ -191,30 +192,14 @@ def test_categories_with_early_stopping(problem, library):
 
 
 @pytest.mark.parametrize("library", RANKERS)
-def test_sparse_features(problem, library):
+@pytest.mark.parametrize("form", [scipy.sparse.csr_matrix, scipy.sparse.csc_array])
+def test_sparse_features(problem, library, form):
     X, y, qid = problem
-    X = np.where(np.abs(X) < 0.5, 0, X)
-    plain = QueryRanker(RANKERS[library]()).fit(X, y, qid)
-    for form in (scipy.sparse.csr_matrix, scipy.sparse.csc_array):
-        sparse = QueryRanker(RANKERS[library]()).fit(form(X), y, qid)
-        assert sparse.predict(form(X)).shape == (len(y),)
-        assert ndcg_score(y, sparse.predict(form(X)), qid=qid) > 0.8
-    assert plain.predict(X).shape == (len(y),)
+    X = form(np.where(np.abs(X) < 0.5, 0, X))
+    assert QueryRanker(RANKERS[library]()).fit(X, y, qid).score(X, y, qid) > 0.8
 
 
 # -- scikit-learn's tools --------------------------------------------------------------------------------------------
-
-
-def test_a_grid_over_the_libraries(problem, routing):
-    X, y, qid = problem
-    rankers = {"lightgbm": lgbm, "xgboost": xgb, "catboost": cat, "ridge": Ridge}
-    search = GridSearchCV(
-        QueryRanker(None), {"ranker": [r() for r in rankers.values()]}, scoring=ndcg_scorer(LIGHTGBM), cv=GroupKFold(3)
-    ).fit(X, y, groups=qid)
-    scores = search.cv_results_["mean_test_score"]
-    for make, score in zip((lgbm, xgb, cat), scores, strict=False):
-        assert score == pytest.approx(np.mean(manual(make, X, y, qid)), abs=1e-12)
-    assert len(set(scores)) == 4
 
 
 def test_without_scoring_a_search_uses_the_flavor_of_the_ranker(problem, routing):
@@ -247,15 +232,9 @@ def test_many_cutoffs_from_one_prediction_a_fold(problem, routing):
             calls.append(len(X))
             return super().predict(X, **kwargs)
 
-    ranker = Counted(**lgbm().get_params())
-    ks = tuple(range(1, 11))
-    search = GridSearchCV(
-        QueryRanker(ranker),
-        {"ranker__num_leaves": [2, 4]},
-        scoring=ndcg_scorer("lightgbm", k=ks),
-        refit="ndcg_at_10",
-        cv=GroupKFold(3),
-    ).fit(X, y, groups=qid)
+    model, ks = QueryRanker(Counted(**lgbm().get_params())), tuple(range(1, 11))
+    options = {"scoring": ndcg_scorer("lightgbm", k=ks), "refit": "ndcg_at_10", "cv": GroupKFold(3)}
+    search = GridSearchCV(model, {"ranker__num_leaves": [2, 4]}, **options).fit(X, y, groups=qid)
     assert len(calls) == 2 * 3
     for k in ks:
         expected = manual(lgbm, X, y, qid, LIGHTGBM.replace(k=k))
@@ -283,23 +262,18 @@ def test_early_stopping_on_whole_held_out_queries(problem, library, weighted):
     model = QueryRanker(
         RANKERS[library](**rounds), flavor=flavor, early_stopping_rounds=6, validation_fraction=0.3, random_state=1
     )
-    of_query = dict(zip(np.unique(qid), np.random.default_rng(0).uniform(0.1, 5, 40), strict=True))
-    weight = np.array([of_query[q] for q in qid]) if weighted else None
+    of_query, weight = weights(qid) if weighted else (None, None)
     model.fit(X, y, qid, sample_weight=weight)
     held = np.isin(qid, model.validation_queries_)
     assert model.validation_queries_.size == 12
     assert 1 <= model.best_iteration_ < 60
 
     def value(scores):
-        query_weight = [of_query[q] for q in pd.unique(qid[held])] if weighted else None
-        return ndcg_score(y[held], scores, qid=qid[held], flavor=flavor, query_weight=query_weight)
+        return ndcg_score(y[held], scores, qid=qid[held], flavor=flavor, query_weight=of_query)
 
     def after(n):
-        if library == "lightgbm":
-            return model.ranker_.predict(X[held], num_iteration=n)
-        if library == "xgboost":
-            return model.ranker_.predict(X[held], iteration_range=(0, n))
-        return model.ranker_.predict(X[held], ntree_end=n)
+        first = {"lightgbm": {"num_iteration": n}, "xgboost": {"iteration_range": (0, n)}, "catboost": {"ntree_end": n}}
+        return model.ranker_.predict(X[held], **first[library])
 
     assert np.allclose(model.predict(X[held]), after(model.best_iteration_), atol=1e-12)
     assert model.best_score_ == pytest.approx(value(model.predict(X[held])), abs=1e-6)
@@ -353,18 +327,17 @@ def test_a_pipeline_that_takes_no_queries_is_a_ranker():
     assert np.array_equal(QueryRanker(pipe).fit(X, y, qid).predict(X), clone(pipe).fit(X, y).predict(X))
 
 
-def small_problem(n_queries=30, length=10):
-    rng = np.random.default_rng(0)
-    X, qid = rng.normal(size=(n_queries * length, 3)), np.repeat(np.arange(n_queries), length)
-    return X, np.clip(np.round(X[:, 0] + rng.normal(size=len(X))), 0, 3).astype(int), qid
-
-
 @pytest.mark.parametrize(
     ("n_queries", "fraction", "held_out"),
     [(2, 0.01, 1), (2, 0.99, 1), (4, 0.9, 3), (4, 0.999, 3), (10, 0.1, 1), (10, 0.25, 2), (10, 0.26, 3), (10, 0.94, 9)],
 )
 def test_at_least_one_query_is_held_out_and_at_least_one_is_not(n_queries, fraction, held_out):
-    X, y, qid = small_problem(n_queries)
+    rng = np.random.default_rng(0)
+    X, y, qid = (
+        rng.normal(size=(10 * n_queries, 3)),
+        rng.integers(0, 4, 10 * n_queries),
+        np.repeat(range(n_queries), 10),
+    )
     ranker = LGBMRanker(n_estimators=3, min_child_samples=2, verbosity=-1)
     model = QueryRanker(ranker, early_stopping_rounds=2, validation_fraction=fraction, random_state=0).fit(X, y, qid)
     assert model.validation_queries_.size == len(set(model.validation_queries_.tolist())) == held_out
