@@ -83,10 +83,6 @@ def test_files_larger_than_memory(page, library, capsys):
     assert by_library.value == pytest.approx(page["expected"], abs=1e-12, rel=0)
     if library == "duckdb":
         assert "a query reappeared after other queries" in capsys.readouterr().out
-    else:  # each batch by itself
-        batches = pl.scan_parquet("any_row/*.parquet").collect().iter_slices(1000)
-        with pytest.raises(ValueError, match=CUT):
-            sum(evaluate_part(b["grade"], b["score"], qid=b["query"], **page["ndcg"]) for b in batches)
 
 
 def test_processes(tmp_path):
@@ -259,7 +255,7 @@ def test_spark(tmp_path):
 
 
 def test_folds(page, capsys):
-    lgb, xgb = pytest.importorskip("lightgbm"), pytest.importorskip("xgboost")
+    lgb = pytest.importorskip("lightgbm")
     (of_lightgbm,) = code_of("Folds")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", lgb.basic.LGBMDeprecationWarning)
@@ -273,21 +269,7 @@ def test_folds(page, capsys):
     assert page["mean_of_folds"] == pytest.approx(np.mean([part.value for part in page["parts"]]), abs=1e-12, rel=0)
     assert abs(page["mean_of_folds"] - total.value) > 1e-3
 
-    # The loop that stands in for xgb.cv, whose models are not kept.
-    parts = []
-    for train, test in folds:
-        matrix = xgb.DMatrix(features[train], grade[train], qid=qid[train])
-        scores[test] = xgb.train({"objective": "rank:ndcg", "max_depth": 3}, matrix, 10).predict(
-            xgb.DMatrix(features[test])
-        )
-        parts.append(evaluate_part(grade[test], scores[test], qid=qid[test], **ndcg))
-    assert [part.n_queries for part in parts] == [340, 40, 20]
-    assert sum(parts).value == pytest.approx(ndcg_score(grade, scores, qid=qid, **ndcg), abs=1e-12, rel=0)
     assert capsys.readouterr().out.count("all 400 queries") == 1
-
-    fifths = np.array_split(np.random.default_rng(0).permutation(len(qid)), 5)  # KFold(shuffle=True)
-    with pytest.raises(ValueError, match=CUT):
-        sum(evaluate_part(grade[rows], scores[rows], qid=qid[rows], **ndcg) for rows in fifths)
 
 
 # -- what the last section says --------------------------------------------------------------------------------------
