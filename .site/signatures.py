@@ -13,7 +13,7 @@ from typing import Any
 from griffe import Attribute, Extension, Function, Module, Object
 
 # Types of cut-offs and of numbers by cut-off, by the names they have in ndcg_ml._core.checks.
-_NAMES = ("KSpec", "OneK", "ByK")
+_NAMES = ("KSpec", "OneK")
 
 
 class Signatures(Extension):
@@ -25,7 +25,7 @@ class Signatures(Extension):
         words = {name: ast.literal_eval(str(checks.members[name].value)) for name in _NAMES}
         # The default says that `...` may be passed.
         self._spelled = {name: text.removesuffix(" | EllipsisType") for name, text in words.items()}
-        self._spelled |= {"int | None | EllipsisType": "int | None"}
+        self._spelled |= {"int | None | EllipsisType": "int | None", "K": "int | None"}
         self._walk(pkg)
 
     def _walk(self, parent: Object) -> None:

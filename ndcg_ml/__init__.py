@@ -8,8 +8,10 @@ The functions here work on NumPy arrays. The adapters are modules that are impor
 from __future__ import annotations
 
 from importlib import import_module
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from ndcg_ml._core.checks import plain_signature
 from ndcg_ml.flavor import PRESETS, Flavor
 
 if TYPE_CHECKING:
@@ -102,7 +104,8 @@ def __getattr__(name: str) -> Any:
         homes = " or ".join(f"ndcg_ml.{module}" for module in _IN_ADAPTERS[name])
         raise ImportError(f"{name} is not in ndcg_ml itself; import it from {homes}.")
     if name in _MODULE_OF:
-        value = globals()[name] = getattr(import_module(f"ndcg_ml.{_MODULE_OF[name]}"), name)
+        value = getattr(import_module(f"ndcg_ml.{_MODULE_OF[name]}"), name)
+        globals()[name] = plain_signature(value) if isinstance(value, FunctionType) else value
         return value
     raise AttributeError(f"module 'ndcg_ml' has no attribute {name!r}")
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.checks import KSpec
+from ndcg_ml._core.checks import KSpec, plain_signature
 from ndcg_ml._core.frames import match_index
 from ndcg_ml._core.kernel_and_threads import Cache
 from ndcg_ml._core.layout import IntArray
@@ -88,6 +88,7 @@ class NDCGEval(NamedMetric):
     # Without this attribute CatBoost tries to compile the methods with Numba.
     no_jit = True
 
+    @plain_signature
     def __init__(
         self,
         flavor: Flavor | str,

@@ -283,7 +283,7 @@ def train_network(problem: Problem, flavor: Flavor) -> Trained:
         for batch in torch.split(torch.randperm(len(features)), _QUERIES_PER_BATCH):
             optimizer.zero_grad()
             loss = criterion(network(features[batch]).squeeze(-1), labels[batch], mask=mask[batch])
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
         # The metric is computed without dropout, over all validation queries.
         network.eval()

@@ -163,21 +163,23 @@ class Flavor:
     score_dtype: Literal["float64", "float32"] = "float64"
     duplicates: Literal["raise", "first", "count"] = "raise"
 
-    def __new__(cls, *args: object, **switches: object) -> Self:
-        """Refuse a preset's name and unknown switches, which a dataclass refuses without advice."""
-        if args:
-            raise TypeError(
-                f"Flavor takes switches by keyword, such as gain='exponential'; got {brief(args[0])}. "
-                "Use Flavor.preset(name) for a preset, or Flavor.parse(text)."
-            )
-        names = cls.__dataclass_fields__
-        for name in switches:
-            if name not in names:
+    if not TYPE_CHECKING:  # type checkers and editors know the switches from the fields
+
+        def __new__(cls, *args: object, **switches: object) -> Self:
+            """Refuse a preset's name and unknown switches, which a dataclass refuses without advice."""
+            if args:
                 raise TypeError(
-                    f"{brief(name)} is not a field of Flavor; the fields are {checks.quote(names)}."
-                    f"{checks.did_you_mean(name, names)}"
+                    f"Flavor takes switches by keyword, such as gain='exponential'; got {brief(args[0])}. "
+                    "Use Flavor.preset(name) for a preset, or Flavor.parse(text)."
                 )
-        return object.__new__(cls)
+            names = cls.__dataclass_fields__
+            for name in switches:
+                if name not in names:
+                    raise TypeError(
+                        f"{brief(name)} is not a field of Flavor; the fields are {checks.quote(names)}."
+                        f"{checks.did_you_mean(name, names)}"
+                    )
+            return object.__new__(cls)
 
     def __post_init__(self) -> None:
         def put(name: str, value: object) -> None:
@@ -642,6 +644,10 @@ def refuse_unknown(function: Callable[..., object], arguments: Iterable[str]) ->
         called = function.__qualname__.removesuffix(".__init__")
         raise TypeError(f"{called} got an unexpected keyword argument {name!r}.{hint if near else ''}")
 
+
+_of_init = inspect.signature(Flavor.__init__)
+# Without this, editors show the parameters of __new__.
+setattr(Flavor, "__signature__", _of_init.replace(parameters=[*_of_init.parameters.values()][1:]))  # noqa: B010
 
 # Short names state at most this many differences from a preset.
 _FEW_CHANGES = 2

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.checks import KSpec, whole_number
+from ndcg_ml._core.checks import KSpec, plain_signature, whole_number
 from ndcg_ml._core.frames import match_index, refuse_index
 from ndcg_ml._core.kernel_and_threads import Cache
 from ndcg_ml._core.queries import mean_row_weight
@@ -78,6 +78,7 @@ class NDCGEval(NamedMetric):
     ('ndcg_lightgbm@10', 1.0, True)
     """
 
+    @plain_signature
     def __init__(self, flavor: Flavor | str, k: KSpec = ...) -> None:
         super().__init__(flavor, k, "LightGBM", "a nan in the first round freezes LightGBM's early stopping")
         self._cache: Cache[Prepared[Any]] = Cache(_SLOTS)

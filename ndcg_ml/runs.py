@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._core.checks import TIES_BY_ID, ByK, KSpec, OneK, cutoffs, one_of, warn_of_swap
+from ndcg_ml._core.checks import TIES_BY_ID, K, KSpec, OneK, cutoffs, one_of, warn_of_swap
 from ndcg_ml._core.frames import ColumnNames, column_names, is_frame, library_of, refuse_unknown_ids
 from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray, as_objects, keys_of, ranges, starts_of
 from ndcg_ml._core.one_line import brief
@@ -53,10 +53,10 @@ def evaluate_run(
 ) -> RunEvaluation[float]: ...
 @overload
 def evaluate_run(
-    qrels: RunLike, run: RunLike, *, flavor: Flavor | str = ..., k: Sequence[int | None], queries: Which = ...,
+    qrels: RunLike, run: RunLike, *, flavor: Flavor | str = ..., k: Sequence[K], queries: Which = ...,
     by: ArrayLike | Mapping[str, Any] | None = ..., cluster: ArrayLike | Mapping[Any, Any] | None = ...,
     query_weight: Weights | None = ..., exclude: Exclude | None = ..., columns: ColumnNames | None = ...,
-) -> RunEvaluation[ByK]: ...
+) -> RunEvaluation[dict[K, float]]: ...
 # fmt: on
 def evaluate_run(
     qrels: RunLike,

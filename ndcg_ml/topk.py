@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._core.checks import ByK, KSpec, OneK, cutoffs
+from ndcg_ml._core.checks import K, KSpec, OneK, cutoffs
 from ndcg_ml._core.frames import refuse_unknown_ids
 from ndcg_ml._core.layout import FloatArray, Groups, IntArray, keys_of, starts_of
 from ndcg_ml._core.one_line import brief
@@ -52,8 +52,8 @@ def evaluate_topk(
 @overload
 def evaluate_topk(
     retrieved_ids: ArrayLike | Sequence[Sequence[int]], held_out: HeldOut, *, flavor: Flavor | str = ...,
-    k: Sequence[int | None], qid: ArrayLike | None = ..., query_weight: Weights | None = ...,
-) -> RunEvaluation[ByK]: ...
+    k: Sequence[K], qid: ArrayLike | None = ..., query_weight: Weights | None = ...,
+) -> RunEvaluation[dict[K, float]]: ...
 # fmt: on
 def evaluate_topk(
     retrieved_ids: ArrayLike | Sequence[Sequence[int]],

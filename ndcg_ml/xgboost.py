@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._core.checks import KSpec, optional_whole_number
+from ndcg_ml._core.checks import KSpec, optional_whole_number, plain_signature
 from ndcg_ml._core.frames import match_index, refuse_lazy
 from ndcg_ml._core.kernel_and_threads import Cache
 from ndcg_ml._core.queries import Weights
@@ -81,6 +81,7 @@ class NDCGEval(NamedMetric):
     [('ndcg_xgboost@5', 1.0), ('ndcg_xgboost@10', 1.0)]
     """
 
+    @plain_signature
     def __init__(self, flavor: Flavor | str, k: KSpec = ...) -> None:
         super().__init__(flavor, k, "XGBoost", _WHY_NO_NAN)
         self._cache: Cache[Prepared[Any]] = Cache(_SLOTS)
@@ -256,6 +257,7 @@ class NDCGCallback(NamedMetric):
     3
     """
 
+    @plain_signature
     def __init__(
         self,
         flavor: Flavor | str,

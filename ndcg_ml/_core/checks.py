@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 import sys
@@ -10,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from numbers import Complex, Real
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar
 
 from ndcg_ml._core.one_line import brief
 
@@ -22,8 +23,8 @@ KSpec: TypeAlias = "int | None | Sequence[int | None] | EllipsisType"
 
 OneK: TypeAlias = "int | None | EllipsisType"
 """One cut-off, which gives one number."""
-ByK: TypeAlias = "dict[int | None, float]"
-"""One number per cut-off."""
+K = TypeVar("K", bound="int | None")
+"""The type of several cut-offs: ``int`` if each of them is a number."""
 
 EXACT_INTEGERS = 2**53
 """float64 represents every integer up to this one."""
@@ -178,7 +179,7 @@ def cutoffs(k: KSpec, flavor: Flavor) -> tuple[tuple[int | None, ...], bool]:
         A cut-off is not an integer >= 1 or None, is repeated, or is above 10^8 under ``ideal="max"``; or there is none.
     """
     several = is_vector(k)
-    given = k if is_vector(k) else [flavor.k if isinstance(k, EllipsisType) else k]
+    given = k if is_vector(k) else [flavor.k if isinstance(k, EllipsisType | _Own) else k]
     ks = tuple(optional_whole_number(each, "k", "for no cut-off") for each in given)
     if not ks:
         raise ValueError("k must hold at least one cut-off; got an empty sequence.")
@@ -189,6 +190,28 @@ def cutoffs(k: KSpec, flavor: Flavor) -> tuple[tuple[int | None, ...], bool]:
             f"k must be at most {_DEEPEST} under ideal='max', which sums over all ranks up to k; got {ks}."
         )
     return ks, several
+
+
+class _Own:
+    """The default of `k` in signatures."""
+
+    def __repr__(self) -> str:
+        return "the flavor's own"
+
+
+F = TypeVar("F")
+
+
+def plain_signature(function: F) -> F:
+    """Let ``help`` show the default of `k` in words, and leave out private and refused parameters."""
+    signature = inspect.signature(function)  # type: ignore[arg-type]
+    shown = [
+        each.replace(default=_Own()) if each.name == "k" and each.default is ... else each
+        for each in signature.parameters.values()
+        if each.kind is not each.VAR_KEYWORD and not each.name.startswith("_")
+    ]
+    setattr(function, "__signature__", signature.replace(parameters=shown))  # noqa: B010
+    return function
 
 
 def is_vector(value: object) -> TypeGuard[Sequence[Any]]:

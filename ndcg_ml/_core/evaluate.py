@@ -11,7 +11,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ndcg_ml._core.checks import ByK, KSpec, OneK
+from ndcg_ml._core.checks import K, KSpec, OneK
 from ndcg_ml._core.frames import ColumnNames, Frame, column_names, is_frame, library_of, refuse_lazy, select_columns
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Queries, Weights, real_array
@@ -32,11 +32,11 @@ def ndcg_score(
 ) -> float: ...
 @overload
 def ndcg_score(
-    y_true: ArrayLike, y_score: ArrayLike, *, flavor: Flavor | str = ..., k: Sequence[int | None],
+    y_true: ArrayLike, y_score: ArrayLike, *, flavor: Flavor | str = ..., k: Sequence[K],
     qid: ArrayLike | None = ..., group: ArrayLike | None = ..., mask: ArrayLike | None = ...,
     retrieved: ArrayLike | None = ..., doc_id: ArrayLike | None = ...,
     query_weight: Weights | None = ...,
-) -> ByK: ...
+) -> dict[K, float]: ...
 # fmt: on
 def ndcg_score(
     y_true: ArrayLike,
@@ -156,11 +156,11 @@ def dcg_score(
 ) -> float: ...
 @overload
 def dcg_score(
-    y_true: ArrayLike, y_score: ArrayLike, *, flavor: Flavor | str = ..., k: Sequence[int | None],
+    y_true: ArrayLike, y_score: ArrayLike, *, flavor: Flavor | str = ..., k: Sequence[K],
     qid: ArrayLike | None = ..., group: ArrayLike | None = ..., mask: ArrayLike | None = ...,
     retrieved: ArrayLike | None = ..., doc_id: ArrayLike | None = ...,
     query_weight: Weights | None = ...,
-) -> ByK: ...
+) -> dict[K, float]: ...
 # fmt: on
 def dcg_score(
     y_true: ArrayLike,
@@ -221,11 +221,11 @@ def evaluate(
 ) -> Evaluation[float]: ...
 @overload
 def evaluate(
-    y_true: ArrayLike | Frame, y_score: ArrayLike | None = ..., *, flavor: Flavor | str = ..., k: Sequence[int | None],
+    y_true: ArrayLike | Frame, y_score: ArrayLike | None = ..., *, flavor: Flavor | str = ..., k: Sequence[K],
     qid: ArrayLike | None = ..., group: ArrayLike | None = ..., mask: ArrayLike | None = ...,
     retrieved: ArrayLike | None = ..., doc_id: ArrayLike | None = ...,
     query_weight: Weights | None = ..., by: Any = ..., cluster: Any = ..., columns: ColumnNames | None = ...,
-) -> Evaluation[ByK]: ...
+) -> Evaluation[dict[K, float]]: ...
 # fmt: on
 def evaluate(
     y_true: ArrayLike | Frame,
@@ -329,8 +329,8 @@ def evaluate_ranked(
 @overload
 def evaluate_ranked(
     grades: Iterable[Iterable[float]], *, judged: Iterable[Iterable[float]] | None = ..., flavor: Flavor | str = ...,
-    k: Sequence[int | None],
-) -> Evaluation[ByK]: ...
+    k: Sequence[K],
+) -> Evaluation[dict[K, float]]: ...
 # fmt: on
 def evaluate_ranked(
     grades: Iterable[Iterable[float]],

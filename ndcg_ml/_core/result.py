@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._core.checks import K
 from ndcg_ml._core.flavor_text import at_cutoff, metric_key
 from ndcg_ml._core.frames import make_frame
 from ndcg_ml._core.json_values import plain, plain_ids
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Evaluation", "PerQuery", "at_cutoff"]
 
-V = TypeVar("V", bound="float | dict[int | None, float]")
+V = TypeVar("V", bound="float | dict[Any, float]")
 """Type of the value: a float, or a dict by cut-off if there are several."""
 
 
@@ -161,13 +162,13 @@ class Evaluation(Generic[V]):
     ) -> Interval: ...
     @overload
     def interval(
-        self: Evaluation[dict[int | None, float]], confidence: float = ..., method: Method | None = ...,
+        self: Evaluation[dict[K, float]], confidence: float = ..., method: Method | None = ...,
         n_resamples: int = ..., seed: Seed = ...,
-    ) -> dict[int | None, Interval]: ...
+    ) -> dict[K, Interval]: ...
     # fmt: on
     def interval(
         self, confidence: float = 0.95, method: Method | None = None, n_resamples: int = 9999, seed: Seed = 0
-    ) -> Interval | dict[int | None, Interval]:
+    ) -> Interval | dict[Any, Interval]:
         """Return a confidence interval of the value for the population from which these queries are drawn.
 
         Parameters
@@ -334,9 +335,9 @@ class Evaluation(Generic[V]):
     @overload
     def range(self: Evaluation[float], max_grade: float | None = ...) -> Range: ...
     @overload
-    def range(self: Evaluation[dict[int | None, float]], max_grade: float | None = ...) -> dict[int | None, Range]: ...
+    def range(self: Evaluation[dict[K, float]], max_grade: float | None = ...) -> dict[K, Range]: ...
     # fmt: on
-    def range(self, max_grade: float | None = None) -> Range | dict[int | None, Range]:
+    def range(self, max_grade: float | None = None) -> Range | dict[Any, Range]:
         """Return the smallest and largest value over all ways to grade the unjudged documents.
 
         The range is exact: some grades attain its ends, and none exceed them. Unjudged documents are those with the

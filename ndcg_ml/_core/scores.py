@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core import numpy_kernel
-from ndcg_ml._core.checks import ByK, KSpec, OneK, cutoffs, optional_whole_number
+from ndcg_ml._core.checks import K, KSpec, OneK, cutoffs, optional_whole_number
 from ndcg_ml._core.gains_and_discounts import Coded, CreditedOnce, credit_repeats, discounts, grade, refuse_repeats
 from ndcg_ml._core.kernel_and_threads import CompiledQueries, choose_kernel, compiled_rank, thread_count
 from ndcg_ml._core.queries import Queries, Scored, Weights
@@ -31,10 +31,10 @@ def prepare(
 ) -> Prepared[float]: ...
 @overload
 def prepare(
-    y_true: ArrayLike, *, flavor: Flavor | str = ..., k: Sequence[int | None], qid: ArrayLike | None = ...,
+    y_true: ArrayLike, *, flavor: Flavor | str = ..., k: Sequence[K], qid: ArrayLike | None = ...,
     group: ArrayLike | None = ..., mask: ArrayLike | None = ..., retrieved: ArrayLike | None = ...,
     doc_id: ArrayLike | None = ..., query_weight: Weights | None = ..., threads: int | None = ..., kernel: str = ...,
-) -> Prepared[ByK]: ...
+) -> Prepared[dict[K, float]]: ...
 # fmt: on
 def prepare(
     y_true: ArrayLike,

@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from ndcg_ml._core.checks import ByK
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.table import Column, Record
@@ -78,7 +77,7 @@ def evaluate(
     inputs.show("\n\n".join(tables), result.to_dict(per_query) if as_json else None)
 
 
-def _queries(result: Evaluation[ByK]) -> Record:
+def _queries(result: Evaluation[dict[int | None, float]]) -> Record:
     """Return a table with a row per query."""
     names = {"n_docs": "documents", "n_judged": "judged", "n_relevant": "relevant", "tied": "tied"}
     rows = [

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ndcg_ml._core.checks import as_float, optional_whole_number
+from ndcg_ml._core.checks import as_float, optional_whole_number, plain_signature
 from ndcg_ml._core.evaluate import ndcg_score
 from ndcg_ml._core.frames import match_index
 from ndcg_ml._core.layout import FloatArray, Groups, IntArray, ranges
@@ -129,6 +129,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
+    @plain_signature
     def fit(
         self,
         X: Any,  # noqa: N803

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from ndcg_ml._core.checks import KSpec, cutoffs, refuse_docid, true_or_false
+from ndcg_ml._core.checks import KSpec, cutoffs, plain_signature, refuse_docid, true_or_false
 from ndcg_ml._core.flavor_text import metric_key
 from ndcg_ml._core.frames import Axes, match_index
 from ndcg_ml._core.kernel_and_threads import Cache
@@ -27,6 +27,7 @@ from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.sklearn import folds
 
 
+@plain_signature
 def ndcg_scorer(
     flavor: Flavor | str,
     k: KSpec = ...,
@@ -127,6 +128,7 @@ class NDCGScorer:
         The queries of the last search, or None with ``keep_queries=False``. They are not pickled or copied.
     """
 
+    @plain_signature
     def __init__(
         self,
         flavor: Flavor | str,

@@ -9,14 +9,14 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Generic, Literal, get_args, overload
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ndcg_ml._core.checks import KSpec, cutoffs, one_of, refuse_docid, true_or_false
+from ndcg_ml._core.checks import KSpec, OneK, cutoffs, one_of, plain_signature, refuse_docid, true_or_false
 from ndcg_ml._core.flavor_text import metric_key
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor, refuse_unknown
 from ndcg_ml.torch import inputs
@@ -71,7 +71,17 @@ _FIX = {
 _uncompiled = never_compile("an NDCG adds to its state; ndcg_ml.torch.ndcg can be compiled")
 
 
-class NDCG(Metric):  # type: ignore[misc]  # torchmetrics is untyped here
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    T = TypeVar("T", default=Tensor)
+else:
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
+
+class NDCG(Metric, Generic[T]):  # type: ignore[misc]  # torchmetrics is untyped here
     r"""NDCG over all queries seen, as a ``torchmetrics.Metric``.
 
         value = (sum over queries q of NDCG_q@k) / (number of queries)
@@ -202,6 +212,21 @@ compute_with_cache
     """"compute" or "load" if that was called since the last update, so that another update needs a reset."""
     _warned: tuple[str, ...] = ()
 
+    __call__: Callable[..., T]
+
+    # fmt: off
+    @overload
+    def __init__(
+        self: NDCG[Tensor], flavor: Flavor | str = ..., *, k: OneK = ..., query_ids: QueryIds = ...,
+        split_queries: bool = ..., compute_on_cpu: bool = ..., **torchmetrics: Any,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: NDCG[ByCutoff], flavor: Flavor | str = ..., *, k: Sequence[int | None], query_ids: QueryIds = ...,
+        split_queries: bool = ..., compute_on_cpu: bool = ..., **torchmetrics: Any,
+    ) -> None: ...
+    # fmt: on
+    @plain_signature
     def __init__(
         self,
         flavor: Flavor | str = "sklearn",
@@ -361,7 +386,7 @@ compute_with_cache
                 getattr(self, name).append(part.to(self.device))
 
     @_uncompiled
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
+    def forward(self, *args: Any, **kwargs: Any) -> T:
         """Add a batch as ``update`` does, and return the value of this batch.
 
         Returns
@@ -386,7 +411,7 @@ compute_with_cache
             self._batch_alone = False
 
     @_uncompiled
-    def compute(self) -> Any:  # with a union, type checkers would reject .item() and ["ndcg_at_10"]
+    def compute(self) -> T:
         """Compute the value over all queries seen.
 
         Returns
@@ -407,9 +432,10 @@ compute_with_cache
             raise
         if not self._batch_alone:
             self._closed = "compute"
-        if self._column is not None:
-            return values[self._column]
-        return ByCutoff(zip(map(metric_key, self.ks), values, strict=True))
+        found: Any = values[self._column or 0]
+        if self._column is None:
+            found = ByCutoff(zip(map(metric_key, self.ks), values, strict=True))
+        return found
 
     def _values(self) -> Tensor:
         sums = self._sum_rows() if self.split_queries else Sums(*(getattr(self, name) for name in Sums._fields))
@@ -620,9 +646,10 @@ def _can_read(tensor: Tensor) -> bool:
     return tensor.is_cpu and not torch.compiler.is_compiling()
 
 
+@plain_signature
 def ndcg_collection(
     flavor: Flavor | str = "sklearn", *, k: KSpec = ..., query_ids: QueryIds = "global", split_queries: bool = False
-) -> Any:  # a MetricCollection, which is untyped here
+) -> MetricCollection:
     """Make a collection of one ``NDCG`` per cut-off, whose metrics share their states.
 
     Each of its metrics computes one tensor, as tools for collections expect (``MetricTracker``, ``plot``, Lightning's

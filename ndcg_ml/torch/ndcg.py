@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, overload
+
 import torch
 from torch import Tensor
 
-from ndcg_ml._core.checks import KSpec, cutoffs
+from ndcg_ml._core.checks import K, KSpec, OneK, cutoffs, plain_signature
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.inputs import Batch, Flat, rank_on_host, read_batch, read_flavor, scores_and_labels
 from ndcg_ml.torch.kernel import evaluate_or_refuse
@@ -14,6 +17,19 @@ from ndcg_ml.torch.limits import not_mapped
 __all__ = ["ndcg"]
 
 
+# fmt: off
+@overload
+def ndcg(
+    scores: Tensor, labels: Tensor, *, flavor: Flavor | str = ..., k: OneK = ..., mask: Tensor | None = ...,
+    indexes: Tensor | None = ..., retrieved: Tensor | None = ..., doc_id: Tensor | None = ...,
+) -> Tensor: ...
+@overload
+def ndcg(
+    scores: Tensor, labels: Tensor, *, flavor: Flavor | str = ..., k: Sequence[K], mask: Tensor | None = ...,
+    indexes: Tensor | None = ..., retrieved: Tensor | None = ..., doc_id: Tensor | None = ...,
+) -> dict[K, Tensor]: ...
+# fmt: on
+@plain_signature
 def ndcg(
     scores: Tensor,
     labels: Tensor,
@@ -24,7 +40,7 @@ def ndcg(
     indexes: Tensor | None = None,
     retrieved: Tensor | None = None,
     doc_id: Tensor | None = None,
-) -> Tensor | dict[int | None, Tensor]:
+) -> Any:
     r"""Compute NDCG of each query.
 
         NDCG@k = DCG@k / IDCG@k,  DCG@k = sum over documents d of gain(y_d) w_d

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import functools
 import hashlib
+import inspect
 import math
 import pickle
 import re
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import flavors
 
-from ndcg_ml import PRESETS, Flavor, evaluate, prepare
+from ndcg_ml import PRESETS, Flavor, evaluate, ndcg_score, prepare
 from ndcg_ml.flavor import as_arguments, as_flavor
 from ndcg_ml.presets import MIRRORS
 
@@ -558,3 +559,13 @@ def test_the_top_grade_must_be_in_the_gain_table(grade: float) -> None:
     message = f"Flavor.max_grade must be a grade of the gain table, an integer from 0 to 1; got {float(grade)!r}."
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Flavor(ideal="max", gain=(2, 3), max_grade=grade)
+
+
+def test_signatures_show_the_switches_and_the_flavors_own_cut_off():
+    assert list(inspect.signature(Flavor).parameters) == list(Flavor.__dataclass_fields__)
+    signature = inspect.signature(ndcg_score)
+    assert "k: 'KSpec' = the flavor's own, qid" in str(signature)
+    assert list(signature.parameters)[-1] == "query_weight"
+    bound = signature.bind([[1, 0]], [[1, 2]])
+    bound.apply_defaults()  # the default that is shown may be passed
+    assert ndcg_score(*bound.args, **bound.kwargs) == ndcg_score([[1, 0]], [[1, 2]], k=...)

@@ -246,6 +246,8 @@ class ListLoss(nn.Module):
         """
         raise NotImplementedError(f"{type(self).__name__} must define losses(self, lists).")
 
+    __call__: Callable[..., Tensor]
+
     def forward(
         self,
         scores: Tensor,

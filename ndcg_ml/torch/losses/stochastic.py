@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -115,6 +117,8 @@ class Stochastic(nn.Module):
         self.samples: int = whole_number(samples, "samples")
         self.scale: float = above_zero(scale, "scale")
         self.generator: torch.Generator | None = check_generator(generator)
+
+    __call__: Callable[..., Tensor]
 
     def forward(
         self,
