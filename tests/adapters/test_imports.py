@@ -44,10 +44,6 @@ def test_no_heavy_package_is_imported(statement):
     assert loaded_by(statement) == set()
 
 
-def test_the_command_line_does_not_import_numpy_at_once():
-    assert python("import sys, ndcg_ml.cli; print('numpy' in sys.modules)").stdout == "False\n"
-
-
 def test_eval_of_files_imports_no_slow_module_that_it_does_not_need(tmp_path):
     pytest.importorskip("click")
     (tmp_path / "qrels").write_text("q 0 d 1\n")
@@ -76,8 +72,7 @@ def test_adapters_are_listed_and_imported_on_first_use():
         _ = ndcg_ml.tensorflow
 
 
-def test_help_works_without_any_framework():
-    code = """
+HELP = """
 import inspect, pydoc, sys
 for name in ("torch", "sklearn"):
     sys.modules[name] = None
@@ -86,10 +81,31 @@ names = {name for name, _ in inspect.getmembers(ndcg_ml) if not name.startswith(
 print(sorted(names - set(ndcg_ml.__all__)))
 print("ndcg_score" in pydoc.render_doc(ndcg_ml))
 """
+LATER = """
+import sys, ndcg_ml
+later = ("explain", "identification", "parts", "runs", "readers")
+print([name for name in later if f"ndcg_ml.{name}" in sys.modules])
+print(set(ndcg_ml.__all__) <= set(dir(ndcg_ml)))
+same = ndcg_ml.identify is ndcg_ml.identification.identify, ndcg_ml.align is ndcg_ml.runs.align
+print(ndcg_ml.identify.__name__, *same)
+print([name for name in later if f"ndcg_ml.{name}" in sys.modules])
+"""
+MODULES = ["catboost", "dask", "explain", "lightgbm", "parts", "ray", "readers", "runs", "spark", "xgboost"]
+
+
+@pytest.mark.parametrize(
+    ("code", "printed"),
+    [
+        (HELP, [str(MODULES), "True"]),
+        (LATER, ["[]", "True", "identify True True", "['identification', 'runs']"]),
+        ("import sys, ndcg_ml.cli; print('numpy' in sys.modules)", ["False"]),
+    ],
+    ids=["help without frameworks", "modules on first use", "the command line without NumPy"],
+)
+def test_what_a_new_interpreter_prints(code, printed):
     done = python(code)
     assert done.returncode == 0, done.stderr
-    modules = ["catboost", "dask", "explain", "lightgbm", "parts", "ray", "readers", "runs", "spark", "xgboost"]
-    assert done.stdout.splitlines() == [str(modules), "True"]
+    assert done.stdout.splitlines() == printed
 
 
 @pytest.mark.parametrize(
@@ -102,37 +118,6 @@ def test_names_of_adapters_are_found_in_their_modules(name):
         exec(f"from ndcg_ml import {name}")
     for home in str(error.value).removesuffix(".").partition("import it from ")[2].split(" or "):
         exec(f"from {home} import {name}")
-
-
-def test_further_modules_are_imported_on_first_use():
-    code = """
-import sys, ndcg_ml
-later = ("explain", "identification", "parts", "runs", "readers")
-print([name for name in later if f"ndcg_ml.{name}" in sys.modules])
-print(set(ndcg_ml.__all__) <= set(dir(ndcg_ml)))
-same = ndcg_ml.identify is ndcg_ml.identification.identify, ndcg_ml.align is ndcg_ml.runs.align
-print(ndcg_ml.identify.__name__, *same)
-print([name for name in later if f"ndcg_ml.{name}" in sys.modules])
-"""
-    done = python(code)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["[]", "True", "identify True True", "['identification', 'runs']"]
-    with pytest.raises(AttributeError, match="has no attribute 'evaluate_everything'"):
-        ndcg_ml.evaluate_everything  # noqa: B018
-
-
-@pytest.mark.parametrize(
-    ("module", "missing", "message"),
-    [
-        ("torch", "torch", "ndcg_ml.torch needs PyTorch. Install it with: pip install 'ndcg_ml[torch]'"),
-        ("sklearn", "sklearn", "ndcg_ml.sklearn needs scikit-learn. Install it with: pip install 'ndcg_ml[sklearn]'"),
-    ],
-)
-def test_a_missing_framework_names_its_extra(module, missing, message):
-    done = python(f"import sys; sys.modules[{missing!r}] = None; import ndcg_ml; ndcg_ml.{module}")
-    assert done.returncode == 1
-    assert f"ImportError: {message}" in done.stderr
-    assert "The above exception was the direct cause" in done.stderr
 
 
 def test_only_the_metric_needs_torchmetrics_and_imports_it_on_first_use():
@@ -163,16 +148,19 @@ from ndcg_ml.torch.metric import NDCG
     assert "ImportError: ndcg_ml.torch.NDCG needs torchmetrics" in done.stderr
 
 
-@pytest.mark.parametrize("missing", ["click"])
-def test_the_command_names_missing_packages(missing):
-    done = python(f"import sys; sys.modules[{missing!r}] = None; from ndcg_ml.cli import main; main()")
+WITHOUT = {
+    "torch": ("import ndcg_ml; ndcg_ml.torch", "ImportError: ndcg_ml.torch needs PyTorch. Install it with: pip install 'ndcg_ml[torch]'"),
+    "sklearn": ("import ndcg_ml; ndcg_ml.sklearn", "ImportError: ndcg_ml.sklearn needs scikit-learn. Install it with: pip install 'ndcg_ml[sklearn]'"),
+    "pandas": ("import ndcg_ml; ndcg_ml.evaluate([[1, 0]], [[1, 0]]).to_frame()", "ImportError: Evaluation.to_frame needs pandas. Install it with: pip install pandas"),
+    "click": ("from ndcg_ml.cli import main; main()", "pip install 'ndcg_ml[cli]'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("missing", WITHOUT)
+def test_a_missing_package_is_named_with_what_to_install(missing):
+    code, message = WITHOUT[missing]
+    done = python(f"import sys; sys.modules[{missing!r}] = None; {code}")
     assert done.returncode == 1
-    assert "pip install 'ndcg_ml[cli]'" in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_to_frame_without_pandas_names_the_package():
-    done = python(
-        "import sys; sys.modules['pandas'] = None; import ndcg_ml; ndcg_ml.evaluate([[1, 0]], [[1, 0]]).to_frame()"
-    )
-    assert "ImportError: Evaluation.to_frame needs pandas. Install it with: pip install pandas" in done.stderr
+    assert message in done.stdout + done.stderr
+    assert ("The above exception was the direct cause" in done.stderr) == (missing != "click")
+    assert ("Traceback" in done.stderr) == (missing != "click")

@@ -27,11 +27,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
 from sklearn.metrics import ndcg_score as sklearn_ndcg_score
-from sklearn.model_selection import (
-    GridSearchCV,
-    GroupKFold,
-    cross_validate,
-)
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 

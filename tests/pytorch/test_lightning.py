@@ -183,18 +183,6 @@ def test_a_collection_by_log_dict(tmp_path):
         assert values == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.needs("mlflow")
-def test_names_are_legal_in_mlflow():
-    validation = pytest.importorskip("mlflow.utils.validation")
-    exceptions = pytest.importorskip("mlflow.exceptions")
-    metric = NDCG(k=[1, 10, None])
-    metric.update(torch.rand(1, 3), torch.ones(1, 3))
-    for name in metric.compute():
-        validation._validate_metric_name(f"val/{name}")
-    with pytest.raises(exceptions.MlflowException):
-        validation._validate_metric_name("val/ndcg@10")
-
-
 # -- epochs ----------------------------------------------------------------------------------------------------------
 
 

@@ -20,7 +20,6 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
-from torchmetrics.retrieval import RetrievalNormalizedDCG
 
 from ndcg_ml import ndcg_score
 from ndcg_ml.torch import NDCG
@@ -129,8 +128,8 @@ def distributed_sampler(rank, *, with_ids=True):
     return metric.compute()
 
 
-def ids_of_the_batch(rank, metric_class=NDCG, **settings):
-    metric = metric_class(**settings)
+def ids_of_the_batch(rank, **settings):
+    metric = NDCG(**settings)
     for start in range(0, 12, 6):
         part = rows([QUERIES[number] for number in range(start + 3 * rank, start + 3 * rank + 3)])
         ids = torch.unique_consecutive(part[2], return_inverse=True)[1]
@@ -163,25 +162,52 @@ def refused_then_goes_on(rank):
     return metric.compute()
 
 
+def of(rows, **arguments):
+    """What these rows are worth, by NumPy."""
+    return ndcg_score(QUERIES.labels[rows], QUERIES.scores[rows], qid=QUERIES.qid[rows], **arguments)
+
+
+def with_the_first_twice():
+    """The mean of 36 queries."""
+    return (QUERIES.score() * N_QUERIES + of(slice(0, QUERIES.edges[1]))) / (N_QUERIES + 1)
+
+
+def in_steps():
+    steps = [of(slice(QUERIES.edges[2 * number], QUERIES.edges[2 * number + 2])) for number in range(3)]
+    return [*steps, np.mean(steps)]
+
+
+def rounded():
+    return ndcg_score(QUERIES.labels, np.round(QUERIES.scores * 10), qid=QUERIES.qid, k=10)
+
+
+def of_the_first_twelve():
+    n = QUERIES.edges[12]
+    return ndcg_score(QUERIES.labels[:n], QUERIES.scores[:n].astype(np.float32), qid=QUERIES.qid[:n])
+
+
+IN_TWO = r"3\d of the queries appeared more than once \(such as id 90071.*split_queries=True"
+REPEATED = r"1 of the queries appeared more than once.*DistributedSampler"
+AGAIN = r"3 of the queries.*\(such as id 0\).*query_ids='batch'"
 SCENARIOS = {
-    "uneven batches": uneven_batches,
-    "empty process": empty_process,
-    "empty process, ids of the batch": lambda rank: empty_process(rank, query_ids="batch"),
-    "empty process, split queries": lambda rank: empty_process(rank, split_queries=True),
-    "no data at all": no_data_at_all,
-    "split queries": split_queries,
-    "split queries, put together": lambda rank: split_queries(rank, split_queries=True),
-    "split queries of different dtypes": split_queries_of_different_dtypes,
-    "distributed sampler": distributed_sampler,
-    "distributed sampler, no ids": lambda rank: distributed_sampler(rank, with_ids=False),
-    "ids of the batch": lambda rank: ids_of_the_batch(rank, query_ids="batch"),
-    "ids of the batch, taken for global": ids_of_the_batch,
-    "ids of the batch, torchmetrics": lambda rank: ids_of_the_batch(rank, RetrievalNormalizedDCG),
-    "every step": every_step,
-    "every step, split queries": lambda rank: every_step(rank, split_queries=True),
-    "local": local,
-    "refused, then goes on": refused_then_goes_on,
+    "uneven batches": (uneven_batches, lambda: list(QUERIES.score(k=[5, None]).values())),
+    "empty process": (empty_process, QUERIES.score),
+    "empty process, ids of the batch": (lambda rank: empty_process(rank, query_ids="batch"), QUERIES.score),
+    "empty process, split queries": (lambda rank: empty_process(rank, split_queries=True), QUERIES.score),
+    "no data at all": (no_data_at_all, "NDCG has seen no query"),
+    "split queries": (split_queries, IN_TWO),
+    "split queries, put together": (lambda rank: split_queries(rank, split_queries=True), lambda: QUERIES.score(k=10)),
+    "split queries of different dtypes": (split_queries_of_different_dtypes, rounded),
+    "distributed sampler": (distributed_sampler, REPEATED),
+    "distributed sampler, no ids": (lambda rank: distributed_sampler(rank, with_ids=False), with_the_first_twice),
+    "ids of the batch": (lambda rank: ids_of_the_batch(rank, query_ids="batch"), of_the_first_twelve),
+    "ids of the batch, taken for global": (ids_of_the_batch, AGAIN),
+    "every step": (every_step, in_steps),
+    "every step, split queries": (lambda rank: every_step(rank, split_queries=True), in_steps),
+    "refused, then goes on": (refused_then_goes_on, QUERIES.score),
+    "local": (local, None),
 }
+"""What each process does, and the value or the error that both must have."""
 
 
 def outcome(scenario, rank):
@@ -198,7 +224,7 @@ def process(rank, folder):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", f"file://{folder}/store", rank=rank, world_size=WORLD, timeout=START)
     (Path(folder) / f"{rank}.met").touch()
-    came = {name: outcome(scenario, rank) for name, scenario in SCENARIOS.items()}
+    came = {name: outcome(scenario, rank) for name, (scenario, _) in SCENARIOS.items()}
     (Path(folder) / f"{rank}.pickle").write_bytes(pickle.dumps(came))
     dist.destroy_process_group()
 
@@ -223,83 +249,21 @@ def came(tmp_path_factory):
     return [pickle.loads((folder / f"{rank}.pickle").read_bytes()) for rank in range(WORLD)]
 
 
-@pytest.fixture
-def both(came):
-    """What a scenario gave in each process, which must be the same."""
-
-    def of(name):
-        values = [part[name] for part in came]
-        for value in values:
-            if isinstance(value, AssertionError):
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_what_both_processes_say(came, name):
+    values, want = [part[name] for part in came], SCENARIOS[name][1]
+    for rank, value in enumerate(values):
+        if isinstance(value, AssertionError):
+            raise value
+        if isinstance(want, str):
+            with pytest.raises(ValueError, match=want):
                 raise value
-        assert str(values[0]) == str(values[1])
-        return values[0]
-
-    return of
-
-
-def refused(value, words):
-    with pytest.raises(ValueError, match=words):
-        raise value
-
-
-def test_uneven_batches(both):
-    value = both("uneven batches")
-    want = QUERIES.score(k=[5, None])
-    assert {k: value[k].item() for k in want} == pytest.approx(want, abs=1e-12)
-
-
-@pytest.mark.parametrize("mode", ["", ", ids of the batch", ", split queries"])
-def test_a_process_without_data(both, mode):
-    assert both("empty process" + mode).item() == pytest.approx(QUERIES.score(), abs=1e-12)
-
-
-def test_processes_without_any_data(both):
-    refused(both("no data at all"), "NDCG has seen no query")
-
-
-def test_a_query_in_two_processes_is_refused_or_put_together(both):
-    refused(both("split queries"), r"3\d of the queries appeared more than once \(such as id 90071.*split_queries=True")
-    assert both("split queries, put together").item() == pytest.approx(QUERIES.score(k=10), abs=1e-12)
-
-
-def test_rows_of_processes_that_hold_other_dtypes(both):
-    want = ndcg_score(QUERIES.labels, np.round(QUERIES.scores * 10), qid=QUERIES.qid, k=10)
-    assert both("split queries of different dtypes").item() == pytest.approx(want, abs=1e-12)
-
-
-def test_what_a_distributed_sampler_repeats_is_found_by_ids(both):
-    refused(both("distributed sampler"), r"1 of the queries appeared more than once.*DistributedSampler")
-    # Without ids it cannot be: the mean of 36 queries.
-    first = ndcg_score(*(part.numpy() for part in (QUERIES[0][1], QUERIES[0][0])), group=[len(QUERIES[0][0])])
-    want = (QUERIES.score() * N_QUERIES + first) / (N_QUERIES + 1)
-    assert both("distributed sampler, no ids").item() == pytest.approx(want, abs=1e-12)
-
-
-def test_ids_that_start_again_in_each_batch(both):
-    n = int(QUERIES.edges[12])
-    want = ndcg_score(QUERIES.labels[:n], QUERIES.scores[:n].astype(np.float32), qid=QUERIES.qid[:n])
-    assert both("ids of the batch").item() == pytest.approx(want, abs=1e-12)
-    refused(both("ids of the batch, taken for global"), r"3 of the queries.*\(such as id 0\).*query_ids='batch'")
-    assert abs(both("ids of the batch, torchmetrics").item() - want) > 0.05  # three queries of the twelve
-
-
-@pytest.mark.parametrize("mode", ["", ", split queries"])
-def test_processes_that_meet_in_every_step(both, mode):
-    *steps, whole = (value.item() for value in both("every step" + mode))
-    edges = QUERIES.edges
-    parts = [slice(edges[2 * number], edges[2 * number + 2]) for number in range(3)]
-    want = [ndcg_score(QUERIES.labels[p], QUERIES.scores[p], qid=QUERIES.qid[p]) for p in parts]
-    assert steps == pytest.approx(want, abs=1e-12)
-    assert whole == pytest.approx(np.mean(want), abs=1e-12)
-
-
-def test_a_process_may_keep_to_itself(came):
-    for rank, part in enumerate(came):
-        rows_ = np.isin(QUERIES.qid, QUERIES.qid[QUERIES.edges[:-1]][rank::2])
-        want = ndcg_score(QUERIES.labels[rows_], QUERIES.scores[rows_], qid=QUERIES.qid[rows_])
-        assert part["local"].item() == pytest.approx(want, abs=1e-12)
-
-
-def test_after_a_refusal_and_a_reset_all_is_well(both):
-    assert both("refused, then goes on").item() == pytest.approx(QUERIES.score(), abs=1e-12)
+            continue
+        if want is None:  # each keeps to itself
+            its = np.isin(QUERIES.qid, QUERIES.qid[QUERIES.edges[:-1]][rank::2])
+            assert value.item() == pytest.approx(of(its), abs=1e-12)
+            continue
+        several = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+        expected = want() if isinstance(want(), list) else [want()]
+        assert [each.item() for each in several] == pytest.approx(expected, abs=1e-12)
+    assert want is None or str(values[0]) == str(values[1])

@@ -19,7 +19,6 @@ from functools import partial
 
 import torch
 from torch import nn
-from torch_batches import batches
 from torchmetrics import MetricCollection
 from torchmetrics.wrappers import BootStrapper, MetricTracker
 
@@ -355,35 +354,6 @@ def test_metrics_whose_ids_mean_different_things_share_nothing():
     assert collection["split"].compute().item() == pytest.approx(evaluate([[0, 1, 1, 0]], [[1.0, 0, 1, 0]]).value)
     with pytest.raises(ValueError, match="appeared more than once"):
         collection["global"].compute()
-
-
-CASTS = {
-    "to bfloat16": lambda module: module.to(torch.bfloat16),
-    "bfloat16": lambda module: module.bfloat16(),
-    "half": lambda module: module.half(),
-    "float": lambda module: module.float(),
-    "set_dtype": lambda module: module.metric.set_dtype(torch.float16),
-    "type": lambda module: module.type(torch.float16),
-}
-
-
-@pytest.mark.parametrize("when", ["before", "within"])
-@pytest.mark.parametrize("cast", CASTS.values(), ids=CASTS)
-def test_casting_the_model_costs_no_digits(cast, when):
-    module = nn.Module()
-    module.metric, exact = NDCG(k=[3, None]), NDCG(k=[3, None])
-    if when == "before":
-        cast(module)
-    for number, (scores, labels, mask) in enumerate(batches(40)):
-        module.metric.update(scores, labels, mask=mask)
-        exact.update(scores, labels, mask=mask)
-        if number == 20 and when == "within":
-            cast(module)
-    assert module.metric.n_queries == 160
-    assert module.metric.compute() == exact.compute()
-    module.metric.reset()
-    assert module.metric.numerator.dtype == torch.float64
-    assert module.metric.n_queries.dtype == torch.int64
 
 
 @pytest.mark.parametrize("settings_", [{}, {"query_ids": "batch"}, {"split_queries": True}], ids=str)
