@@ -76,16 +76,10 @@ def test_early_stopping_maximises_the_first_cutoff():
 def test_cross_validation_evaluates_whole_queries_and_drops_weights():
     X, y, group = make(6, 40)
     qid, weight = np.repeat(np.arange(40), group), np.random.default_rng(0).uniform(0.1, 9, 40)
+    options = {"nfold": 4, "custom_metric": NDCGEval("xgboost", k=10), "as_pandas": False}
     plain, dropped = (
-        xgb.cv(
-            {**PARAMS, "eval_metric": "ndcg@10"},
-            data,
-            5,
-            nfold=4,
-            custom_metric=NDCGEval("xgboost", k=10),
-            as_pandas=False,
-        )
-        for data in (xgb.DMatrix(X, y, qid=qid), xgb.DMatrix(X, y, qid=qid, weight=weight))
+        xgb.cv({**PARAMS, "eval_metric": "ndcg@10"}, xgb.DMatrix(X, y, qid=qid, weight=each), 5, **options)
+        for each in (None, weight)
     )
     for part in ("train", "test"):
         assert plain[f"{part}-ndcg_xgboost@10-mean"] == pytest.approx(plain[f"{part}-ndcg@10-mean"], abs=1e-6)
@@ -99,34 +93,39 @@ def value_of(metric, data, scores):
 # -- the callback -----------------------------------------------------------------------------------------------------
 
 
+(X, Y, GROUP), (XV, YV, GV) = make(4, 30), make(5, 30)
+
+
 def data():
-    return matrix(*make(4, 30))
+    return matrix(X, Y, GROUP)
 
 
-def held_out(k=5, **options):
-    X, y, group = make(5, 30)
-    return NDCGCallback("sklearn", k, X=X, y=y, group=group, **options)
+def held_out(k=5, **changed):
+    return NDCGCallback("sklearn", k, **{"X": XV, "y": YV, "group": GV, **changed})
+
+
+def ranked(callback, features=X, n_estimators=30, options=(), **fit):
+    """Return a ranker that was trained under a callback, and the values that this recorded."""
+    ranker = xgb.XGBRanker(n_estimators=n_estimators, callbacks=[callback], **RANKER, **dict(options))
+    ranker.fit(features, Y, group=GROUP, **fit)
+    return ranker, ranker.evals_result()["validation"]["ndcg_sklearn@5"]
+
+
+def worth(scores):
+    return pytest.approx(ndcg_score(YV, scores, group=GV, k=5), abs=1e-12)
 
 
 def test_the_ranker_stops_at_the_best_round_and_predicts_with_it():
-    (X, y, group), (Xv, yv, gv) = make(4, 30), make(5, 30)
-    stop = held_out(rounds=6)
-    ranker = xgb.XGBRanker(n_estimators=80, callbacks=[stop], **RANKER).fit(X, y, group=group)
-    history = ranker.evals_result()["validation"]["ndcg_sklearn@5"]
+    ranker, history = ranked(held_out(rounds=6), n_estimators=80)
     assert ranker.best_iteration == int(np.argmax(history)) > 0
     assert len(history) == ranker.best_iteration + 7 < 80
-    assert ranker.best_score == max(history)
-    for i, value in enumerate(history):
-        scores = ranker.predict(Xv, iteration_range=(0, i + 1))
-        assert value == pytest.approx(ndcg_score(yv, scores, group=gv, k=5), abs=1e-12)
-    assert ndcg_score(yv, ranker.predict(Xv), group=gv, k=5) == pytest.approx(ranker.best_score, abs=1e-12)
+    assert history == [worth(ranker.predict(XV, iteration_range=(0, i + 1))) for i in range(len(history))]
+    assert ranker.best_score == max(history) == worth(ranker.predict(XV))
 
 
 def test_it_stops_where_xgboosts_own_early_stopping_does():
-    valid = matrix(*make(5, 30))
-    theirs, log = train(
-        ALONE, data(), 80, [(valid, "valid")], custom_metric=NDCGEval("sklearn", k=(5, 1)), early_stopping_rounds=6
-    )
+    own = {"custom_metric": NDCGEval("sklearn", k=(5, 1)), "early_stopping_rounds": 6}
+    theirs, log = train(ALONE, data(), 80, [(matrix(XV, YV, GV), "valid")], **own)
     ours, history = train(ALONE, data(), 80, [], callbacks=[held_out(k=(5, 1), rounds=6)])
     assert ours.best_iteration == theirs.best_iteration
     assert ours.num_boosted_rounds() == theirs.num_boosted_rounds()
@@ -152,13 +151,11 @@ def test_continued_training_counts_from_the_first_round():
 def test_it_can_be_reused_cloned_copied_and_pickled():
     from sklearn.base import clone
 
-    X, y, group = make(4, 30)
-    ranker = xgb.XGBRanker(n_estimators=30, callbacks=[held_out(rounds=4)], **RANKER)
-    histories = []
-    for estimator in (ranker, ranker, clone(ranker), copy.deepcopy(ranker), pickle.loads(pickle.dumps(ranker))):
-        estimator.fit(X, y, group=group)
-        histories.append((estimator.best_iteration, estimator.evals_result()["validation"]["ndcg_sklearn@5"]))
-    assert all(history == histories[0] for history in histories)
+    ranker, history = ranked(held_out(rounds=4))
+    for estimator in (ranker, clone(ranker), copy.deepcopy(ranker), pickle.loads(pickle.dumps(ranker))):
+        estimator.fit(X, Y, group=GROUP)
+        assert estimator.best_iteration == ranker.best_iteration
+        assert estimator.evals_result()["validation"]["ndcg_sklearn@5"] == history
     copied = clone(ranker).callbacks[0]
     assert copied is not ranker.callbacks[0]
     assert copied.X is ranker.callbacks[0].X
@@ -217,39 +214,29 @@ def test_categories_in_another_order_and_feature_names(as_matrix):
 @pytest.mark.parametrize("tree_method", ["hist", "exact"])
 @pytest.mark.parametrize("as_matrix", [False, True])
 def test_missing_values_are_those_of_the_training(as_matrix, tree_method):
-    (X, y, group), (Xv, yv, gv) = make(4, 30), make(5, 30)
-    X, Xv = (np.where(x < -0.5, -9.0, x) for x in (X, Xv))
-    stop = NDCGCallback("sklearn@5", X=xgb.DMatrix(Xv, missing=-9.0) if as_matrix else Xv, y=yv, group=gv)
-    ranker = xgb.XGBRanker(n_estimators=10, missing=-9.0, callbacks=[stop], tree_method=tree_method, **RANKER)
-    ranker.fit(X, y, group=group)
-    last = ranker.evals_result()["validation"]["ndcg_sklearn@5"][-1]
-    assert last == pytest.approx(ndcg_score(yv, ranker.predict(Xv), group=gv, k=5), abs=1e-12)
-    read_as_numbers = ranker.get_booster().predict(xgb.DMatrix(Xv))
-    assert abs(last - ndcg_score(yv, read_as_numbers, group=gv, k=5)) > 1e-3
+    features, held = (np.where(x < -0.5, -9.0, x) for x in (X, XV))
+    stop = held_out(X=xgb.DMatrix(held, missing=-9.0) if as_matrix else held)
+    ranker, history = ranked(stop, features, 10, {"missing": -9.0, "tree_method": tree_method})
+    assert history[-1] == worth(ranker.predict(held))
+    read_as_numbers = ranker.get_booster().predict(xgb.DMatrix(held))
+    assert abs(history[-1] - ndcg_score(YV, read_as_numbers, group=GV, k=5)) > 1e-3
 
 
 def test_the_base_margin_of_held_out_rows():
-    (X, y, group), (Xv, yv, gv) = make(4, 30), make(5, 30)
-    margin, held = 3 * X[:, 1], 3 * Xv[:, 1]
-    stop = NDCGCallback("sklearn@5", X=xgb.DMatrix(Xv, base_margin=held), y=yv, group=gv, rounds=4)
-    ranker = xgb.XGBRanker(n_estimators=30, callbacks=[stop], **RANKER)
-    ranker.fit(X, y, group=group, base_margin=margin)
-    assert ranker.best_score == pytest.approx(
-        ndcg_score(yv, ranker.predict(Xv, base_margin=held), group=gv, k=5), abs=1e-12
-    )
-    assert abs(ranker.best_score - ndcg_score(yv, ranker.predict(Xv), group=gv, k=5)) > 0.02
+    held = 3 * XV[:, 1]
+    stop = held_out(X=xgb.DMatrix(XV, base_margin=held), rounds=4)
+    ranker, _ = ranked(stop, base_margin=3 * X[:, 1])
+    assert ranker.best_score == worth(ranker.predict(XV, base_margin=held))
+    assert abs(ranker.best_score - ndcg_score(YV, ranker.predict(XV), group=GV, k=5)) > 0.02
 
 
 def test_without_xgb_train_the_held_out_rows_are_a_dmatrix():
-    booster, log = xgb.Booster(ALONE, [data()]), {}
-    Xv, yv, gv = make(5, 30)
-    callback = NDCGCallback("sklearn@5", X=xgb.DMatrix(Xv), y=yv, group=gv)
+    rows, callback, log = data(), held_out(X=xgb.DMatrix(XV)), {}
+    booster = xgb.Booster(ALONE, [rows])
     callback.before_training(booster)
-    booster.update(data(), 0)
+    booster.update(rows, 0)
     callback.after_iteration(booster, 0, log)
-    assert log["validation"]["ndcg_sklearn@5"] == [
-        pytest.approx(ndcg_score(yv, booster.predict(xgb.DMatrix(Xv)), group=gv, k=5), abs=1e-12)
-    ]
+    assert log["validation"]["ndcg_sklearn@5"] == [worth(booster.predict(xgb.DMatrix(XV)))]
 
 
 def test_two_callbacks_need_two_names():
@@ -265,7 +252,6 @@ def test_names_and_repr():
 
 # -- refusals --------------------------------------------------------------------------------------------------------
 
-X, Y, GROUP = make(5, 30)
 PAIR = [1, 0], [0.1, 0.2]
 SEVERAL = {"objective": "multi:softprob", "num_class": 5, "nthread": 1, "verbosity": 0}
 
@@ -274,20 +260,9 @@ def evaluated(y, s, group, weight=None):
     return value_of(NDCGEval("sklearn"), matrix(np.zeros((len(y), 1)), y, group, weight), s)
 
 
-def watched(params=ALONE, **changed):
-    """Train for two rounds under a callback."""
-    callback = NDCGCallback("sklearn", 5, **{"X": X, "y": Y, "group": GROUP, **changed})
-    return train(params, matrix(X, Y, GROUP), 2, [], callbacks=[callback])
-
-
 def estimated(estimator, **queries):
     model = estimator(n_estimators=2, eval_metric=NDCGEval("sklearn", k=5), **RANKER)
     return model.fit(X, Y, eval_set=[(X, Y)], **queries)
-
-
-def with_a_margin(data):
-    callback = NDCGCallback("sklearn@5", X=data, y=Y, group=GROUP)
-    return xgb.XGBRanker(n_estimators=2, callbacks=[callback], **RANKER).fit(X, Y, group=GROUP, base_margin=Y)
 
 
 REFUSED = {
@@ -301,11 +276,11 @@ REFUSED = {
     "XGBRanker": (lambda: estimated(xgb.XGBRanker, group=GROUP, eval_group=[GROUP]), r"one query at a time.*custom_metric=.*NDCGCallback.*QueryRanker"),
     "XGBRegressor": (lambda: estimated(xgb.XGBRegressor), r"one query at a time.*custom_metric=.*NDCGCallback.*QueryRanker"),
     "no ids": (lambda: NDCGCallback("sklearn", X=X, y=Y), "qid or group must be given"),
-    "fewer rows": (lambda: watched(X=X[1:]), f"X must have one row per label, {len(Y)}; got {len(Y) - 1}"),
-    "fewer columns": (lambda: watched(X=X[:, :1]), "X must have the 4 columns of the training data; got 1"),
-    "xgb.cv": (lambda: xgb.cv(ALONE, matrix(X, Y, GROUP), 2, nfold=2, callbacks=[held_out()]), r"xgb\.cv trains several.*NDCGEval"),
-    "several scores": (lambda: watched(SEVERAL), "NDCGCallback needs one score per row"),
-    "a margin": (lambda: with_a_margin(X), r"must be an xgb\.DMatrix if the training rows have a base margin"),
+    "fewer rows": (lambda: ranked(held_out(X=XV[1:])), f"X must have one row per label, {len(YV)}; got {len(YV) - 1}"),
+    "fewer columns": (lambda: ranked(held_out(X=XV[:, :1])), "X must have the 4 columns of the training data; got 1"),
+    "xgb.cv": (lambda: xgb.cv(ALONE, data(), 2, nfold=2, callbacks=[held_out()]), r"xgb\.cv trains several.*NDCGEval"),
+    "several scores": (lambda: train(SEVERAL, data(), 2, [], callbacks=[held_out()]), "NDCGCallback needs one score per row"),
+    "a margin": (lambda: ranked(held_out(), base_margin=Y), r"must be an xgb\.DMatrix if the training rows have a base margin"),
     "no xgb.train": (lambda: held_out().before_training(xgb.Booster(ALONE, [data()])), r"X must be an xgb\.DMatrix unless xgb\.train does the training"),
     "a name in use": (lambda: train(ALONE, data(), 2, [(data(), "validation")], custom_metric=NDCGEval("sklearn@5"), callbacks=[held_out()]), r"already has 'ndcg_sklearn@5'.*'validation'.*another name="),
     "a name twice": (lambda: train(ALONE, data(), 2, [], callbacks=[held_out(), held_out()]), "another name="),
