@@ -330,6 +330,7 @@ def test_several_runs_of_each_system():
     found = compare({"old": old, "new": new}, seed=0)
     assert found.names == ("old", "new")
     assert found.n_runs == (3, 4)
+    assert found.interval.n_resamples is None  # nothing was drawn
     assert found.values == pytest.approx([np.mean([e.value for e in each]) for each in (old, new)])
     assert found.verdict == "better"
     table = [np.mean([e.per_query.ndcg for e in each], axis=0) for each in (old, new)]
@@ -494,6 +495,7 @@ def test_other_judgements_are_refused():
 def test_numbers_of_any_measure():
     found = values(0, 3)
     assert (found.flavor, found.measure) == (None, "recall@10")
+    assert values(0, 3, n_resamples=500).interval.n_resamples == 500
     assert found.caption().startswith("recall@10; 40 queries; ")
     assert str(found).startswith("system  recall@10\n")
     assert (

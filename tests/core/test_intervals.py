@@ -190,17 +190,6 @@ def test_an_exchange_of_ratios_exchanges_both_parts():
     assert found.p_value == pytest.approx(hits / 8)
 
 
-def test_the_spread_of_a_plain_mean_is_the_textbook_s():
-    a, b = np.random.default_rng(3).random((2, 9))
-    both = Paired(a, b)
-    differences = (b - a).tolist()
-    assert both.difference == pytest.approx(statistics.mean(differences), abs=1e-15)
-    assert both.standard_error == pytest.approx(statistics.stdev(differences) / 3, rel=1e-12)
-    interval = both.interval(0.95, "t")
-    assert interval.high - both.difference == pytest.approx(2.306004135 * both.standard_error, rel=1e-9)
-    assert interval.low + interval.high == pytest.approx(2 * both.difference, abs=1e-15)
-
-
 def test_weights_are_repeated_queries_to_the_mean_and_the_jackknife():
     a, b = np.random.default_rng(3).random((2, 4))
     weight = np.array([1.0, 2.0, 5.0, 0.5])

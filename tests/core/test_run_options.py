@@ -51,18 +51,6 @@ def test_condensed_lists_are_answers():
     assert (result.n_unanswered, result.per_query.n_docs.tolist()) == (0, [1, 0])
 
 
-@pytest.mark.parametrize("flavor", ["elasticsearch", "haystack", "mlflow", "trec_eval", "spark", "beir"])
-def test_a_run_in_which_nothing_was_retrieved_scores_0(flavor):
-    qrels = {"q": {"d": 1}, "p": {"d": 1}}
-    for run in ({"q": [], "p": ["d"]}, {"q": {}, "p": {"d": 1}}):
-        with pytest.warns(UserWarning, match="answers 1 of 2 topics with an empty list") as caught:
-            result = evaluate_run(qrels, run, flavor=flavor)
-        assert len(caught) == 1
-        assert (result.value, result.n_unanswered) == (0.5, 1)
-        assert math.isnan(result.per_query.judged[0])
-        assert evaluate(**align(qrels, run).arguments(), flavor=flavor).value == 0.5
-
-
 @pytest.mark.parametrize(("empty", "value"), [(0.0, 0.5), (1.0, 1.0), ("skip", 1.0), (math.nan, math.nan)])
 @pytest.mark.parametrize("answer", [["x"], {"x": 1.0}])
 def test_a_topic_without_a_judgement_follows_empty(empty, value, answer):

@@ -292,14 +292,6 @@ def test_the_result_is_an_evaluation_with_a_column_more():
     assert copy.per_query.keys() == pair.per_query.keys()
 
 
-def test_other_flavors_of_the_same_run():
-    graded = evaluate_run(QRELS, RUN, flavor="trec_eval@2[gain=exponential]", queries="both")
-    q3 = (7 / math.log2(3)) / (7 + 1 / math.log2(3))
-    q1 = 3 / (3 + 1 / math.log2(3))
-    assert graded.value == pytest.approx((q1 + q3) / 2)
-    assert str(graded.flavor).startswith("ndcg@2[gain=exponential")
-
-
 # -- runs without a judged document -----------------------------------------------------------------------------------
 
 
