@@ -29,7 +29,7 @@ def evaluate(
         One row per document.
     label, score, qid : str
         Names of the columns with the grade, the score and the query id of each row. A missing label is an unjudged
-        document; missing scores and ids raise an error.
+        document. A missing score or id is an error.
     flavor, k
         As for ``ndcg_score``, except for flavors that depend on the order of rows, which a shuffle does not keep
         (``ties="first"`` or ``"last"``, ``ideal="given"``).

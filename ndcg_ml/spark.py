@@ -30,8 +30,8 @@ def evaluate(
     frame : pyspark.sql.DataFrame
         One row per document. Spark Connect's frames are also accepted.
     label, score, qid : str
-        Names of columns, as for ``ndcg_ml.dask.evaluate``. A null label is an unjudged document; null scores and ids
-        raise an error.
+        Names of columns, as for ``ndcg_ml.dask.evaluate``. A null label is an unjudged document. A null score or id
+        is an error.
     flavor, k
         As for ``ndcg_ml.dask.evaluate``.
 
