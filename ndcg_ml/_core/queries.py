@@ -547,7 +547,7 @@ def score_array(value: Any, name: str) -> NDArray[Any]:
 
 
 def _read_reals(value: Any, given: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Return real numbers; and as they were given, if float64 may have rounded an integer. `given` is the array."""
+    """Return an array of real numbers; also the numbers as given, if float64 may have rounded an integer."""
     numbers = _real(given, name)
     if given.dtype.kind == "f" and type(value) is not np.ndarray and (abs(numbers) >= EXACT_INTEGERS).any():
         # NumPy rounds integers in a sequence with floats, and polars and pyarrow those in a column with nulls.
