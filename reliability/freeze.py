@@ -34,13 +34,14 @@ SWITCHES: dict[str, list[Any]] = {
     "discount": ["log2", "jarvelin", "reciprocal", "ln"],
 }
 # Presets that are newer than the first record are not drawn, so that the problems stay the same.
-_ADDED = {"ydf", "river"}
+_ADDED = {"rcp_ndcg", "river", "ydf"}
 # Intended differences between the recorded commits: a pattern of "route: before -> after", and the reason.
 INTENDED: list[tuple[str, str]] = [
     (
         r"^(compare|compare three|gate): ",
         "the charge for few changed queries has no step; p adjusted is at least p; what is detectable counts them",
     ),
+    (r"^rcp_ndcg: absent -> ", "a new preset"),
     (
         r"^metric: 0x\S+ -> 0x",
         "the metric adds the NDCG of a batch in the order of ndcg_score, which changes the last bit",
