@@ -85,6 +85,19 @@ CASES = {
     "docid without ids": (Y, S, {"qid": Q, "flavor": "trec_eval"}, ValueError, "doc_id must be given under ties='docid'.*Pass doc_id="),
     "repeated ids": ([1, 1, 1, 2], S, {"qid": Q, "flavor": "trec_eval", "doc_id": list("aabc")}, ValueError, "doc_id must not repeat within a query under duplicates='raise'; got .*'a'.*Remove the duplicate"),
     "repeated ids that are not needed": ([1, 1, 1, 2], S, {"qid": Q, "doc_id": list("aabc")}, ValueError, "doc_id must not repeat"),
+    "copies with two labels": ([1, 1, 2, 2], S, {"group": [4], "doc_id": list("abac"), "flavor": Flavor(duplicates="first")}, ValueError, "y_true must be the same wherever a query repeats a doc_id; got 1 and"),
+    "copies of which one is judged": ([1, 1, math.nan, 2], S, {"group": [4], "doc_id": list("abac"), "flavor": Flavor(duplicates="count", unjudged="zero")}, ValueError, "y_true must be the same wherever a query repeats a doc_id; got 1 and"),
+    "a copy without a score": ([1, 1, 1, 2], [math.nan, 1, 1, 2], {"group": [4], "doc_id": list("aabc"), "flavor": "haystack"}, ValueError, "y_score must not hold NaN"),
+    "a tie with a copy, averaged": ([1, 0, 1, 2], [1, 1, 1, 0], {"group": [4], "doc_id": list("abac"), "flavor": Flavor(duplicates="first")}, ValueError, "must not tie a document with its own repeat.*got 1 such.*duplicates=first"),
+    "ascending ids without ids": (Y, S, {"qid": Q, "flavor": "sentence_transformers"}, ValueError, "given under ties='docid_ascending', which orders tied documents by ascending"),
+    "labels above a binary scale": (Y, S, {"qid": Q, "flavor": Flavor(gain="binary", max_grade=1)}, ValueError, r"y_true must not exceed Flavor\.max_grade=1"),
+    "labels above the top of the ideal": (Y, S, {"qid": Q, "flavor": Flavor(ideal="max", max_grade=1)}, ValueError, r"y_true must not exceed Flavor\.max_grade=1"),
+    "a grade above gdeval's": ([5, 0, 1, 0], S, {"qid": Q, "flavor": "gdeval", "doc_id": list("abcd")}, ValueError, r"must not exceed Flavor\.max_grade=4"),
+    **{
+        f"{label} under {preset}": ([label, 0, 1, 2], S, {"qid": Q, "flavor": preset}, ValueError, words)
+        for preset in ("letor3", "mslr")
+        for label, words in ((0.5, "integer grades >= 0 for a gain table"), (7.5, "integer grades >= 0 for"), (-1, r"must be >= 0 under negative='raise'.*\[negative=zero\]'"))
+    },
     "a missing document id": (Y, S, {"qid": Q, "doc_id": np.array(["2026-01-01", "NaT", "2026-01-02", "2026-01-03"], dtype="M8[D]")}, ValueError, "doc_id must have an id for every document; got a missing value"),
     "ids of another shape": (Y, S, {"qid": Q, "doc_id": list("abc")}, ValueError, r"doc_id must have the shape of y_true, \(4,\); got \(3,\)"),
     "ids that have no order": (Y, S, {"qid": Q, "doc_id": np.array(["a", 1, "b", 2], dtype=object)}, TypeError, "doc_id must hold ids of one type.*got int, str"),

@@ -127,6 +127,7 @@ def test_it_is_frozen():
         ({"negative": "clip"}, ValueError, "Flavor.negative must be one of 'raise', 'zero', 'drop', 'allow'; got 'clip'. Did you mean 'zero'"),
         ({"unjudged": "condensed"}, ValueError, "Flavor.unjudged must be one of 'raise', 'zero', 'condense'; got 'condensed'. Did you mean 'condense'"),
         ({"score_dtype": "float16"}, ValueError, "Flavor.score_dtype must be one of 'float64', 'float32'"),
+        ({"duplicates": "drop"}, ValueError, "Flavor.duplicates must be one of 'raise', 'first', 'count'; got 'drop'"),
         ({"score_dtype": np.float32}, TypeError, "Flavor.score_dtype must be one of"),
     ],
 )  # fmt: skip

@@ -81,11 +81,9 @@ def test_a_repeat_may_tie_with_other_documents(ties: str, value: float) -> None:
     assert ndcg_score([1, 0, 1], [2, 2, 1], group=[3], doc_id=["a", "b", "a"], flavor=flavor) == pytest.approx(value)
 
 
-def test_a_tie_of_a_document_with_itself_is_refused_if_ties_are_averaged() -> None:
+def test_a_document_may_tie_with_itself_unless_ties_are_averaged() -> None:
     arguments: dict[str, Any] = {"y_true": [1, 0, 1], "group": [3], "doc_id": ["a", "b", "a"]}
     flavor = Flavor(duplicates="first")
-    with pytest.raises(ValueError, match=r"must not tie a document with its own repeat.*got 1 such.*duplicates=first"):
-        ndcg_score(y_score=[1, 1, 1], flavor=flavor, **arguments)
     assert ndcg_score(y_score=[1, 1, 1], flavor=flavor.replace(ties="first"), **arguments) == 1.0
     assert ndcg_score(y_score=[1, 1, 0], flavor=flavor, **arguments) == pytest.approx((1 + LOG3) / 2)
     assert (
@@ -93,22 +91,10 @@ def test_a_tie_of_a_document_with_itself_is_refused_if_ties_are_averaged() -> No
     )  # without ids, rows are separate documents
 
 
-# -- errors
-
-
-@pytest.mark.parametrize("labels", [[1, 0, 2], [1, 0, math.nan]])
-def test_copies_have_one_label(labels: list[float]) -> None:
-    for duplicates in ("first", "count"):
-        flavor = Flavor(duplicates=duplicates, unjudged="zero")
-        with pytest.raises(ValueError, match=r"y_true must be the same wherever a query repeats a doc_id; got 1 and"):
-            ndcg_score(labels, [3, 2, 1], group=[3], doc_id=["a", "b", "a"], flavor=flavor)
+def test_copies_may_both_be_unjudged() -> None:
+    flavor = Flavor(duplicates="count", unjudged="zero")
     both = [math.nan, 1, math.nan]
     assert ndcg_score(both, [3, 2, 1], group=[3], doc_id=["a", "b", "a"], flavor=flavor) == pytest.approx(LOG3)
-
-
-def test_nan_scores_of_a_repeat_are_refused() -> None:
-    with pytest.raises(ValueError, match="y_score must not hold NaN"):
-        ndcg_score([1, 1], [math.nan, 1], group=[2], doc_id=["a", "a"], flavor="haystack")
 
 
 # -- other functions
@@ -164,8 +150,6 @@ def test_as_text() -> None:
     assert "repeats" not in Flavor().describe()
     assert "duplicates" not in str(Flavor())
     assert Flavor(duplicates="count").metric_name == "ndcg_linear_duplicates_count"
-    with pytest.raises(ValueError, match=r"Flavor\.duplicates must be one of 'raise', 'first', 'count'; got 'drop'"):
-        Flavor(duplicates="drop")  # type: ignore[arg-type]
 
 
 def test_ties_by_ascending_id() -> None:
@@ -174,10 +158,6 @@ def test_ties_by_ascending_id() -> None:
     assert ndcg_score(**arguments, flavor="trec_eval") == pytest.approx(LOG3)
     run = {"q": {"d2": 1.0, "d10": 1.0}}
     assert evaluate_run({"q": {"d10": 1}}, run, flavor="sentence_transformers", k=1).value == 1.0
-    with pytest.raises(
-        ValueError, match=r"given under ties='docid_ascending', which orders tied documents by ascending"
-    ):
-        ndcg_score([1, 0], [1, 1], group=[2], flavor="sentence_transformers")
 
 
 def test_labels_are_not_checked_against_the_scale_under_a_binary_gain() -> None:
@@ -186,7 +166,4 @@ def test_labels_are_not_checked_against_the_scale_under_a_binary_gain() -> None:
         (1 + 1 / 2) / IDEAL_OF_3
     )
     assert ndcg_score([1], [1], group=[1], flavor="rectools", k=10) == pytest.approx(0.220, abs=5e-4)
-    for flavor in (Flavor(gain="binary", max_grade=1), Flavor(gain="linear", ideal="max", max_grade=1)):
-        with pytest.raises(ValueError, match=r"y_true must not exceed Flavor\.max_grade=1"):
-            ndcg_score(ratings, [3, 1, 2, 0], group=[4], flavor=flavor)
     assert "is an error" not in Flavor.preset("rectools").describe().split("\n")[1]
