@@ -6,7 +6,7 @@ import gzip
 
 import pytest
 
-from ndcg_ml import evaluate_run
+from ndcg_ml import Evaluation, evaluate_run, with_labels
 from ndcg_ml.readers import DataFileError, read_columns, read_letor
 
 LINE = b"301 Q0 doc1 1 2.5 tag\n"
@@ -19,6 +19,8 @@ READ = {
     "run": lambda path: evaluate_run({"q1": {"d1": 1}}, path),
     "qrels": lambda path: evaluate_run(path, {"q1": {"d1": 1}}),
     "rows": read_columns,
+    "saved": Evaluation.load,
+    "filled": lambda path: with_labels({"q1": {"d1": 1}}, [path]),
 }
 
 
@@ -156,6 +158,26 @@ FILES = [
     ("run", 'query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\t"d2\t1\nq2\td"3\t1\n', "line 3: not CSV: a field in quotes"),
     ("run", f"qid,docno,score\nq1,{LONG},1\n", "line 2: not CSV: field larger"),
     ("run", f"qid,docno,score,{LONG}\n", "line 1: (not CSV: field larger|a line of a run must)"),
+    # labels that were filled in
+    ("filled", '{"qid": "q", "label": 1}', "docno is missing"),
+    ("filled", '{"qid": "q", "docno": "d", "label": "good"}', "label must be a number"),
+    ("filled", '{"qid": "q", "docno": "d", "label": true}', "label must be a number"),
+    ("filled", '{"qid": "q", "docno": "d", "label": NaN}', "label must be a finite number; got nan"),
+    ("filled", '{"qid": "q", "docno": "d", "label": -9007199254740993}', r"an integer must be at most 2\^53"),
+    ("filled", '{"qid": "q", "docno": "d", "label": 1' + "0" * 400 + "}", r"an integer must be at most 2\^53"),
+    ("filled", '{"qid": "q", "docno": 1.5, "label": 1}', "docno must be an id, a string or an integer; got 1.5"),
+    ("filled", '{"qid": "", "docno": "d", "label": 1}', "qid must be an id, a string or an integer; got ''"),
+    ("filled", '{"qid": "q", "docno": "d", "label": 1}\n{"qid": "q", "docno": "d", "label": 1}', "'d' is labelled twice"),
+    ("filled", "qid 0 d 1", "not JSON"),
+    # saved evaluations
+    ("saved", "", r"must be a file that Evaluation\.save wrote; .*it is not JSON"),
+    ("saved", "7", r"must be a file that Evaluation\.save wrote; .*it has no key"),
+    ("saved", "{}", r"must be a file that Evaluation\.save wrote; .*it has no key"),
+    ("saved", '{"ndcg_ml_evaluation": true}', r"must be a file that Evaluation\.save wrote; .*its format is True"),
+    ("saved", '{"ndcg_ml_evaluation": 2, "ndcg_ml_evaluation": 2}', r"must be a file that Evaluation\.save wrote; .*each key once; got 'ndcg_ml_evaluation' twice"),
+    ("saved", "[" * 100_000, r"must be a file that Evaluation\.save wrote; .*recursion"),
+    ("saved", "1" * 9999, r"must be a file that Evaluation\.save wrote; .*digits"),
+    ("saved", gzip.compress(b" " * (65 << 20), mtime=0), "must have at most 67108864 bytes when unpacked"),
     # tables
     ("rows", '{"qid": 1, "label": 1}\n', "must have the columns qid, label, score .* score is missing"),
     ("rows", '{"qid": 1, "label": 1, "score": 1}\n{"qid": 1, "score": 1}\n', "line 2: must have the key label, like the"),

@@ -458,25 +458,3 @@ def test_each_label_is_read_once_however_many_a_query_has() -> None:
     n = 300
     assert len(with_labels({1: {-1: 0}}, [{1: {Id(document): 1.0 for document in range(n)}}])[1]) == n + 1
     assert looked_at <= 10 * n
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ('{"qid": "q", "label": 1}', "docno is missing"),
-        ('{"qid": "q", "docno": "d", "label": "good"}', "label must be a number"),
-        ('{"qid": "q", "docno": "d", "label": true}', "label must be a number"),
-        ('{"qid": "q", "docno": "d", "label": NaN}', "label must be a finite number; got nan"),
-        ('{"qid": "q", "docno": "d", "label": -9007199254740993}', r"an integer must be at most 2\^53"),
-        ('{"qid": "q", "docno": "d", "label": 1' + "0" * 400 + "}", r"an integer must be at most 2\^53"),
-        ('{"qid": "q", "docno": 1.5, "label": 1}', "docno must be an id, a string or an integer; got 1.5"),
-        ('{"qid": "", "docno": "d", "label": 1}', "qid must be an id, a string or an integer; got ''"),
-        ('{"qid": "q", "docno": "d", "label": 1}\n{"qid": "q", "docno": "d", "label": 1}', "'d' is labelled twice"),
-        ("qid 0 d 1", "not JSON"),
-    ],
-)
-def test_a_file_of_another_form_is_refused_with_its_line(tmp_path: Path, line: str, message: str) -> None:
-    path = tmp_path / "todo.jsonl"
-    path.write_text(line + "\n")
-    with pytest.raises(ValueError, match=rf"todo.jsonl, line [12]: .*{message}"):
-        with_labels(QRELS, [path])
