@@ -180,15 +180,6 @@ def test_cross_validation_is_refused():
         contained(lambda: cv(train, params, iterations=2, fold_count=3, logging_level="Silent"))
 
 
-def test_equal_labels_with_different_queries_are_refused():
-    y, qid = [1, 0, 2, 0], [0, 0, 1, 1]
-    NDCGEval("sklearn", learn=(y, qid), pools=[(y, qid), (y, ["a", "a", "b", "b"])])
-    with pytest.raises(ValueError, match=r"pools\[0\] and pools\[1\] have the same labels and different queries"):
-        NDCGEval("sklearn", pools=[(y, qid), (y, [0, 0, 0, 1])])
-    with pytest.raises(ValueError, match=r"pools\[0\] and learn have the same labels"):
-        NDCGEval("sklearn", learn=(y, qid), pools=[(y, [0, 0, 0, 1])])
-
-
 def evaluate(metric, scores, labels, weight=None):
     return metric.evaluate((np.array(scores, float),), np.array(labels, np.float32), weight)
 
@@ -211,11 +202,6 @@ def test_pickle_and_copy():
 ONE = ([1, 0], [0, 0])
 
 
-def test_several_scores_per_row_are_refused():
-    with pytest.raises(ValueError, match=r"needs one score per row; got 2.*YetiRank"):
-        NDCGEval("sklearn", pools=[ONE]).evaluate((np.zeros(2), np.zeros(2)), np.array([1, 0]), None)
-
-
 @pytest.mark.parametrize("labels", [[1, 0], [0, 1]])
 def test_an_error_holds_no_array_of_catboost(labels):
     # CatBoost frees the memory of these arrays, and keeps the error.
@@ -227,23 +213,34 @@ def test_an_error_holds_no_array_of_catboost(labels):
     assert [array() is None for array in held] == [True] * 3, error
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"k": (5, 10), "pools": [ONE]}, TypeError, r"k must be one cut-off.*\(5, 10\). Pass k=5"),
-        ({"flavor": "trec_eval", "pools": [ONE]}, ValueError, "does not support ties='docid'"),
-        ({"flavor": Flavor(empty=math.nan), "pools": [ONE]}, ValueError, "does not support empty=nan"),
-        ({"pools": []}, ValueError, "pools must hold at least one data set"),
-        ({"pools": np.zeros((2, 2))}, TypeError, r"pools must be a list of.*Write pools=\[...\]"),
-        ({"pools": [np.zeros(2)]}, TypeError, r"pools\[0\] must be a catboost.Pool or a pair \(y, qid\); got ndarray"),
-        ({"pools": ONE}, ValueError, r"pools\[0\] must have one label per row; got labels of shape \(\)"),
-        ({"pools": [([1, 0, 1], [0, 1, 0])]}, ValueError, r"pools\[0\] must have contiguous queries"),
-        ({"pools": [Pool([[0.0]], [1])]}, ValueError, "must have labels and queries. Pass label= and group_id="),
-    ],
-)
-def test_what_cannot_be_bound_is_refused_when_it_is_made(arguments, error, message):
+def made(flavor="sklearn", pools=(ONE,), **options):
+    return NDCGEval(flavor, pools=pools if isinstance(pools, np.ndarray) else [*pools], **options)
+
+
+LABELS, IDS, OTHERS = [1, 0, 2, 0], [0, 0, 1, 1], [0, 0, 0, 1]
+REFUSED = {
+    "cut-offs": (lambda: made(k=(5, 10)), TypeError, r"k must be one cut-off.*\(5, 10\). Pass k=5", lambda: made(k=5)),
+    "ties": (lambda: made("trec_eval"), ValueError, "does not support ties='docid'", None),
+    "empty": (lambda: made(Flavor(empty=math.nan)), ValueError, "does not support empty=nan", None),
+    "no pools": (lambda: made(pools=[]), ValueError, "pools must hold at least one data set", None),
+    "an array": (lambda: made(pools=np.zeros((2, 2))), TypeError, r"pools must be a list of.*Write pools=\[...\]", None),
+    "an array as a pool": (lambda: made(pools=[np.zeros(2)]), TypeError, r"pools\[0\] must be a catboost.Pool or a pair \(y, qid\); got ndarray", None),
+    "a pair of numbers": (lambda: made(pools=ONE), ValueError, r"pools\[0\] must have one label per row; got labels of shape \(\)", None),
+    "scattered queries": (lambda: made(pools=[([1, 0, 1], [0, 1, 0])]), ValueError, r"pools\[0\] must have contiguous queries", None),
+    "a pool without queries": (lambda: made(pools=[Pool([[0.0]], [1])]), ValueError, "must have labels and queries. Pass label= and group_id=", lambda: made(pools=[Pool([[0.0]], label=[1], group_id=[1])])),
+    "other queries": (lambda: made(pools=[(LABELS, IDS), (LABELS, OTHERS)]), ValueError, r"pools\[0\] and pools\[1\] have the same labels and different queries", lambda: made(learn=(LABELS, IDS), pools=[(LABELS, IDS), (LABELS, ["a", "a", "b", "b"])])),
+    "other queries than learn": (lambda: made(learn=(LABELS, IDS), pools=[(LABELS, OTHERS)]), ValueError, r"pools\[0\] and learn have the same labels", None),
+    "several scores": (lambda: made().evaluate((np.zeros(2), np.zeros(2)), np.array([1, 0]), None), ValueError, r"needs one score per row; got 2.*YetiRank", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused_and_what_is_advised(case):
+    call, error, message, advised = REFUSED[case]
     with pytest.raises(error, match=message):
-        NDCGEval(**{"flavor": "sklearn", **arguments})
+        call()
+    if advised is not None:
+        advised()
 
 
 def test_repr():
