@@ -36,6 +36,19 @@ from ndcg_ml.sklearn import QueryKFold, QueryRanker, ndcg_scorer
 LIGHTGBM = Flavor.preset("lightgbm", k=10)
 
 
+def made():
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(1, 25, 40)
+    qid = np.repeat([f"q{i}" for i in rng.permutation(40)], sizes)
+    X = rng.normal(size=(sizes.sum(), 4))
+    y = np.clip(np.round(X[:, 0] + 0.7 * X[:, 1] + 0.5 * rng.normal(size=len(X))), 0, 4).astype(int)
+    shuffled = rng.permutation(len(X))
+    return X[shuffled], y[shuffled], qid[shuffled]
+
+
+X, y, qid = made()
+
+
 def lgbm(**changes):
     settings = {"n_estimators": 8, "num_leaves": 4, "min_child_samples": 3, "n_jobs": 1, "verbosity": -1}
     return LGBMRanker(**{**settings, **changes})
@@ -73,8 +86,7 @@ def weights(qid):
 
 
 @pytest.mark.parametrize("library", RANKERS)
-def test_rows_in_any_order_give_the_model_of_the_library(problem, library):
-    X, y, qid = problem
+def test_rows_in_any_order_give_the_model_of_the_library(library):
     ranker, predictions = RANKERS[library](), []
     for weight in (None, weights(qid)[1]):
         model = QueryRanker(ranker).fit(X, y, qid, sample_weight=weight)
@@ -100,8 +112,7 @@ def frames(X, qid):
 
 @pytest.mark.parametrize("library", RANKERS)
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
-def test_ids_in_a_column_need_no_routing(problem, library, kind):
-    X, y, qid = problem
+def test_ids_in_a_column_need_no_routing(library, kind):
     frame = frames(X, qid)[kind]
     search = GridSearchCV(
         QueryRanker(RANKERS[library](), qid_column="qid"),
@@ -135,8 +146,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_ids_in_a_column_of_any_table(problem, form):
-    X, y, qid = problem
+def test_ids_in_a_column_of_any_table(form):
     codes, (column, make) = np.unique(qid, return_inverse=True)[1], FORMS[form]
     table = make(X, codes)
     model = QueryRanker(lgbm(), qid_column=column).fit(table, y)
@@ -148,8 +158,7 @@ class First(BaseEstimator):
         return X["a"].to_numpy() if isinstance(X, pa.Table) else np.asarray(X)[:, 0]
 
 
-def test_a_position_or_a_label_of_a_frame_is_the_same_column(problem):
-    X, y, qid = problem
+def test_a_position_or_a_label_of_a_frame_is_the_same_column():
     codes = np.unique(qid, return_inverse=True)[1].astype(float)
     wide = np.column_stack([X, codes])
 
@@ -168,16 +177,14 @@ def test_a_position_or_a_label_of_a_frame_is_the_same_column(problem):
     uses([0, 1, 2, 3, -1], -1)  # the label -1 is also at position -1
 
 
-def test_a_table_of_pyarrow_is_scored(problem):
-    X, y, qid = problem
+def test_a_table_of_pyarrow_is_scored():
     table, expected = frames(X, qid)["pyarrow"], ndcg_score(y, X[:, 0], qid=qid, flavor=LIGHTGBM)
     for column in ("qid", 4, -1):
         assert ndcg_scorer(LIGHTGBM, qid_column=column)(First(), table, y) == expected
 
 
 @pytest.mark.parametrize("library", RANKERS)
-def test_categories_with_early_stopping(problem, library):
-    X, y, qid = problem
+def test_categories_with_early_stopping(library):
     frame = pd.DataFrame(X, columns=list("abcd"))
     frame["e"] = pd.Categorical(np.where(y > 1, "good", "bad"), categories=["bad", "good"])
     # CatBoost copies a list, which scikit-learn's clone refuses.
@@ -190,17 +197,15 @@ def test_categories_with_early_stopping(problem, library):
 
 @pytest.mark.parametrize("library", RANKERS)
 @pytest.mark.parametrize("form", [scipy.sparse.csr_matrix, scipy.sparse.csc_array])
-def test_sparse_features(problem, library, form):
-    X, y, qid = problem
-    X = form(np.where(np.abs(X) < 0.5, 0, X))
-    assert QueryRanker(RANKERS[library]()).fit(X, y, qid).score(X, y, qid) > 0.8
+def test_sparse_features(library, form):
+    sparse = form(np.where(np.abs(X) < 0.5, 0, X))
+    assert QueryRanker(RANKERS[library]()).fit(sparse, y, qid).score(sparse, y, qid) > 0.8
 
 
 # -- scikit-learn's tools --------------------------------------------------------------------------------------------
 
 
-def test_without_scoring_a_search_uses_the_flavor_of_the_ranker(problem, routing):
-    X, y, qid = problem
+def test_without_scoring_a_search_uses_the_flavor_of_the_ranker(routing):
     model = QueryRanker(lgbm(), flavor="burges2005@3")
     search = GridSearchCV(model, {"ranker__num_leaves": [4]}, cv=GroupKFold(3)).fit(X, y, groups=qid)
     flavor = Flavor.preset("burges2005", k=3)
@@ -208,8 +213,7 @@ def test_without_scoring_a_search_uses_the_flavor_of_the_ranker(problem, routing
     assert model.fit(X, y, qid).score(X, y, qid) == ndcg_score(y, model.predict(X), qid=qid, flavor=flavor)
 
 
-def test_a_column_of_ids_passes_through_a_pipeline(problem):
-    X, y, qid = problem
+def test_a_column_of_ids_passes_through_a_pipeline():
     frame = frames(X, np.unique(qid, return_inverse=True)[1])["pandas"]
     scale = ColumnTransformer([("scale", StandardScaler(), list("abcd"))], remainder="passthrough")
     pipe = make_pipeline(scale, QueryRanker(lgbm(), qid_column=-1))
@@ -220,8 +224,7 @@ def test_a_column_of_ids_passes_through_a_pipeline(problem):
     assert scorer(pipe, frame, y) == ndcg_score(y, expected.predict(scaled), qid=qid, flavor=LIGHTGBM)
 
 
-def test_many_cutoffs_from_one_prediction_a_fold(problem, routing):
-    X, y, qid = problem
+def test_many_cutoffs_from_one_prediction_a_fold(routing):
     calls = []
 
     class Counted(LGBMRanker):
@@ -240,8 +243,7 @@ def test_many_cutoffs_from_one_prediction_a_fold(problem, routing):
     assert search.score(X, y, groups=qid) == ndcg_score(y, search.predict(X), qid=qid, flavor=LIGHTGBM)
 
 
-def test_grades_in_one_column_are_not_queries_of_one_document(problem):
-    X, y, qid = problem
+def test_grades_in_one_column_are_not_queries_of_one_document():
     grades = pd.DataFrame({"grade": y})
     ranker = QueryRanker(lgbm()).fit(X, grades, qid)
     assert ranker.score(X, grades, qid) == ranker.score(X, y, qid)
@@ -252,8 +254,7 @@ def test_grades_in_one_column_are_not_queries_of_one_document(problem):
 
 @pytest.mark.parametrize("library", RANKERS)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_early_stopping_on_whole_held_out_queries(problem, library, weighted):
-    X, y, qid = problem
+def test_early_stopping_on_whole_held_out_queries(library, weighted):
     rounds = {"iterations" if library == "catboost" else "n_estimators": 60}
     flavor = Flavor(gain="exponential", ties="average", empty="skip", k=5)
     model = QueryRanker(

@@ -1,4 +1,4 @@
-"""The scikit-learn scorer against loops over folds, and what it refuses."""
+"""The scikit-learn scorer against loops over folds. It refuses splits that cut queries, in every tool."""
 
 from __future__ import annotations
 
@@ -23,19 +23,47 @@ import polars as pl
 import sklearn
 from core.test_threads import data
 from lanes import quick
+from lightgbm import LGBMRanker
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.feature_selection import RFECV, SequentialFeatureSelector
 from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
 from sklearn.metrics import ndcg_score as sklearn_ndcg_score
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    GroupShuffleSplit,
+    HalvingGridSearchCV,
+    KFold,
+    PredefinedSplit,
+    ShuffleSplit,
+    cross_validate,
+    learning_curve,
+    permutation_test_score,
+    validation_curve,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ndcg_ml import Flavor, evaluate, ndcg_score
-from ndcg_ml.sklearn import CutQueryWarning, QueryRanker, ndcg_scorer
+from ndcg_ml.sklearn import CutQueryWarning, QueryKFold, QueryRanker, ndcg_scorer
 
 __all__ = ["data"]  # data is a fixture
 LIGHTGBM = Flavor.preset("lightgbm", k=10)
+SCORER, SEVERAL = ndcg_scorer("lightgbm", k=10), ndcg_scorer("lightgbm", k=(1, 10))
+
+
+def made():
+    rng = np.random.default_rng(5)
+    qid = np.repeat(np.arange(30), rng.integers(2, 15, 30))
+    X = rng.normal(size=(len(qid), 3))
+    y = np.clip(np.round(X[:, 0] + rng.normal(size=len(X))), 0, 3).astype(int)
+    shuffled = rng.permutation(len(X))
+    return X[shuffled], y[shuffled], qid[shuffled]
+
+
+X, y, qid = made()
 
 
 def manual(estimator, X, y, qid, flavor, cv, groups=None):
@@ -47,8 +75,7 @@ def manual(estimator, X, y, qid, flavor, cv, groups=None):
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_grid_search_equals_the_folds_by_hand(problem, routing, n_jobs):
-    X, y, qid = problem
+def test_grid_search_equals_the_folds_by_hand(routing, n_jobs):
     model = make_pipeline(StandardScaler(), Ridge())
     grid = {"ridge__alpha": [0.1, 100.0, 1e6]}
     search = GridSearchCV(model, grid, scoring=ndcg_scorer(LIGHTGBM), cv=GroupKFold(4), n_jobs=n_jobs)
@@ -70,8 +97,7 @@ def test_two_dimensional_y_needs_no_ids():
     assert 0 < search.best_score_ <= 1
 
 
-def test_a_classifier_is_scored_by_its_expected_grade(problem):
-    X, y, qid = problem
+def test_a_classifier_is_scored_by_its_expected_grade():
     forest = RandomForestClassifier(10, random_state=0).fit(X[::2], y[::2])
     expected = forest.predict_proba(X) @ forest.classes_
     got = ndcg_scorer(LIGHTGBM)(forest, X, y, qid=qid)
@@ -82,15 +108,13 @@ def test_a_classifier_is_scored_by_its_expected_grade(problem):
     assert got == ndcg_score((y > 1).astype(int), binary.decision_function(X), qid=qid)
 
 
-def test_predictions_in_one_column_are_scores(problem):
-    X, y, qid = problem
+def test_predictions_in_one_column_are_scores():
     column, flat = LinearRegression().fit(X, y[:, None]), LinearRegression().fit(X, y)
     scorer = ndcg_scorer("sklearn")
     assert scorer(column, X, y, qid=qid) == scorer(flat, X, y, qid=qid)
 
 
-def test_pickle_repr_and_cutoff(problem):
-    X, y, qid = problem
+def test_pickle_repr_and_cutoff():
     scorer = ndcg_scorer("lightgbm", k=3)
     again = pickle.loads(pickle.dumps(scorer))
     fitted = Ridge().fit(X, y)
@@ -118,8 +142,7 @@ class OneColumn(BaseEstimator, RegressorMixin):
         return X @ self.coef_
 
 
-def test_labels_in_one_column_are_not_queries_of_one_document(problem):
-    X, y, qid = problem
+def test_labels_in_one_column_are_not_queries_of_one_document():
     column = pd.DataFrame({"grade": y})
     for labels in (column, pl.DataFrame({"grade": y}), y[:, None].tolist()):
         got = ndcg_scorer(LIGHTGBM)(OneColumn().fit(X, y[:, None]), X, labels, qid=qid)
@@ -162,15 +185,14 @@ OF_THE_ESTIMATOR = {
 }
 
 
-def searched(problem, what, how="one cut-off", alphas=(1.0, 2.0), y=None, **options):
-    X, grades, qid = problem
+def searched(what, how="one cut-off", alphas=(1.0, 2.0), grades=None, **options):
     scoring, refit = {
         "several cut-offs": (ndcg_scorer("sklearn", k=(1, 5)), "ndcg_at_5"),
         "a dict of scorers": ({"a": ndcg_scorer("sklearn")}, "a"),
     }.get(how, (ndcg_scorer("sklearn"), True))
     options = {"n_jobs": 2 if how == "two processes" else None, "cv": GroupKFold(3), "refit": refit, **options}
     search = GridSearchCV(Predicts(what=what), {"alpha": alphas}, scoring=scoring, **options)
-    return search.fit(X, grades if y is None else y, groups=qid)
+    return search.fit(X, y if grades is None else grades, groups=qid)
 
 
 HOW = ("one cut-off", "several cut-offs", "a dict of scorers", "two processes")
@@ -179,9 +201,9 @@ ONE_PROCESS = [(how, what) for how, what in EVERY_ERROR if how != "two processes
 
 
 @pytest.mark.parametrize(("how", "what"), quick(ONE_PROCESS, EVERY_ERROR))
-def test_every_error_of_the_scorer_stops_a_search(problem, routing, how, what):
+def test_every_error_of_the_scorer_stops_a_search(routing, how, what):
     with pytest.raises(ValueError, match=f"an error of the NDCG scorer: {OF_THE_ESTIMATOR[what]}"):
-        searched(problem, what, how)
+        searched(what, how)
 
 
 IN_A_POOL = """
@@ -211,24 +233,23 @@ def test_an_error_arrives_from_a_pool_of_processes(tmp_path):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("how", "key"), [("one cut-off", "score"), ("a dict of scorers", "a")])
-def test_a_numeric_error_score_replaces_errors_of_the_estimator(problem, routing, how, key):
+def test_a_numeric_error_score_replaces_errors_of_the_estimator(routing, how, key):
     for what in OF_THE_ESTIMATOR:
-        found = searched(problem, what, how, (2.0, 1.0), error_score=-1.0)
+        found = searched(what, how, (2.0, 1.0), error_score=-1.0)
         assert found.cv_results_[f"mean_test_{key}"][0] == -1.0
         assert found.best_params_ == {"alpha": 1.0}
     with pytest.raises(ValueError, match="y_true must be >= 0"):
-        searched(problem, "nan", how, y=problem[1] - 5, error_score=-1.0)
+        searched("nan", how, grades=y - 5, error_score=-1.0)
 
 
 @pytest.mark.parametrize("what", OF_THE_ESTIMATOR)
-def test_error_score_raise_raises_what_the_estimator_raised(problem, routing, what):
+def test_error_score_raise_raises_what_the_estimator_raised(routing, what):
     kind = {"raises": RuntimeError, "words": TypeError}.get(what, ValueError)
     with pytest.raises(kind, match=OF_THE_ESTIMATOR[what].removeprefix("RuntimeError: ")):
-        searched(problem, what, alphas=(2.0,), error_score="raise")
+        searched(what, alphas=(2.0,), error_score="raise")
 
 
-def test_a_cut_query_warning_that_is_an_error_does_not_become_nan(problem, routing):
-    X, y, qid = problem
+def test_a_cut_query_warning_that_is_an_error_does_not_become_nan(routing):
     model = QueryRanker(Ridge()).fit(X[::2], y[::2], qid[::2])
     with warnings.catch_warnings():
         warnings.simplefilter("error", CutQueryWarning)
@@ -239,9 +260,8 @@ def test_a_cut_query_warning_that_is_an_error_does_not_become_nan(problem, routi
 # -- names -----------------------------------------------------------------------------------------------------------
 
 
-def test_the_names_of_several_cutoffs_are_names_for_experiment_trackers(problem, routing):
+def test_the_names_of_several_cutoffs_are_names_for_experiment_trackers(routing):
     """mlflow accepts letters, digits, '_', '-', '.', ' ', ':' and '/' in the name of a metric."""
-    X, y, qid = problem
     scorer = ndcg_scorer("sklearn", k=(1, 10, None))
     assert scorer.names == ("ndcg_at_1", "ndcg_at_10", "ndcg")
     got = cross_validate(Ridge(), X, y, scoring=scorer, cv=GroupKFold(3), params={"groups": qid})
@@ -254,13 +274,8 @@ def test_the_names_of_several_cutoffs_are_names_for_experiment_trackers(problem,
 # -- split by user, score by query -----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def users(problem):
-    """Return the user of each row. Every user has two queries."""
-    _, _, qid = problem
-    return np.char.add("u", (np.unique(qid, return_inverse=True)[1] // 2).astype(str))
-
-
+# Every user has two queries.
+users = np.char.add("u", (np.unique(qid, return_inverse=True)[1] // 2).astype(str))
 SCORER_NAMES = {
     "by default": (ndcg_scorer(LIGHTGBM), "qid"),
     "qid=True": (ndcg_scorer(LIGHTGBM).set_score_request(qid=True), "qid"),
@@ -269,8 +284,7 @@ SCORER_NAMES = {
 
 
 @pytest.mark.parametrize("how", SCORER_NAMES)
-def test_split_by_user_and_score_by_query(problem, routing, users, how):
-    X, y, qid = problem
+def test_split_by_user_and_score_by_query(routing, how):
     scorer, name = SCORER_NAMES[how]
     search = GridSearchCV(Ridge(), {"alpha": [1.0, 100.0]}, scoring=scorer, cv=GroupKFold(4))
     search.fit(X, y, groups=users, **{name: qid})
@@ -286,8 +300,7 @@ def test_split_by_user_and_score_by_query(problem, routing, users, how):
             wrong.fit(X, y, groups=users)
 
 
-def test_a_search_weighs_each_query_by_the_weight_of_its_rows(problem, routing):
-    X, y, qid = problem
+def test_a_search_weighs_each_query_by_the_weight_of_its_rows(routing):
     ids, query = np.unique(qid, return_inverse=True)
     weight = np.random.default_rng(0).exponential(size=ids.size)
     model, scorer = Ridge().set_fit_request(sample_weight=False), ndcg_scorer(LIGHTGBM, k=(1, 10))
@@ -340,3 +353,269 @@ def test_a_grid_search_in_threads(data, routing):
     with joblib.parallel_backend("threading", n_jobs=4):
         assert searched(4) == serial
     assert len(set(serial[0]["mean_test_ndcg"])) > 1
+
+
+# == splits that cut queries =========================================================================================
+
+
+def cuts(words=""):
+    return pytest.raises(ValueError, match=f"the split cuts {words}")
+
+
+def grid(scorer=SCORER, cv=None, **options):
+    return GridSearchCV(Ridge(), {"alpha": [1.0, 2.0]}, scoring=scorer, cv=cv, **options)
+
+
+def validated(scorer, cv, rows=slice(None)):
+    return cross_validate(Ridge(), X[rows], y[rows], scoring=scorer, cv=cv, params={"groups": qid[rows]})
+
+
+def folds_by_hand(folds, scorer=SCORER, table=X):
+    """Return the mean of the scores of these folds."""
+    models = [(Ridge().fit(table[train], y[train]), test) for train, test in folds]
+    scores = [
+        ndcg_score(y[test], model.predict(table[test]), qid=qid[test], flavor=scorer.flavor) for model, test in models
+    ]
+    return pytest.approx(np.mean(scores), abs=1e-12)
+
+
+def one_fold(test, n_rows=None):
+    """Return a splitter with these rows as its only test fold."""
+    folds = -np.ones(n_rows or len(qid), dtype=int)
+    folds[test] = 0
+    return PredefinedSplit(folds)
+
+
+# -- scikit-learn's tools --------------------------------------------------------------------------------------------
+
+OPTIONS = {"params": {"groups": qid}}
+TOOLS = {
+    "GridSearchCV": lambda cv, s: grid(s, cv).fit(X, y, groups=qid),
+    "GridSearchCV n_jobs": lambda cv, s: grid(s, cv, n_jobs=2).fit(X, y, groups=qid),
+    "cross_validate": lambda cv, s: cross_validate(Ridge(), X, y, scoring=s, cv=cv, **OPTIONS),
+    "learning_curve": lambda cv, s: learning_curve(Ridge(), X, y, scoring=s, cv=cv, **OPTIONS),
+    "validation_curve": lambda cv, s: validation_curve(
+        Ridge(), X, y, scoring=s, cv=cv, param_name="alpha", param_range=[1.0], **OPTIONS
+    ),
+    "permutation_test_score": lambda cv, s: permutation_test_score(
+        Ridge(), X, y, scoring=s, cv=cv, n_permutations=1, **OPTIONS
+    ),
+    "RFECV": lambda cv, s: RFECV(Ridge(), scoring=s, cv=cv).fit(X, y, groups=qid),
+    "SequentialFeatureSelector": lambda cv, s: SequentialFeatureSelector(
+        Ridge(), n_features_to_select=1, scoring=s, cv=cv
+    ).fit(X, y, groups=qid),
+}
+IN_TWO = "GridSearchCV n_jobs"
+ONE_NUMBER_ONLY = {"RFECV", "SequentialFeatureSelector", "permutation_test_score"}
+REFUSED = [(tool, SCORER) for tool in TOOLS] + [(tool, SEVERAL) for tool in TOOLS if tool not in ONE_NUMBER_ONLY]
+
+
+# joblib restarts its processes after an error, which is slow, so by default only one scorer and one split use them.
+@pytest.mark.parametrize(("tool", "scorer"), quick([each for each in REFUSED if each != (IN_TWO, SEVERAL)], REFUSED))
+def test_a_split_by_rows_is_refused_by_every_tool(routing, tool, scorer):
+    if (tool, scorer) != (IN_TWO, SCORER):
+        with cuts(r"\d+ of the \d+ queries that it scores.*GroupKFold"):
+            TOOLS[tool](KFold(3), scorer)
+    with cuts(r"1 of the 3 queries that it scores: \d+ of the"):
+        TOOLS[tool](one_fold(np.flatnonzero(np.isin(qid, [0, 1, 2]))[:-1]), scorer)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_split_by_query_is_not_refused(routing, tool):
+    for cv in (GroupKFold(3), GroupShuffleSplit(2, random_state=0), one_fold(np.flatnonzero(qid < 3))):
+        TOOLS[tool](cv, SCORER)
+
+
+def test_rows_that_were_whole_queries_in_one_data_set_may_be_cut_in_another(routing):
+    scorer, first, tested = ndcg_scorer("lightgbm", k=10), np.flatnonzero(qid == 0), np.isin(qid, [0, 1])
+    half = np.setdiff1d(np.arange(len(qid)), first[1:])  # without the other rows of query 0, nothing is cut
+    validated(scorer, one_fold(np.flatnonzero(tested[half]), len(half)), half)
+    tested[first[1:]] = False  # the scored rows stay the same
+    with cuts(r"1 of the 2 queries.*1 of the \d+ rows"):
+        validated(scorer, one_fold(np.flatnonzero(tested)))
+
+
+def test_halving_by_rows_is_refused(routing):
+    options = {"scoring": SCORER, "cv": GroupKFold(3), "error_score": "raise"}
+    with cuts():
+        HalvingGridSearchCV(Ridge(), {"alpha": [1.0, 2.0, 3.0]}, min_resources=40, **options).fit(X, y, groups=qid)
+    model = QueryRanker(LGBMRanker(verbosity=-1, n_jobs=1, min_child_samples=3))
+    trees = {"resource": "ranker__n_estimators", "max_resources": 8, "min_resources": 2}
+    by_trees = HalvingGridSearchCV(model, {"ranker__num_leaves": [2, 4, 8]}, **trees, **options)
+    assert 0 < by_trees.fit(X, y, groups=qid).best_score_ <= 1
+
+
+@pytest.mark.parametrize("cv", [3, ShuffleSplit(2, random_state=0), GroupKFold(3)])
+def test_ids_in_a_column_are_checked_too(cv):
+    frame = pd.DataFrame(X, columns=list("abc")).assign(qid=qid)
+    model = QueryRanker(LGBMRanker(n_estimators=2, verbosity=-1, n_jobs=1), qid_column="qid")
+    scorer = ndcg_scorer("lightgbm", k=10, qid_column="qid")
+    search = GridSearchCV(model, {"ranker__num_leaves": [2, 4]}, scoring=scorer, cv=cv)
+    if isinstance(cv, GroupKFold):
+        assert search.fit(frame, y, groups=qid).best_score_ > 0
+    else:
+        with cuts():
+            search.fit(frame, y)
+
+
+# -- outside of scikit-learn's splits --------------------------------------------------------------------------------
+
+
+def fitted(train, ranker=None):
+    ranker = ranker or QueryRanker(LGBMRanker(n_estimators=3, verbosity=-1, min_child_samples=2, n_jobs=1))
+    return ranker.fit(X[train], y[train], groups=qid[train])
+
+
+def scored(model, rows, scorer=SCORER):
+    return scorer(model, X[rows], y[rows], qid=qid[rows])
+
+
+def test_a_loop_that_cuts_queries_warns(routing):
+    for train, test in KFold(3).split(X):
+        model = fitted(train)
+        with pytest.warns(CutQueryWarning, match=r"\d+ of \d+ queries that are scored were also in training") as seen:
+            scored(model, test)
+        # The warning has the file of the caller. Old versions of libraries emit other warnings.
+        assert [one.filename for one in seen if one.category is CutQueryWarning] == [__file__]
+        with pytest.warns(CutQueryWarning):
+            model.score(X[test], y[test], qid[test])
+        in_pipe = fitted(train, make_pipeline(StandardScaler(), sklearn.clone(model)))
+        with pytest.warns(CutQueryWarning):
+            scored(in_pipe, test)
+
+
+def test_whole_queries_new_or_seen_do_not_warn():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CutQueryWarning)
+        for train, test in GroupKFold(3).split(X, y, qid):
+            model = fitted(train)
+            scored(model, test)
+            scored(model, train[::-1])
+            scored(pickle.loads(pickle.dumps(model)), train[np.isin(qid[train], qid[train][:3])])
+
+
+# -- QueryKFold ------------------------------------------------------------------------------------------------------
+
+
+def folds_of(splitter, *table):
+    return [test.tolist() for _, test in splitter.split(*table)]
+
+
+def test_query_k_fold_is_group_k_fold_without_groups():
+    expected = folds_of(GroupKFold(4), X, y, qid)
+    for splitter, table in (
+        (QueryKFold(4, qid=qid), X),
+        (QueryKFold(4, qid=qid.tolist()), X.tolist()),
+        (QueryKFold(4, qid_column="qid"), pd.DataFrame(X).assign(qid=qid)),
+        (QueryKFold(4, qid_column=3), np.column_stack([X, qid])),
+    ):
+        assert folds_of(splitter, table) == expected
+        assert splitter.get_n_splits() == 4
+    assert folds_of(QueryKFold(4, qid=qid), X, y, qid.tolist()) == expected
+    shuffled = QueryKFold(4, qid=qid, shuffle=True, random_state=1)
+    assert folds_of(shuffled, X) != expected
+    assert folds_of(pickle.loads(pickle.dumps(shuffled)), X) == folds_of(shuffled, X)
+    assert "QueryKFold(" in repr(shuffled)
+
+
+@pytest.mark.parametrize("how", ["qid", "qid_column"])
+def test_query_k_fold_by_user_refuses_other_groups(routing, how):
+    user = qid // 3
+    table = np.column_stack([X, user])
+    splitter = QueryKFold(3, qid=user) if how == "qid" else QueryKFold(3, qid_column=3)
+    with pytest.raises(ValueError, match=r"groups must be equal to the ids of QueryKFold.*they differ.*qid=qid"):
+        grid(cv=splitter).fit(table, y, groups=qid)
+    search = grid(cv=splitter).fit(table, y, qid=qid)
+    assert search.cv_results_["mean_test_score"][0] == folds_by_hand(GroupKFold(3).split(X, y, user), table=table)
+
+
+# -- rows that are repeated or left out ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scorer", [SCORER, ndcg_scorer("lightgbm", k=10, qid=np.arange(30).repeat(2))])
+def test_half_of_each_query_with_each_row_twice_is_not_a_whole_query(routing, scorer):
+    every = [np.flatnonzero(query == qid) for query in range(30)]
+    even = [rows for rows in every if rows.size % 2 == 0]
+    halves = np.concatenate([rows[: rows.size // 2] for rows in even]).repeat(2)
+    train = np.setdiff1d(np.arange(len(y)), np.concatenate(even))
+    for test in (halves, halves - len(y)):
+        with pytest.raises(ValueError, match=r"must score each row once; row \d+, of query \d+, appears 2 times"):
+            validated(scorer, [(train, test)])
+
+
+def test_folds_may_leave_out_rows_if_the_scorer_has_the_ids_of_the_others(routing):
+    in_use = np.random.default_rng(0).random(len(y)) < 0.8
+    rows = np.flatnonzero(in_use)
+    by_query, by_rows = GroupKFold(3).split(rows, groups=qid[rows]), KFold(3).split(rows)
+    folds, by_rows = ([(rows[train], rows[test]) for train, test in splits] for splits in (by_query, by_rows))
+    with cuts(r".*the ids of the others: ndcg_scorer\(.*qid=qid\[in_use\]"):
+        grid(cv=folds).fit(X, y, groups=qid)
+    with_ids = ndcg_scorer("lightgbm", k=10, qid=qid[in_use])
+    search = grid(with_ids, folds).fit(X, y, groups=qid)
+    assert search.cv_results_["mean_test_score"][0] == folds_by_hand(folds)
+    with cuts():
+        grid(with_ids, by_rows).fit(X, y, groups=qid)
+
+
+# -- a scorer with all ids -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("convert", [np.asarray, list, pd.Series, lambda q: pd.Series(q).astype("category")])
+def test_a_scorer_with_all_ids_refuses_cut_queries_anywhere(convert):
+    with_ids = ndcg_scorer("lightgbm", k=10, qid=convert(qid[::-1]))  # the order of the ids must not matter
+    model = Ridge().fit(X, y)
+    for _, test in KFold(3).split(X):
+        with cuts(r"\d+ of the \d+ queries.*of the \d+ rows of"):
+            scored(model, test, with_ids)
+    for _, test in GroupKFold(3).split(X, y, qid):
+        assert scored(model, test, with_ids) == scored(model, test)
+    with cuts("30 of the 30 queries"):
+        scored(model, np.tile(np.arange(len(y)), 2), with_ids)
+    with pytest.raises(ValueError, match=r"among those of ndcg_scorer\(.*; 30 of 30 are not, the first is 1"):
+        with_ids(model, X, y, qid=qid + 100)
+    with pytest.raises(ValueError, match="no query ids arrived"):
+        with_ids(model, X, y)
+    again = pickle.loads(pickle.dumps(with_ids))
+    assert scored(model, slice(None), again) == scored(model, slice(None))
+    assert repr(again).endswith(f", qid=<{len(y)} rows of 30 queries>)")
+
+
+FOREIGN_SEARCH = """
+import numpy as np
+
+def _score(estimator, X, y, scorer):
+    return scorer(estimator, X, y)
+
+def score(estimator, X, y, scorer, error_score):
+    try:
+        return _score(estimator, X, y, scorer)
+    except Exception:
+        if error_score == "raise":
+            raise
+        return error_score
+
+def search(estimator, X, y, folds, scorer, error_score):
+    scores = [score(estimator.fit(X[a], y[a]), X[b], y[b], scorer, error_score) for a, b in folds]
+    return np.array(scores, dtype=np.float64)
+"""
+
+
+@pytest.mark.parametrize("error_score", ["raise", np.nan, -1.0])
+def test_an_error_in_a_search_of_dask_does_not_become_a_score(error_score):
+    wide, with_ids = np.column_stack([X, qid]), ndcg_scorer("lightgbm", k=10, qid_column=-1, qid=qid)
+    dask = {"__name__": "dask_ml.model_selection.methods"}
+    exec(FOREIGN_SEARCH, dask)
+    with cuts():
+        dask["search"](Ridge(), wide, y, KFold(3).split(X), with_ids, error_score)
+    whole = dask["search"](Ridge(), wide, y, GroupKFold(3).split(X, y, qid), with_ids, error_score)
+    assert np.isfinite(whole).all()
+
+
+def test_ids_of_mixed_types_stay_apart_in_a_list(routing):
+    """NumPy would make [1, "1"] one id."""
+    table, y = np.arange(8.0)[:, None], np.array([0, 1, 1, 0, 1, 0, 0, 1])
+    qid, scorer = [1, 1, "1", "1", 2, 2, "2", "2"], ndcg_scorer("sklearn")
+    model = Ridge().fit(table, y)
+    assert scorer(model, table, y, qid=qid) == ndcg_score(y, model.predict(table), qid=np.repeat(range(4), 2))
+    with cuts("1 of the 2 queries that it scores: 1 of the 2 rows of query '1'"):
+        cross_validate(Ridge(), table, y, scoring=scorer, cv=[([4, 5, 6, 7], [0, 1, 2])], params={"groups": qid})

@@ -1,4 +1,4 @@
-"""ApproxNDCGLoss, NeuralNDCGLoss and relaxations of one's own, against definitions and the metric as their limit."""
+"""Each loss against its definition in plain floats, the metric as a limit, and losses of one's own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("torchmetrics")
 
+import itertools
 import math
 
 import loss_invariants
@@ -17,12 +18,23 @@ from loss_invariants import doubles, relaxable_flavors, seeded, tends_to_the_met
 from strategies import examples
 
 from ndcg_ml import Flavor
-from ndcg_ml.torch import ApproxNDCGLoss, NeuralNDCGLoss, Stochastic
+from ndcg_ml.torch import (
+    ApproxNDCGLoss,
+    LambdaNDCGLoss,
+    ListMLELoss,
+    NeuralNDCGLoss,
+    PlackettLuceNDCGLoss,
+    SoftmaxLoss,
+    Stochastic,
+    ndcg,
+)
 from ndcg_ml.torch.losses import DirectLoss, ListLoss
+from ndcg_ml.torch.losses.stochastic import gumbel
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 METHODS = ("dense", "fast")
 both_methods = pytest.mark.parametrize("method", METHODS)
+SCHEMES = ["lambdarank", "ndcg2", "ndcg2pp"]
 
 # -- ApproxNDCGLoss --------------------------------------------------------------------------------------------------
 
@@ -186,6 +198,297 @@ def test_float32_keeps_its_digits_on_long_lists_and_large_scores(temperature):
     want, wide = value_and_gradient(loss, scores.double(), labels)
     assert value.item() == pytest.approx(want.item(), abs=2e-6)
     assert (gradient - wide).norm() < 2e-5 * wide.norm()
+
+
+# -- LambdaNDCGLoss --------------------------------------------------------------------------------------------------
+
+
+def by_pairs(scores, gains, scheme, k, sigma=1.0, mu=10.0, discount=lambda rank: 1 / math.log2(1 + rank)):
+    """Value and gradient of one list, pair by pair in plain floats."""
+    n = len(scores)
+    order = sorted(range(n), key=lambda i: -scores[i])
+    rank = {document: place + 1 for place, document in enumerate(order)}
+    depth = n if k is None else min(k, n)
+    cut = [0.0] + [discount(r) if r <= depth else 0.0 for r in range(1, n + 1)]
+    ideal = sum(gain * cut[place + 1] for place, gain in enumerate(sorted(gains, reverse=True)))
+    value, gradient = 0.0, [0.0] * n
+    for i in range(n):
+        for j in range(n):
+            if gains[i] <= gains[j]:
+                continue
+            apart = abs(rank[i] - rank[j])
+            swap = abs(cut[rank[i]] - cut[rank[j]])
+            step = discount(apart) - discount(apart + 1)
+            if min(rank[i], rank[j]) > depth:
+                step = 0.0
+            factor = {"lambdarank": swap, "ndcg2": step, "ndcg2pp": mu * step + swap}[scheme]
+            weight = (gains[i] - gains[j]) * factor / ideal
+            x = sigma * (scores[i] - scores[j])
+            value += weight * (max(-x, 0.0) + math.log1p(math.exp(-abs(x))))
+            push = weight * sigma * (1 / (1 + math.exp(x)) if x < 700 else 0.0)
+            gradient[i] -= push
+            gradient[j] += push
+    return value, gradient
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("k", [None, 1, 3, 20])
+@pytest.mark.parametrize("discount", ["log2", "ln"])
+def test_values_and_gradients_of_pairs(scheme, k, discount):
+    scores = [0.3, 1.2, -0.4, 2.0, 0.9, 0.9, 0.1, -30.0]
+    grades = [3, 2, 0, 1, 2, 0, 4, 4]
+    formula = {"log2": lambda rank: 1 / math.log2(1 + rank), "ln": lambda rank: 1 / math.log(1 + rank)}[discount]
+    for shape in (discount, formula):
+        loss = LambdaNDCGLoss(Flavor(discount=shape, k=k), scheme=scheme, sigma=1.5, mu=3.0)
+        value, gradient = value_and_gradient(loss, doubles(scores), torch.tensor([grades]))
+        want, pushes = by_pairs(scores, grades, scheme, k, 1.5, 3.0, formula)
+        assert value.item() == pytest.approx(want, rel=1e-12)
+        assert gradient[0].tolist() == pytest.approx(pushes, abs=1e-12)
+
+
+def test_ties_are_ranked_as_they_stand_and_keep_their_gradient():
+    labels = torch.tensor([[0, 1, 2, 0]])
+    want, pushes = by_pairs([0.0] * 4, [0, 1, 2, 0], "lambdarank", None)
+    for ties in ("average", "worst"):
+        value, gradient = value_and_gradient(LambdaNDCGLoss(Flavor(ties=ties)), doubles([0.0] * 4), labels)
+        assert value.item() == pytest.approx(want, rel=1e-13)
+        assert gradient[0].tolist() == pytest.approx(pushes, abs=1e-14)
+    assert gradient[0, 2] < gradient[0, 1] < 0 < gradient[0, 0]
+
+
+# -- SoftmaxLoss and ListMLELoss -------------------------------------------------------------------------------------
+
+
+def listmle(scores, order, k=None):
+    return torch.stack([scores[order[i:]].logsumexp(0) - scores[order[i]] for i in range(len(order))][:k]).sum()
+
+
+def test_targets_follow_the_gain_of_the_flavor():
+    scores, grades = doubles([0.3, 1.2, -0.4, 2.0, 0.9]), torch.tensor([[3, 2, 0, 1, 2]])
+    logs = scores[0].log_softmax(0)
+    for flavor, gains in (
+        (Flavor(), [3, 2, 0, 1, 2]),
+        (Flavor(gain="exponential"), [7, 3, 0, 1, 3]),
+        (Flavor(gain="binary", ideal="recall", recall_depth=1), [1, 1, 0, 1, 1]),
+        (Flavor(gain=(0, 1, 10, 100), ideal="max", max_grade=3), [100, 10, 0, 1, 10]),
+    ):
+        gains = torch.tensor(gains, dtype=torch.float64)
+        want = -(gains / gains.sum() * logs).sum().item()
+        assert SoftmaxLoss(flavor)(scores, grades).item() == pytest.approx(want, abs=1e-12)
+        want = -(gains.softmax(0) * logs).sum().item()
+        assert SoftmaxLoss(flavor, target="listnet")(scores, grades).item() == pytest.approx(want, abs=1e-12)
+
+
+@pytest.mark.parametrize("flavor", [Flavor(gain="exponential"), Flavor()], ids=str)
+def test_the_drawn_target_of_xendcg(flavor):
+    scores, grades = doubles([0.3, 1.2, -0.4, 2.0]), torch.tensor([[3, 2, 0, 1]])
+    gains = torch.tensor([[7, 3, 0, 1]] if flavor.gain == "exponential" else [[3, 2, 0, 1]], dtype=torch.float64)
+    drawn = torch.rand(4, 1, generator=seeded(4), dtype=torch.float64).mT
+    shares = gains + 1 - drawn
+    want = -(shares / shares.sum() * scores.log_softmax(-1)).sum().item()
+    loss = SoftmaxLoss(flavor, target="xendcg", generator=seeded(4))
+    assert loss(scores, grades).item() == pytest.approx(want, abs=1e-14)
+    assert loss(scores, grades).item() != pytest.approx(want, abs=1e-6)
+
+
+def test_documents_that_do_not_count_are_not_in_the_list():
+    scores, grades = doubles([0.3, 1.2, -0.4, 2.0]), torch.tensor([[3, math.nan, 0, -1]])
+    some, kept = doubles([0.3, -0.4]), torch.tensor([[3, 0]])
+    flavor = Flavor(unjudged="condense", negative="drop")
+    for make in (SoftmaxLoss, ListMLELoss, lambda flavor: SoftmaxLoss(flavor, target="listnet")):
+        assert make(flavor)(scores, grades).item() == pytest.approx(make(flavor)(some, kept).item(), abs=1e-14)
+
+
+@pytest.mark.parametrize("k", [None, 1, 3, 9])
+def test_listmle_of_the_first_k(k):
+    scores, grades = doubles([0.3, 1.2, -0.4, 2.0]), torch.tensor([[3, 2, 0, 1]])
+    want = listmle(scores[0], [0, 1, 3, 2], k).item()
+    for flavor in (Flavor(k=k), Flavor(k=k, short_lists="zero")):
+        assert ListMLELoss(flavor)(scores, grades).item() == pytest.approx(want, abs=1e-13)
+    # Padding is not among the first k.
+    mask = torch.tensor([[True, False, True, True]])
+    value = ListMLELoss(Flavor(k=k), tie_order="input")(scores, torch.tensor([[3, 9, 0, 0]]), mask).item()
+    assert value == pytest.approx(listmle(scores[0], [0, 2, 3], k).item(), abs=1e-13)
+
+
+def test_equal_gains_come_in_every_order():
+    scores, grades = doubles([0.3, 1.2, -0.4, 2.0]), torch.tensor([[1, 1, 3, 1]])
+    orders = [[2, 0, 1, 3], [2, 0, 3, 1], [2, 1, 0, 3], [2, 1, 3, 0], [2, 3, 0, 1], [2, 3, 1, 0]]
+    loss = ListMLELoss(Flavor(), generator=seeded(), reduction="none")
+    values = loss(scores.expand(600, -1), grades.expand(600, -1))  # every list draws for itself
+    for order in orders:
+        share = ((values - listmle(scores[0], order)).abs() < 1e-12).double().mean().item()
+        assert share == pytest.approx(1 / 6, abs=5 * math.sqrt(5 / 36 / 600))
+    in_order = ListMLELoss(Flavor(), tie_order="input")(scores, grades).item()
+    assert in_order == pytest.approx(listmle(scores[0], orders[0]).item(), abs=1e-13)
+
+
+def test_the_tail_of_a_list_keeps_its_digits():
+    # log(cumsum(exp) + eps) of the last two is log(eps).
+    scores = torch.tensor([[100.0, 0.0, -60.0, -61.0]], requires_grad=True)
+    loss = ListMLELoss(Flavor())(scores, torch.tensor([[3, 2, 0, 1]]))
+    loss.backward()
+    assert loss.item() == pytest.approx(math.log1p(math.e), rel=1e-6)
+    assert scores.grad[0, 3].item() == pytest.approx(-1 / (1 + math.exp(-1)), rel=1e-5)
+
+
+@pytest.mark.parametrize("loss", [SoftmaxLoss, ListMLELoss])
+def test_a_list_whose_ranks_are_all_worth_nothing_is_empty(loss):
+    scores, labels = torch.tensor([[0.1, 0.5, 0.3]], requires_grad=True), torch.tensor([[1.0, 0.0, 2.0]])
+    value = loss(Flavor(discount=lambda rank: float(rank >= 5)))(scores, labels)
+    value.backward()
+    assert value == 0.0
+    assert not scores.grad.any()
+
+
+# -- PlackettLuceNDCGLoss --------------------------------------------------------------------------------------------
+
+
+def plackett_luce():
+    return PlackettLuceNDCGLoss(Flavor(), generator=seeded())
+
+
+def enumerated(scores, gains, k, discount):
+    """Expected NDCG, every ranking weighted by its probability."""
+    n = len(scores)
+    cut = [discount(rank) if k is None or rank <= k else 0.0 for rank in range(1, n + 1)]
+    ideal = sum(gain * at for gain, at in zip(sorted(gains, reverse=True), cut, strict=True))
+    total = scores.new_zeros(())
+    for order in itertools.permutations(range(n)):
+        log_probability = scores.new_zeros(())
+        for place in range(n):
+            log_probability = log_probability + scores[order[place]] - scores[list(order[place:])].logsumexp(0)
+        value = sum(gains[document] * cut[place] for place, document in enumerate(order)) / ideal
+        total = total + log_probability.exp() * value
+    return total
+
+
+@pytest.mark.parametrize("k", [None, 1, 3])
+@pytest.mark.parametrize("discount", ["log2", lambda rank: 1.0 if rank < 3 else 0.4], ids=["log2", "steps"])
+@pytest.mark.parametrize(
+    ("scores", "grades"), [([0.3, 1.2, -0.4, 2.0, 0.9], [3, 2, 0, 1, 2]), ([0.5, 0.5, -2.5, 0.5], [0, 1, 1, 4])]
+)
+def test_value_and_gradient_are_unbiased(scores, grades, k, discount):
+    formula = discount if callable(discount) else lambda rank: 1 / math.log2(1 + rank)
+    leaf = torch.tensor(scores, dtype=torch.float64, requires_grad=True)
+    want = enumerated(leaf, grades, k, formula)
+    want.backward()
+    # 100 estimates of 500 rankings each: their mean is within 5 of its standard errors, once in two million not.
+    loss = PlackettLuceNDCGLoss(Flavor(discount=discount, k=k), samples=500, generator=seeded(11), reduction="none")
+    value, gradient = value_and_gradient(loss, doubles(scores).expand(100, -1), torch.tensor([grades]).expand(100, -1))
+    for estimates, exact in ((1 - value[:, None], want.detach()[None]), (-gradient, leaf.grad)):
+        error = estimates.std(0) / 10
+        assert (error < 0.005).all()
+        assert ((estimates.mean(0) - exact).abs() < 5 * error + 1e-12).all()
+
+
+def test_scaled_up_scores_give_the_metric_and_ties_share_it():
+    torch.manual_seed(0)
+    labels = torch.randint(0, 5, (4, 6))
+    scores = torch.stack([torch.randperm(6) for _ in range(4)]).double()
+    flavor = Flavor(gain="exponential", k=4)
+    value = PlackettLuceNDCGLoss(flavor, generator=seeded(), reduction="none")(100 * scores, labels)
+    torch.testing.assert_close(value, 1 - ndcg(scores, labels, flavor=flavor), rtol=0, atol=1e-12)
+    tied = doubles([1.0, 1.0, 0.5, 0.5, 0.5, -1.0])
+    value = PlackettLuceNDCGLoss(flavor, samples=20_000, generator=seeded())(100 * tied, labels[:1])
+    assert value.item() == pytest.approx(1 - ndcg(tied.detach(), labels[:1], flavor=flavor).item(), abs=0.01)
+
+
+def test_large_scores_leave_float32_its_room_for_the_noise():
+    scores, labels = torch.tensor([[0.5, 0.0, 1.0, 0.0, 0.5, 1.0]]), torch.tensor([[0, 1, 2, 1, 0, 3]])
+    want, gradient = value_and_gradient(plackett_luce(), scores, labels)
+    value, shifted = value_and_gradient(plackett_luce(), scores + 2.0**22, labels)
+    assert value == want
+    assert torch.equal(shifted, gradient)
+
+
+def test_the_generator_decides_and_moves_on():
+    scores, labels = doubles([0.4, 0.1, -0.3, 0.9]), torch.tensor([[0, 1, 2, 1]])
+    for make in (plackett_luce, lambda: Stochastic(ApproxNDCGLoss(Flavor(k=2)), generator=seeded())):
+        one, other = make(), make()
+        first = one(scores, labels)
+        torch.manual_seed(1)
+        assert other(scores, labels) == first
+        assert one(scores, labels) != first
+
+
+def test_scores_far_apart_keep_the_gradient_finite_in_long_lists():
+    scores = torch.linspace(-500, 500, 1001)[None].requires_grad_()
+    PlackettLuceNDCGLoss(Flavor(), samples=2, generator=seeded())(scores, torch.arange(1001)[None] % 5).backward()
+    assert scores.grad.isfinite().all()
+
+
+# -- Stochastic ------------------------------------------------------------------------------------------------------
+
+
+def test_a_single_draw_without_scale_to_speak_of_is_the_loss():
+    scores, labels = doubles([0.4, 0.1, -0.3, 0.9], [0.1, 0.2, 0.3, 0.4]), torch.tensor([[0, 1, 2, 1], [3, 0, 0, 1]])
+    mask = torch.tensor([[True, True, True, True], [True, True, False, True]])  # sample- and list-major must not mix
+    loss = ApproxNDCGLoss(Flavor(k=2), reduction="none")
+    want, gradient = value_and_gradient(loss, scores, labels, mask)
+    noisy = value_and_gradient(Stochastic(loss, scale=1e-14), scores, labels, mask)
+    torch.testing.assert_close(noisy, (want, gradient), rtol=0, atol=1e-12)
+
+
+def test_the_law_of_the_noise(monkeypatch):
+    drawn = gumbel(torch.zeros(1, 10), 20_000, seeded())
+    assert drawn.shape == (20_000, 1, 10)
+    deviation = math.pi / math.sqrt(6)
+    assert drawn.mean().item() == pytest.approx(0.5772156649, abs=5 * deviation / math.sqrt(200_000))
+    assert drawn.std().item() == pytest.approx(deviation, abs=0.02)
+    monkeypatch.setattr(torch, "rand", lambda shape, **given: torch.zeros(shape, **given))
+    assert gumbel(torch.zeros(1, 2), 3, None).isfinite().all()
+
+
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+@pytest.mark.parametrize("ideal", ["global", "local"])
+@pytest.mark.parametrize("n_rows", [12, 0])
+def test_the_loss_of_each_draw_is_that_of_a_call(ideal, reduction, n_rows):
+    scores, labels = torch.randn(n_rows, generator=seeded()), torch.arange(n_rows) % 4
+    ids = torch.tensor([0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 0])[:n_rows]
+    loss = ApproxNDCGLoss(Flavor(k=3, ideal=ideal), reduction=reduction)
+    calls = []
+    for lists, form in (((scores[None], labels[None]), {}), ((scores, labels), {"indexes": ids})):
+        drawn = gumbel(lists[0], 3, seeded(4))
+        want = torch.stack([loss(lists[0] + noise, lists[1], **form) for noise in drawn]).mean(0)
+        assert torch.equal(Stochastic(loss, samples=3, generator=seeded(4))(*lists, **form), want)
+        hook = loss.register_forward_hook(lambda *call: calls.append(call))
+        assert torch.equal(Stochastic(loss, samples=3, generator=seeded(4))(*lists, **form), want)
+        hook.remove()
+    assert len(calls) == 6
+
+
+class Sum(torch.nn.Module):
+    """A loss from elsewhere."""
+
+    def forward(self, scores, labels, mask=None, *, indexes=None):
+        self.given = mask if indexes is None else indexes
+        return (scores * labels).sum()
+
+
+def test_noise_around_any_module():
+    scores, labels = torch.randn(3, 4, dtype=torch.float64, generator=seeded()), torch.arange(12).reshape(3, 4)
+    mask, ids = torch.ones(3, 4, dtype=torch.bool), torch.arange(3).repeat_interleave(4)
+    noisy = Stochastic(Sum(), samples=3, scale=0.5, generator=seeded(4))
+    drawn = gumbel(scores, 3, seeded(4))
+    torch.testing.assert_close(noisy(scores, labels, mask), ((scores + 0.5 * drawn) * labels).sum() / 3)
+    assert noisy.loss.given is mask
+    noisy(scores.flatten(), labels.flatten(), indexes=ids)
+    assert noisy.loss.given is ids
+
+
+def test_a_negative_discount_is_refused_when_it_is_met():
+    loss = PlackettLuceNDCGLoss(Flavor(discount=lambda rank: 1 - rank / 4))
+    assert loss(doubles([0.4, 0.1, -0.3, 0.9]), torch.tensor([[0, 1, 2, 1]])).isfinite()
+    with pytest.raises(ValueError, match=r"discount must be >= 0.*up to 5\. Use a flavor with a smaller k"):
+        loss(doubles([0.4, 0.1, -0.3, 0.9, 0.0]), torch.tensor([[0, 1, 2, 1, 0]]))
+
+
+def test_repr_says_what_it_is():
+    assert "samples=16, reduction='mean'" in repr(PlackettLuceNDCGLoss(Flavor(k=10)))
+    text = repr(Stochastic(ApproxNDCGLoss(Flavor(k=10)), scale=2))
+    assert "samples=8, scale=2.0" in text
+    assert "ndcg@10" in text
 
 
 # -- losses of one's own ---------------------------------------------------------------------------------------------
