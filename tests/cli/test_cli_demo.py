@@ -11,16 +11,12 @@ import subprocess
 import sys
 
 import numpy as np
-from command_line import invoke
+from command_line import invoke, program
 
 from ndcg_ml import Flavor, evaluate, ndcg_score
 from ndcg_ml import demo as module
 from ndcg_ml.demo import digits_problem
 from ndcg_ml.readers import read_columns
-
-
-def run(program: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(autouse=True)
@@ -91,16 +87,14 @@ def test_refused(arguments, words):
 
 @pytest.mark.parametrize("missing", ["torch", "sklearn"])
 def test_missing_packages_are_named(missing):
-    done = run(
-        f"import sys; sys.modules[{missing!r}] = None; sys.argv = ['ndcg-ml', 'demo']\n"
-        "from ndcg_ml.cli import main; main()"
-    )
+    without = f"import sys; sys.modules[{missing!r}] = None; from ndcg_ml.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", without, "demo"], capture_output=True, text=True)
     assert done.returncode == 1
     assert "pip install 'ndcg_ml[demo]'" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_the_version():
-    done = run("import sys; sys.argv = ['ndcg-ml', '--version']; from ndcg_ml.cli import main; main()")
+    done = program(["--version"])
     assert done.returncode == 0
     assert re.fullmatch(r"ndcg-ml, version \d+\.\d+.*\n", done.stdout)

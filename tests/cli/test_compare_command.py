@@ -52,14 +52,9 @@ def test_compare_says_which_queries_are_no_pair():
 
 
 def test_compare_prints_what_the_function_finds():
-    expected = compare(
-        *(evaluate_run("qrels", each) for each in ("run", "better")),
-        names=["run", "better"],
-        unjudged="accept",
-        n_resamples=200,
-        confidence=0.8,
-        seed=5,
-    )
+    systems = [evaluate_run("qrels", each) for each in ("run", "better")]
+    how = {"unjudged": "accept", "n_resamples": 200, "confidence": 0.8, "seed": 5}
+    expected = compare(*systems, names=["run", "better"], **how)
     options = "--unjudged accept --resamples 200 --confidence .8 --seed 5"
     assert document(f"compare run better --qrels qrels {options}") == expected.to_dict()
     assert text(f"compare run better --qrels qrels {options}") == f"{expected}\n"
@@ -71,12 +66,10 @@ def test_columns_of_a_table_are_compared():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, 200)
     scores = {name: labels + rng.normal(0, noise, 200) for name, noise in (("old", 2.0), ("new", 0.5), ("score", 1.0))}
-    lines = zip(np.repeat(np.arange(20), 10), labels, *scores.values(), strict=True)
-    text_of_table = "qid,label,old,new,score\n" + "".join(
-        ",".join(map(repr, map(float, line))) + "\n" for line in lines
-    )
-    Path("scores.csv").write_text(text_of_table)
     qid = np.repeat(np.arange(20), 10)
+    lines = [",".join(map(repr, map(float, row))) for row in zip(qid, labels, *scores.values(), strict=True)]
+    text_of_table = "\n".join(["qid,label,old,new,score", *lines, ""])
+    Path("scores.csv").write_text(text_of_table)
     expected = by_scores(scores["old"], scores["new"], y_true=labels, qid=qid, k=5)
     [pair] = document("compare old new --table scores.csv -k 5")["pairs"]
     assert pair["difference"] == pytest.approx(expected.difference, abs=1e-12)

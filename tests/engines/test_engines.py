@@ -36,8 +36,7 @@ def code_of(section: str) -> list[str]:
 
 
 def run_here(code: list[str], scope: dict[str, Any]) -> dict[str, Any]:
-    for block in code:
-        exec(compile(block, PAGE.name, "exec"), scope)
+    exec(compile("\n".join(code), PAGE.name, "exec"), scope)
     return scope
 
 
@@ -187,17 +186,10 @@ def test_what_dask_is_refused(dd, change, error, words):
     import pandas as pd
 
     frame = pd.DataFrame({"grade": [1, 0, 2], "score": [0.1, 0.1, 0.3], "qid": [1, 1, 2]})
-    arguments = {
-        "frame": dd.from_pandas(frame, npartitions=2),
-        "label": "grade",
-        "score": "score",
-        "qid": "qid",
-        **change,
-    }
-    if change.get("frame") == "pandas":
-        arguments["frame"] = frame
+    arguments = {"label": "grade", "score": "score", "qid": "qid", "frame": dd.from_pandas(frame, npartitions=2)}
+    arguments |= {**change, "frame": frame} if "frame" in change else change
     with dask.config.set(scheduler="synchronous"), pytest.raises(error, match=re.escape(words)):
-        ndcg_ml.dask.evaluate(arguments.pop("frame"), **arguments)
+        ndcg_ml.dask.evaluate(**arguments)
 
 
 @pytest.mark.needs("ray")

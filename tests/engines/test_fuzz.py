@@ -106,23 +106,14 @@ FOUND = {
     "a cut-off beyond 64 bits": (lambda: Flavor(k=2**63), ValueError, "k must be at most 2.63 - 1.*got 92233"),
     "one that cannot be printed": (lambda: Flavor(k=10**5000), ValueError, "k must be at most 2.63 - 1.*got <int>"),
     "one below": (lambda: Flavor(k=-(10**5000)), ValueError, "must be an integer >= 1.*got <int>"),
-    "half a surrogate pair": (
-        lambda: evaluate_run({"q": {"\ud800": 1}}, {"q": {"\ud800": 1}}),
-        ValueError,
-        r"document ids of qrels\['q'\] must be strings that UTF-8 can encode; got '\\ud800'",
-    ),
+    "half a surrogate pair": (lambda: evaluate_run({"q": {"\ud800": 1}}, {"q": {"\ud800": 1}}), ValueError,
+        r"document ids of qrels\['q'\] must be strings that UTF-8 can encode; got '\\ud800'"),
     "an array of topics": (lambda: evaluate_run(ONE, ONE, queries=np.array([1, 2])), TypeError, "queries must be one"),
     "a number of lists": (lambda: evaluate_ranked(3), TypeError, "grades must be a list of grades for each query; got"),
     "an id that refuses to be compared": (
-        lambda: ndcg_score([1, 0], [1, 0], qid=["a", Decimal("sNaN")]),
-        TypeError,
-        "qid must hold hashable ids",
-    ),
-    "arrays as ids": (
-        lambda: ndcg_score([1, 0], [1, 0], qid=np.array([np.array([1, 2]), "a"], dtype=object)),
-        TypeError,
-        "qid must hold hashable ids",
-    ),
+        lambda: ndcg_score([1, 0], [1, 0], qid=["a", Decimal("sNaN")]), TypeError, "qid must hold hashable ids"),
+    "arrays as ids": (lambda: ndcg_score([1, 0], [1, 0], qid=np.array([np.array([1, 2]), "a"], dtype=object)),
+        TypeError, "qid must hold hashable ids"),
 }  # fmt: skip
 
 
@@ -144,17 +135,11 @@ def test_topics_of_more_than_64_bits_stay_integers():
     assert result.qrels_only.tolist() == [2**63, 2**64]
 
 
-def parquet(path, **columns):
-    pyarrow = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
-    parquet.write_table(pyarrow.table(columns), path)
-    return path.read_bytes()
-
-
 def test_a_damaged_parquet_file_is_named(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "rows"
-    content = parquet(path, qid=["a"] * 50, label=list(range(50)), score=list(range(50)))
+    pq.write_table(pa.table({"qid": ["a"] * 50, "label": list(range(50)), "score": list(range(50))}), path)
+    content = path.read_bytes()
     data, footer = content.index(b"\x15"), len(content) - 12
     for damaged in (content[:-9], b"PAR1", content[:data] + b"\xff" * 20 + content[data + 20 :], content[:footer] * 2):
         path.write_bytes(damaged)

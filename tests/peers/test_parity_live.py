@@ -256,6 +256,11 @@ def trec(seed, *, ties=True, longest=29, missing=True, near=False):
     return qrels, run
 
 
+def numbered(seed):
+    """Return a run and judgements whose topics are numbers, as gdeval.pl needs."""
+    return ({q[1:]: docs for q, docs in part.items() if q[1:].isdigit()} for part in trec(seed, near=True))
+
+
 def columns(qrels, run, topics=None):
     """Return a run and judgements as arguments of ``evaluate``."""
     rows = [
@@ -293,9 +298,7 @@ def test_ir_measures(k):
 def test_gdeval(k, tmp_path):
     """gdeval.pl averages the topics that it prints. The copy in ir_measures does not print the mean."""
     ir_measures = pytest.importorskip("ir_measures")
-    qrels, run = (
-        {topic[1:]: docs for topic, docs in part.items() if topic[1:].isdigit()} for part in trec(k, near=True)
-    )
+    qrels, run = numbered(k)
     nothing_relevant, missing = list(qrels)[:2]
     qrels[nothing_relevant] = dict.fromkeys(qrels[nothing_relevant], 0)
     del run[missing]
@@ -326,9 +329,7 @@ def test_gdeval(k, tmp_path):
 @pytest.mark.parametrize("k", [1, 10, 1000])
 def test_ir_measures_through_gdeval(k):
     ir_measures = pytest.importorskip("ir_measures")
-    qrels, run = (
-        {topic[1:]: docs for topic, docs in part.items() if topic[1:].isdigit()} for part in trec(k, near=True)
-    )
+    qrels, run = numbered(k)
     measure = ir_measures.nDCG(dcg="exp-log2") @ k
     theirs = ir_measures.gdeval.calc([measure], qrels, run)
     ours = evaluate(flavor="ir_measures_exp", k=k, **columns(qrels, run))
