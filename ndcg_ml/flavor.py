@@ -675,7 +675,9 @@ def as_flavor(flavor: object) -> Flavor:
         return flavor
     if isinstance(flavor, str):
         return _parse(flavor)
+    # A library calls a class with the scores if the class was passed in place of an object.
+    hint = " Pass an object, such as NDCGEval('sklearn'), or call ndcg_score." if hasattr(flavor, "dtype") else ""
     raise TypeError(
         f"flavor must be a Flavor, the name of a preset or a flavor's text (a str); "
-        f"got {brief(flavor)} of type {type(flavor).__name__}."
+        f"got {brief(flavor)} of type {type(flavor).__name__}.{hint}"
     )

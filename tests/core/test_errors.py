@@ -74,6 +74,7 @@ CASES = {
     "k twice": (Y, S, {"qid": Q, "k": (3, 3)}, ValueError, "k must not repeat a cut-off"),
     "bad k in a sequence": (Y, S, {"qid": Q, "k": (3, 0)}, ValueError, "k must be an integer >= 1.*got 0"),
     "unknown preset": (Y, S, {"qid": Q, "flavor": "lightgmb"}, ValueError, "got 'lightgmb' in 'lightgmb'. Did you mean 'lightgbm'"),
+    "scores as a flavor": (Y, S, {"qid": Q, "flavor": np.ones(2)}, TypeError, r"of type ndarray. Pass an object, such as NDCGEval\('sklearn'\), or call ndcg_score"),
     "not a flavor": (Y, S, {"qid": Q, "flavor": 3}, TypeError, "flavor must be a Flavor, the name of a preset.*got 3 of type int"),
     "mask of another shape": (Y2, S2, {"mask": [[True, False]]}, ValueError, r"mask must have the shape of y_true, \(2, 2\); got \(1, 2\)"),
     "mask of integers": (Y2, S2, {"mask": [[1, 0], [1, 1]]}, TypeError, r"mask must be an array of bool.*got dtype int.*astype\(bool\)"),
