@@ -9,6 +9,7 @@ pytest.importorskip("sklearn")
 import math
 import pickle
 
+import joblib
 import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -36,8 +37,7 @@ FLAVOR = Flavor.preset("lightgbm", k=5)
 pytestmark = pytest.mark.usefixtures("routing")
 
 
-@pytest.fixture(scope="module")
-def problem():
+def made():
     rng = np.random.default_rng(0)
     sizes = rng.integers(2, 14, 50)
     qid = np.repeat([f"q{i}" for i in rng.permutation(50)], sizes)
@@ -48,6 +48,9 @@ def problem():
     return X[shuffled], y[shuffled], qid[shuffled]
 
 
+X, y, qid = made()
+
+
 def tree(**params):
     return DecisionTreeRegressor(random_state=0, **params)
 
@@ -56,17 +59,15 @@ def keeping(flavor=FLAVOR, **options):
     return ndcg_scorer(flavor, keep_queries=True, **options)
 
 
-def fitted(problem, scorer=None, kind=GridSearchCV, grid=None, **options):
-    X, y, qid = problem
+def fitted(scorer=None, kind=GridSearchCV, grid=None, rows=slice(None), **options):
     scorer = keeping() if scorer is None else scorer
     options.setdefault("cv", GroupKFold(4))
     search = kind(tree(), {"max_depth": DEPTHS} if grid is None else grid, scoring=scorer, **options)
-    return search.fit(X, y, groups=qid)
+    return search.fit(X[rows], y[rows], groups=qid[rows])
 
 
-def expected_ndcg(problem, params, flavor=FLAVOR, cv=None):
+def expected_ndcg(params, flavor=FLAVOR, cv=None):
     """Return the out-of-fold NDCG of each query, sorted by id."""
-    X, y, qid = problem
     found = {}
     for train, test in (cv or GroupKFold(4)).split(X, y, qid):
         scores = tree(**params).fit(X[train], y[train]).predict(X[test])
@@ -81,9 +82,9 @@ def params_of(result, search):
     return [search.cv_results_["params"][row] for row in result.rows]
 
 
-def assert_expected(search, problem, metric=None, **options):
+def assert_expected(search, metric=None, **options):
     result = paired_search(search, metric=metric)
-    values = [expected_ndcg(problem, params, **options) for params in params_of(result, search)]
+    values = [expected_ndcg(params, **options) for params in params_of(result, search)]
     best = values[0]
     assert result.n_queries == len(best)
     assert result.values == pytest.approx([value.mean() for value in values], abs=1e-12)
@@ -96,11 +97,11 @@ def assert_expected(search, problem, metric=None, **options):
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_a_grid_is_compared_as_by_hand(problem, n_jobs):
+def test_a_grid_is_compared_as_by_hand(n_jobs):
     scorer = keeping()
-    search = fitted(problem, scorer, n_jobs=n_jobs, return_train_score=True)
+    search = fitted(scorer, n_jobs=n_jobs, return_train_score=True)
     assert len(scorer.kept) == 4 * len(DEPTHS)
-    result = assert_expected(search, problem)
+    result = assert_expected(search)
     assert isinstance(result, Comparison)
     assert sorted(result.rows) == list(range(len(DEPTHS)))
     params = params_of(result, search)
@@ -111,11 +112,10 @@ def test_a_grid_is_compared_as_by_hand(problem, n_jobs):
     assert result.failed == ()
 
 
-def test_the_differences_are_those_of_compare(problem):
+def test_the_differences_are_those_of_compare():
     """With two candidates, one split and one cut-off, the comparison is that of two evaluations."""
-    X, y, qid = problem
     cv = list(GroupKFold(2).split(X, y, qid))[:1]
-    search = fitted(problem, grid={"max_depth": [1, 4]}, cv=cv)
+    search = fitted(grid={"max_depth": [1, 4]}, cv=cv)
     result = paired_search(search, confidence=0.9, seed=3)
     [(train, test)] = cv
     scores = [tree(**params).fit(X[train], y[train]).predict(X[test]) for params in params_of(result, search)]
@@ -126,52 +126,59 @@ def test_the_differences_are_those_of_compare(problem):
     assert str(result).splitlines()[:6] == str(expected).splitlines()[:6]
 
 
-@pytest.mark.parametrize("backend", ["threading", "multiprocessing"])
-def test_other_backends_of_joblib(problem, backend):
-    joblib = pytest.importorskip("joblib")
+SHUFFLED = GroupShuffleSplit(6, test_size=0.4, random_state=0)
+SEARCHES = {
+    "random, of several cut-offs": lambda: fitted(
+        keeping(k=(1, 5)),
+        RandomizedSearchCV,
+        {"max_depth": DEPTHS, "min_samples_leaf": [1, 5, 20]},
+        n_iter=6,
+        random_state=0,
+        n_jobs=2,
+        refit="ndcg_at_5",
+    ),
+    "a dict of scorers": lambda: fitted({"five": keeping(), "one": keeping("sklearn@1")}, n_jobs=2, refit="five"),
+    "several splits": lambda: fitted(cv=SHUFFLED, n_jobs=2),
+    "threading": lambda: with_backend("threading"),
+    "multiprocessing": lambda: with_backend("multiprocessing"),
+}
+
+
+def with_backend(backend):
     with joblib.parallel_backend(backend, n_jobs=2):
-        search = fitted(problem)
-    assert_expected(search, problem)
+        return fitted()
 
 
-def test_a_random_search_several_cutoffs_and_their_refit(problem):
-    scorer = ndcg_scorer(FLAVOR, k=(1, 5), keep_queries=True)
-    grid = {"max_depth": DEPTHS, "min_samples_leaf": [1, 5, 20]}
-    search = fitted(problem, scorer, RandomizedSearchCV, grid, n_iter=6, random_state=0, n_jobs=2, refit="ndcg_at_5")
-    assert_expected(search, problem)
-    assert_expected(search, problem, metric="ndcg_at_1", flavor=FLAVOR.replace(k=1))
+@pytest.mark.parametrize("case", SEARCHES)
+def test_searches_of_any_kind(case):
+    search = SEARCHES[case]()
+    if case == "several splits":  # a query that is tested in several counts once
+        assert assert_expected(search, cv=SHUFFLED).n_queries < 51
+        return
+    assert_expected(search)
+    if case.startswith("random"):
+        assert_expected(search, metric="ndcg_at_1", flavor=FLAVOR.replace(k=1))
+    elif case == "a dict of scorers":
+        assert_expected(search, metric="one", flavor="sklearn@1")
+        with pytest.raises(ValueError, match="metric must be one of the search's scores, 'five', 'one'; got 'two'"):
+            paired_search(search, metric="two")
 
 
-def test_a_dict_of_scorers_keeps_the_queries_of_each(problem):
-    scoring = {"five": keeping(), "one": ndcg_scorer("sklearn@1", keep_queries=True)}
-    search = fitted(problem, scoring, n_jobs=2, refit="five")
-    assert_expected(search, problem)
-    assert_expected(search, problem, metric="one", flavor="sklearn@1")
-    with pytest.raises(ValueError, match="metric must be one of the search's scores, 'five', 'one'; got 'two'"):
-        paired_search(search, metric="two")
-
-
-def test_the_last_iteration_of_a_halving_search_is_compared(problem):
+def test_the_last_iteration_of_a_halving_search_is_compared():
     grid = {"min_samples_leaf": [1, 3, 10, 20, 30, 40]}
     halving = {"resource": "max_depth", "min_resources": 2, "max_resources": 6, "factor": 2}
-    search = fitted(problem, None, HalvingGridSearchCV, grid, n_jobs=2, **halving)
-    result = assert_expected(search, problem)
+    search = fitted(None, HalvingGridSearchCV, grid, n_jobs=2, **halving)
+    result = assert_expected(search)
     last = search.cv_results_["iter"] == max(search.cv_results_["iter"])
     assert sorted(result.rows) == np.flatnonzero(last).tolist()
     assert len(result.rows) > 1
 
 
-def test_a_query_that_is_tested_in_several_splits_counts_once(problem):
-    cv = GroupShuffleSplit(6, test_size=0.4, random_state=0)
-    search = fitted(problem, cv=cv, n_jobs=2)
-    assert assert_expected(search, problem, cv=cv).n_queries < 51
-
-
-def test_queries_that_the_flavor_skips_are_excluded(problem):
-    scorer = ndcg_scorer(FLAVOR.replace(empty="skip"), keep_queries=True)
-    search = fitted(problem, scorer)
+def test_queries_that_the_flavor_skips_are_excluded():
+    scorer = keeping(FLAVOR.replace(empty="skip"))
+    search = fitted(scorer)
     result = paired_search(search)
-    expected = expected_ndcg(problem, params_of(result, search)[0], FLAVOR.replace(empty="skip"))
+    expected = expected_ndcg(params_of(result, search)[0], FLAVOR.replace(empty="skip"))
     assert result.n_queries == np.isfinite(expected).sum() < 50
     assert result.not_compared.size == 50 - result.n_queries
     assert result.values[0] == pytest.approx(np.nanmean(expected), abs=1e-12)
@@ -179,14 +186,14 @@ def test_queries_that_the_flavor_skips_are_excluded(problem):
 
 def test_rows_of_two_dimensional_labels_are_queries():
     rng = np.random.default_rng(1)
-    X = rng.normal(size=(40, 6))
-    Y = np.clip(np.round(X + rng.normal(size=X.shape)), 0, 3)
-    scorer = ndcg_scorer("sklearn@3", keep_queries=True)
-    search = GridSearchCV(Ridge(), {"alpha": [0.1, 1e5]}, scoring=scorer, cv=KFold(4), n_jobs=2).fit(X, Y)
+    table = rng.normal(size=(40, 6))
+    Y = np.clip(np.round(table + rng.normal(size=table.shape)), 0, 3)
+    scorer = keeping("sklearn@3")
+    search = GridSearchCV(Ridge(), {"alpha": [0.1, 1e5]}, scoring=scorer, cv=KFold(4), n_jobs=2).fit(table, Y)
     result = paired_search(search)
     scores = np.empty_like(Y)
-    for train, test in KFold(4).split(X):
-        scores[test] = Ridge(**params_of(result, search)[0]).fit(X[train], Y[train]).predict(X[test])
+    for train, test in KFold(4).split(table):
+        scores[test] = Ridge(**params_of(result, search)[0]).fit(table[train], Y[train]).predict(table[test])
     assert result.values[0] == pytest.approx(evaluate(Y, scores, flavor="sklearn@3").value, abs=1e-12)
     assert result.n_queries == 40
 
@@ -210,11 +217,10 @@ class FailsAt3(RegressorMixin, BaseEstimator):
 
 @pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite:UserWarning")
 @pytest.mark.parametrize("error_score", [np.nan, 0.0, -1.0])
-def test_a_failed_candidate_in_the_second_search_of_a_scorer(problem, error_score):
+def test_a_failed_candidate_in_the_second_search_of_a_scorer(error_score):
     """The scorer still has the queries of the first search for the position of the failed candidate."""
-    X, y, qid = problem
     scorer = keeping()
-    fitted(problem, scorer, grid={"max_depth": [1, 2, 4]})
+    fitted(scorer, grid={"max_depth": [1, 2, 4]})
     search = GridSearchCV(
         FailsAt3(), {"max_depth": [1, 3, 4]}, scoring=scorer, cv=GroupKFold(4), error_score=error_score
     )
@@ -229,8 +235,7 @@ def test_a_failed_candidate_in_the_second_search_of_a_scorer(problem, error_scor
     assert chosen[1] == 0
 
 
-def test_keep_queries_does_not_change_the_scores(problem):
-    X, y, qid = problem
+def test_keep_queries_does_not_change_the_scores():
     model = tree(max_depth=3).fit(X, y)
     plain, keeps = ndcg_scorer(FLAVOR), keeping()
     assert plain.kept is None
@@ -240,33 +245,28 @@ def test_keep_queries_does_not_change_the_scores(problem):
     cross_validate(tree(), X, y, scoring=keeps, cv=GroupKFold(3), params={"groups": qid})
     assert len(keeps.kept) == 0
     assert repr(keeps) == repr(plain)[:-1] + ", keep_queries=True)"
-    one, other = (fitted(problem, scorer).cv_results_ for scorer in (plain, keeps))
+    one, other = (fitted(scorer).cv_results_ for scorer in (plain, keeps))
     assert all((one[name] == other[name]).all() for name in one if name.endswith("test_score"))
     assert other["split0_test_score"].dtype == np.float64
 
 
-def two_values(problem):
+def two_values():
     """Return a search in which one of three queries is not empty."""
-    X, y, qid = problem
     rows = np.isin(qid, ["q1", "q2", "q3"])
-    y = np.where(qid == "q1", y + 1, 0)
-    cv = [(np.arange(5), np.arange(rows.sum()))]
+    grades, cv = np.where(qid == "q1", y + 1, 0), [(np.arange(5), np.arange(rows.sum()))]
     search = GridSearchCV(tree(), {"max_depth": [1, 2]}, scoring=keeping(FLAVOR.replace(empty="skip")), cv=cv)
-    return paired_search(search.fit(X[rows], y[rows], groups=qid[rows]))
+    return paired_search(search.fit(X[rows], grades[rows], groups=qid[rows]))
 
 
-def some_empty(problem):
-    return paired_search(fitted(problem, keeping(Flavor(ideal="local", k=1, empty="skip"))))
+def some_empty():
+    return paired_search(fitted(keeping(Flavor(ideal="local", k=1, empty="skip"))))
 
 
-def of_19_queries(problem):
-    X, y, qid = problem
-    fewer = np.isin(qid, np.unique(qid)[:19])
-    return paired_search(fitted((X[fewer], y[fewer], qid[fewer]))).honest()
+def of_19_queries():
+    return paired_search(fitted(rows=np.isin(qid, np.unique(qid)[:19]))).honest()
 
 
-def of_halving(problem):
-    X, y, qid = problem
+def of_halving():
     halving = {"resource": "n_estimators", "max_resources": 4, "min_resources": 1, "factor": 2, "random_state": 0}
     forest = RandomForestRegressor(random_state=0)
     search = HalvingGridSearchCV(forest, {"max_depth": [*range(1, 9)]}, scoring=keeping(), cv=GroupKFold(3), **halving)
@@ -274,36 +274,36 @@ def of_halving(problem):
 
 
 REFUSED = {
-    "not fitted": (lambda p: paired_search(GridSearchCV(tree(), {})), TypeError, "search must be a fitted search.*without cv_results_"),
-    "another score": (lambda p: paired_search(fitted(p, "r2")), TypeError, "must have been scored by ndcg_scorer"),
-    "not kept": (lambda p: paired_search(fitted(p, ndcg_scorer(FLAVOR))), TypeError, r"keep_queries=True\); got ndcg_scorer\('lightgbm', k=5\)"),
-    "confidence": (lambda p: paired_search(fitted(p), confidence=95), ValueError, "confidence must be above 0 and below 1; got 95"),
-    "pickled": (lambda p: paired_search(pickle.loads(pickle.dumps(fitted(p)))), ValueError, r"no queries of this search are kept in this process.*not saved"),
+    "not fitted": (lambda: paired_search(GridSearchCV(tree(), {})), TypeError, "search must be a fitted search.*without cv_results_"),
+    "another score": (lambda: paired_search(fitted("r2")), TypeError, "must have been scored by ndcg_scorer"),
+    "not kept": (lambda: paired_search(fitted(ndcg_scorer(FLAVOR))), TypeError, r"keep_queries=True\); got ndcg_scorer\('lightgbm', k=5\)"),
+    "confidence": (lambda: paired_search(fitted(), confidence=95), ValueError, "confidence must be above 0 and below 1; got 95"),
+    "pickled": (lambda: paired_search(pickle.loads(pickle.dumps(fitted()))), ValueError, r"no queries of this search are kept in this process.*not saved"),
     "empty for some": (some_empty, ValueError, "a query must be empty for every candidate or for none"),
     "one query": (two_values, ValueError, "at least two queries must have a value in every system; got 1 of 3"),
-    "one candidate": (lambda p: paired_search(fitted(p, grid={"max_depth": [1]})), ValueError, "at least two candidates that were scored; got 1, and 0 whose fit failed"),
+    "one candidate": (lambda: paired_search(fitted(grid={"max_depth": [1]})), ValueError, "at least two candidates that were scored; got 1, and 0 whose fit failed"),
     "no honest value of few": (of_19_queries, ValueError, r"honest needs at least 20 queries, .* got 19"),
     "no honest value of halving": (of_halving, ValueError, "a halving search drops most of them early"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_refused(problem, case):
+def test_what_is_refused(case):
     call, error, message = REFUSED[case]
     with pytest.raises(error, match=message):
-        call(problem)
+        call()
 
 
-def test_a_second_search_with_the_scorer_of_the_first(problem):
+def test_a_second_search_with_the_scorer_of_the_first():
     scorer = keeping()
-    search = fitted(problem, scorer)
-    fitted(problem, scorer, grid={"max_depth": [6, 5]})
+    search = fitted(scorer)
+    fitted(scorer, grid={"max_depth": [6, 5]})
     with pytest.raises(ValueError, match="queries of another search: its score of candidate 0 in split 0"):
         paired_search(search)
 
 
-def test_the_result_says_that_the_best_was_chosen_by_the_same_queries(problem):
-    result = paired_search(fitted(problem), seed=0)
+def test_the_result_says_that_the_best_was_chosen_by_the_same_queries():
+    result = paired_search(fitted(), seed=0)
     assert "Note: the best candidate was chosen by the same queries" in str(result)
     assert pickle.loads(pickle.dumps(result)).honest(seed=0) == result.honest(seed=0)
     assert result.to_dict()["baseline"] == result.names[0]
@@ -342,8 +342,8 @@ def test_a_choice_among_equal_candidates_is_worth_their_mean():
     assert honest.chosen[int(ndcg.mean(axis=0).argmax())] == max(honest.chosen)
 
 
-def test_the_honest_value_of_a_grid(problem):
-    result = paired_search(fitted(problem), seed=0)
+def test_the_honest_value_of_a_grid():
+    result = paired_search(fitted(), seed=0)
     honest = result.honest(seed=0)
     assert honest.best_value == pytest.approx(result.values[0])
     assert honest.optimism == pytest.approx(honest.best_value - honest.value)
