@@ -115,13 +115,13 @@ def test_two_systems_are_drawn_query_by_query(ax):
     marks = sorted((x, y) for line in drawn for x, y in zip(*line.get_data(), strict=True))
     assert marks == [(at + 1, pytest.approx(value)) for at, value in enumerate(apart)]
     assert len({line.get_marker() for line in drawn}) == 3
-    assert words(ax) == [
-        "95 %, interval of the randomisation test",
-        f"difference of the values {result.difference:+.4f}",
+    counts = [
         f"{result.losses} queries: new worse",
         f"{result.ties} queries: equal",
         f"{result.wins} queries: new better",
     ]
+    difference = f"difference of the values {result.difference:+.4f}"
+    assert words(ax) == ["95 %, interval of the randomisation test", difference, *counts]
     band = ax.patches[0].get_extents().transformed(ax.transData.inverted())
     assert (band.y0, band.y1) == pytest.approx((result.interval.low, result.interval.high))
     assert title(ax)[0] == "sklearn@5; 50 queries"
@@ -136,9 +136,8 @@ def test_several_systems_are_drawn_pair_by_pair(ax):
     for at, pair in enumerate(result.pairs):
         assert points(ax)[at] == (pair.difference, pair.significant)
         assert limits(ax)[at] == pytest.approx([pair.interval.low, pair.interval.high])
-        assert rows(ax)[at] == (
-            f"{pair.b} minus {pair.a}: {pair.difference:+.4f}, p = {pair.p_adjusted:.4f}: {pair.verdict}"
-        )
+        shown = f"{pair.b} minus {pair.a}: {pair.difference:+.4f}, p = {pair.p_adjusted:.4f}: {pair.verdict}"
+        assert rows(ax)[at] == shown
     assert {pair.significant for pair in result.pairs} == {True, False}
     assert words(ax) == ["decided", "undecided"]
     assert title(ax) == ["sklearn@5", "50 queries"]
