@@ -1,8 +1,9 @@
-"""Run parts and engines on much data: ``python -m reliability.engines parquet`` and ``... engines``.
+"""Run parts and engines on much data: ``python -m reliability.engines parquet``, ``... engines`` and ``... large``.
 
 ``parquet`` evaluates large temporary files, each in a separate process, and compares with NDCG computed here by its
 definition. ``engines`` evaluates random data sets, in files that end at random rows, with every installed engine, and
-compares with ``ndcg_score``.
+compares with ``ndcg_score``. ``large`` evaluates one large table, whose queries are scattered over all files, in one
+process and with every engine, and kills one of two workers of Dask during its shuffle.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ import math
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -420,6 +423,179 @@ def run_engines(n_inputs: int, seed: int) -> None:
     print(counts, len(found), "failed", flush=True)
 
 
+# -- one large table, with every engine -------------------------------------------------------------------------------
+
+NAMES = {"label": "grade", "score": "score", "qid": "query"}
+LARGE = {"flavor": "lightgbm[ties=average]", "k": K}
+
+
+def scatter(folder: Path, n_rows: int, docs: int, n_files: int = 8) -> None:
+    """Write the rows in random order, so that every file has rows of every query."""
+    paths = [folder / f"{number}.parquet" for number in range(n_files)]
+    with ExitStack() as stack:
+        writers: list[pq.ParquetWriter] = []
+        for number, columns in enumerate(chunks(n_rows, docs)):
+            order = np.random.default_rng([number, docs, 1]).permutation(columns[0].size)
+            for at, path in enumerate(paths):
+                part = table(*(column[order[at::n_files]] for column in columns))
+                if not number:
+                    writers.append(stack.enter_context(pq.ParquetWriter(path, part.schema)))
+                writers[at].write_table(part)
+
+
+def in_one_process(folder: str) -> PartialEvaluation:
+    """Read all rows, and evaluate them."""
+    began = time.perf_counter()
+    rows = pq.read_table(folder)
+    columns = [rows[name].to_numpy() for name in COLUMNS]
+    print(json.dumps({"reading": time.perf_counter() - began}), flush=True)
+    return evaluate_part(columns[0], columns[1], qid=columns[2], **LARGE)
+
+
+def kill_a_worker(cluster: Any) -> None:
+    """Kill a worker as soon as parts of the shuffle are in memory."""
+    while not any("shuffle" in str(key) and task.state == "memory" for key, task in [*cluster.scheduler.tasks.items()]):
+        time.sleep(0.05)
+    os.kill(cluster.workers[0].pid, signal.SIGKILL)
+    print(json.dumps({"killed": True}), flush=True)
+
+
+def on_large_dask(folder: str, kill: bool) -> PartialEvaluation:
+    """Evaluate with two processes, of which one may be killed."""
+    import dask.dataframe as dd
+    from distributed import Client, LocalCluster
+
+    import ndcg_ml.dask
+
+    options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "silence_logs": 50}
+    with LocalCluster(dashboard_address=None, worker_dashboard_address=None, **options) as cluster, Client(cluster):
+        if kill:
+            threading.Thread(target=kill_a_worker, args=(cluster,), daemon=True).start()
+        return ndcg_ml.dask.evaluate(dd.read_parquet(folder), **NAMES, **LARGE)
+
+
+def on_large_spark(folder: str) -> PartialEvaluation:
+    """Evaluate with two threads of Spark."""
+    from pyspark.sql import SparkSession
+
+    import ndcg_ml.spark
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", False)
+    spark = builder.config("spark.driver.memory", "4g").getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    return ndcg_ml.spark.evaluate(spark.read.parquet(folder), **NAMES, **LARGE)
+
+
+def on_large_ray(folder: str) -> PartialEvaluation:
+    """Evaluate with two processes of Ray."""
+    import ray
+
+    import ndcg_ml.ray
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=4 << 30)
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    return ndcg_ml.ray.evaluate(ray.data.read_parquet(folder), **NAMES, **LARGE)
+
+
+LARGE_ENGINES: dict[str, tuple[str, Callable[[str], PartialEvaluation]]] = {
+    "one process": ("pyarrow", in_one_process),
+    "Dask, 2 workers": ("dask", lambda folder: on_large_dask(folder, False)),
+    "Dask, 2 workers, one killed during the shuffle": ("dask", lambda folder: on_large_dask(folder, True)),
+    "Ray, 2 processes": ("ray", on_large_ray),
+    "Spark, 2 threads": ("pyspark", on_large_spark),
+}
+
+
+def memory_of_tree(process: Any) -> int:
+    """Return the memory of a process and its descendants in bytes; shared memory counts once."""
+    import psutil
+
+    total = 0
+    for each in [process, *process.children(recursive=True)]:
+        try:
+            total += each.memory_full_info().pss
+        except psutil.Error:  # it has ended
+            continue
+    return total
+
+
+def run_large(n_rows: int, docs: int) -> None:
+    """Evaluate the table in one process and with every installed engine, and write the record."""
+    import psutil
+
+    figures: list[dict[str, Any]] = []
+    expected, n_queries = "", 0
+    with tempfile.TemporaryDirectory() as folder:
+        scatter(Path(folder), n_rows, docs)
+        for name, (package, _) in LARGE_ENGINES.items():
+            if not find_spec(package):
+                print(f"{name}: not run: {package} is not installed", flush=True)
+                continue
+            command = [sys.executable, "-W", "ignore", "-m", "reliability.engines", "one", name, folder]
+            peak, began = 0, time.perf_counter()
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+                tree = psutil.Process(process.pid)
+                while process.poll() is None:
+                    with suppress(psutil.Error):
+                        peak = max(peak, memory_of_tree(tree))
+                    time.sleep(0.5)
+                assert process.stdout is not None
+                lines = [line for line in process.stdout.read().splitlines() if line.startswith("{")]
+            seconds = time.perf_counter() - began
+            found: dict[str, Any] = {}
+            for line in lines:
+                found |= json.loads(line)
+            expected, n_queries = expected or found["value"], found["n_queries"]
+            right = (
+                found["value"] == expected
+                and found["n_docs"] == n_rows
+                and found.get("killed") == (True if "killed" in name else None)
+            )
+            figures.append(
+                {
+                    "engine": name,
+                    "seconds": round(seconds, 1),
+                    "evaluating": round(found["seconds"] - found.get("reading", 0), 1),
+                    "peak memory, MB": round(peak / 1e6),
+                    "load of the machine": round(os.getloadavg()[0]),
+                    "bits equal": right,
+                }
+            )
+            print(figures[-1], flush=True)
+    save(
+        "engines_large",
+        *("numpy", "pyarrow", "dask", "ray", "pyspark"),
+        title="A large table with every engine",
+        tried=f"{n_rows:,} rows of {n_queries:,} queries, in random order over 8 files, are evaluated in one process "
+        "and with every engine on 2 cores. All values must have the same bits. Seconds include the start of the "
+        "processes, memory is that of all of them. The load is the mean number of processes that wanted to run.",
+        command=f"python -m reliability.engines large --rows {n_rows}",
+        count=n_rows * len(figures),
+        unit="rows",
+        failed=sum(not each["bits equal"] for each in figures),
+        figures=figures,
+    )
+
+
+def large_table(figures: list[dict[str, Any]]) -> str:
+    """Return the table of docs/recipes.md."""
+    rows = [
+        f"| {each['engine']} | {each['seconds']:.0f} | {each['peak memory, MB'] / 1000:.1f} | "
+        f"{'equal' if each['bits equal'] else 'differ'} |"
+        for each in figures
+    ]
+    return "\n".join(["| | seconds | peak memory, GB | bits |", "|---|--:|--:|---|", *rows])
+
+
+def run_one(name: str, folder: str) -> None:
+    """Evaluate with one engine in this process, and print what was found."""
+    began = time.perf_counter()
+    part = LARGE_ENGINES[name][1](folder)
+    found = {"value": part.value.hex(), "n_queries": part.n_queries, "n_docs": part.n_docs}
+    print(json.dumps({**found, "seconds": time.perf_counter() - began}), flush=True)
+
+
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m reliability.engines", description=__doc__)
@@ -429,6 +605,12 @@ def main() -> None:
     engines = commands.add_parser("engines", help="random data through all engines")
     engines.add_argument("--inputs", type=int, default=100)
     engines.add_argument("--seed", type=int, default=0, help="seed of the first input")
+    large = commands.add_parser("large", help="one large table with every engine")
+    large.add_argument("--rows", type=int, default=20_000_000)
+    large.add_argument("--docs", type=int, default=20, help="mean documents of a query")
+    one = commands.add_parser("one", help="evaluate the table with one engine, in this process")
+    one.add_argument("engine")
+    one.add_argument("folder")
     one_write = commands.add_parser("write", help="write one file")
     for argument, kind in (("path", Path), ("rows", int), ("docs", int), ("groups", str)):
         one_write.add_argument(argument, type=kind)
@@ -440,6 +622,10 @@ def main() -> None:
         run_parquet(arguments.rows)
     elif arguments.command == "engines":
         run_engines(arguments.inputs, arguments.seed)
+    elif arguments.command == "large":
+        run_large(arguments.rows, arguments.docs)
+    elif arguments.command == "one":
+        run_one(arguments.engine, arguments.folder)
     elif arguments.command == "write":
         write(arguments.path, arguments.rows, arguments.docs, arguments.groups)
     else:

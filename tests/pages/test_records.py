@@ -108,6 +108,15 @@ def test_the_error_rates_are_what_was_measured():
     assert shown.strip() == expected, "run: python -m benchmarks.decisions --page"
 
 
+def test_the_engines_are_what_was_measured():
+    engines = pytest.importorskip("reliability.engines", reason="needs pyarrow", exc_type=ImportError)
+    record = json.loads((ROOT / "reliability" / "results" / "engines_large.json").read_text("utf-8"))
+    page = (ROOT / "docs" / "recipes.md").read_text("utf-8")
+    assert engines.large_table(record["figures"]) in page
+    assert re.search(r"([\d ]+) million rows, in random order", page)[1] == f"{record['count'] // 5_000_000}"
+    assert not record["failed"]
+
+
 @pytest.mark.parametrize(
     ("name", "table"), [("uniques", unjudged.table_of_uniques), ("labels", unjudged.table_of_labels)]
 )
