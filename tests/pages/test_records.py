@@ -108,6 +108,14 @@ def test_the_error_rates_are_what_was_measured():
     assert shown.strip() == expected, "run: python -m benchmarks.decisions --page"
 
 
+def test_every_client_has_a_row():
+    clients = pytest.importorskip("reliability.clients", reason="needs PyTorch and LightGBM", exc_type=ImportError)
+    table = clients.TABLE.read_text("utf-8").split("|\n\n")[0].split("|--:|---|---|---|\n")[1]
+    assert [row.split(" | ")[0].removeprefix("| ") for row in table.splitlines()] == [*clients.CLIENTS]
+    n_clients = re.search(r"(\d+) clients \(searches", (ROOT / "docs" / "evidence.md").read_text("utf-8"))[1]
+    assert int(n_clients) == len(clients.CLIENTS)
+
+
 def test_the_engines_are_what_was_measured():
     engines = pytest.importorskip("reliability.engines", reason="needs pyarrow", exc_type=ImportError)
     record = json.loads((ROOT / "reliability" / "results" / "engines_large.json").read_text("utf-8"))
