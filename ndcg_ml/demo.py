@@ -362,7 +362,7 @@ def _picture(trained: Sequence[Trained], flavor: Flavor) -> bytes:
     for panel, model in zip(panels, trained, strict=True):
         (_candidates if model.labels else _curve)(panel, model, f"NDCG{at_cutoff(flavor.k)}")
         panel.grid(alpha=0.25)
-    figure.suptitle(f"handwritten digits, query by example, selected by {flavor}", fontsize=11)
+    figure.suptitle(f"Three models of handwritten digits, each chosen by NDCG as {flavor.short_text}", fontsize=11)
     file = BytesIO()
     figure.savefig(file, dpi=120, format="png")
     return file.getvalue()
