@@ -125,37 +125,29 @@ def test_ids_are_shown_as_they_are():
 # -- slices -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def labelled(files):
-    """A label per query, as a file and as a column of a table in three forms."""
-    (files / "size").write_text("7 large one\n\n9\tsmall\n8 small\nother small\n", encoding="utf-8")
-    label = {"7": "large one", "8": "small", "9": "small"}
-    header, *rows = TABLE.splitlines()
-    (files / "wide.csv").write_text("\n".join([f"{header},kind", *(f"{row},{label[row[0]]}" for row in rows)]))
-    names = [*header.split(","), "kind"]
-    objects = [dict(zip(names, [*row.split(","), label[row[0]]], strict=True)) for row in rows]
-    for each in objects:
-        each.update(qid=int(each["qid"]), label=int(each["label"]), score=float(each["score"]))
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet
-
-    pyarrow.parquet.write_table(pa.Table.from_pylist(objects), "wide.parquet")
-    return label
-
-
-@pytest.mark.parametrize("table", ["wide.csv", "wide.parquet"])
-def test_slices_are_those_of_the_library(labelled, table):
-    rows = read_columns("wide.csv")
-    expected = evaluate(
-        **rows.arguments(), flavor="trec_eval", k=(1, 2), by={"kind": [labelled[query] for query in rows.qid]}
-    ).slices.to_dict()["slices"]
-    command = "--flavor trec_eval -k 1 -k 2"
-    assert document(f"eval --table {table} {command} --by kind")["slices"] == expected
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_slices_are_those_of_the_library(files, form):
+    """A name per query, as a file and as a column of a table."""
+    names = {"7": "large one", "8": "small", "9": "small"}
+    header, *lines = TABLE.splitlines()
+    if form == "csv":
+        wide = "\n".join([f"{header},kind", *(f"{line},{names[line[0]]}" for line in lines)])
+        (files / "wide").write_text(wide)
+    else:
+        pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        qid, label, score, docno = zip(*(line.split(",") for line in lines), strict=True)
+        numbers = {"qid": [*map(int, qid)], "label": [*map(int, label)], "score": [*map(float, score)]}
+        pq.write_table(pa.table({**numbers, "docno": docno, "kind": [names[query] for query in qid]}), "wide")
+    rows = read_columns("table.csv")
+    by = {"kind": [names[query] for query in rows.qid]}
+    expected = evaluate(**rows.arguments(), flavor="trec_eval", k=(1, 2), by=by).slices.to_dict()["slices"]
+    command = "eval --table wide --flavor trec_eval -k 1 -k 2"
+    assert document(f"{command} --by kind")["slices"] == expected
     assert len(expected) == 4
-    (renamed := Path("folder")).mkdir()
-    Path("size").rename(renamed / "kind")
-    assert document(f"eval --table {table} {command} --by folder/kind")["slices"] == expected
-    assert "slices" not in document(f"eval --table {table} {command}")
+    (files / "folder").mkdir()
+    (files / "folder" / "kind").write_text("7 large one\n\n9\tsmall\n8 small\nother small\n", encoding="utf-8")
+    assert document(f"{command} --by folder/kind")["slices"] == expected
+    assert "slices" not in document(command)
 
 
 def test_slices_of_a_run(files):

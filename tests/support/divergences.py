@@ -155,69 +155,54 @@ def every_case(_: Facts) -> bool:
 CHECKS: dict[tuple[str, str], Check] = {
     ("lightgbm", "a score is NaN"): Check(lambda case: any(map(math.isnan, sum(case.scores, ()))), always=True),
     ("sklearn", "a query has one document"): Check(
-        lambda case: any(len(query) == 1 for query in case.labels), kind="defined", always=True
-    ),
+        lambda case: any(len(query) == 1 for query in case.labels), kind="defined", always=True),
     ("sklearn_ignore_ties", "scores are tied"): Check(tied),
     ("lightgbm", "a label is a fraction or above 30"): Check(fraction_or_above(30), kind="defined", always=True),
     ("lightgbm", "a higher grade has a smaller label_gain"): Check(
-        every_case, variants=("ndcg_label_gain_not_monotone",), always=True
-    ),
+        every_case, variants=("ndcg_label_gain_not_monotone",), always=True),
     ("lightgbm", "queries are weighted and one has no relevant document"): Check(
-        weighted_with_an_empty_query, shown_by="live"
-    ),
+        weighted_with_an_empty_query, shown_by="live"),
     ("xgboost", "the gain is exponential and a label is a fraction or above 31"): Check(
-        fraction_or_above(31), variants=("ndcg", "ndcg_minus"), kind="defined", always=True
-    ),
+        fraction_or_above(31), variants=("ndcg", "ndcg_minus"), kind="defined", always=True),
     ("torchmetrics", "the labels of a query sum to 0, but some are above 0"): Check(
         lambda case: any(sum(query) == 0 and not nothing_relevant(query) for query in case.labels),
-        variants=("class_neg", "class_pos", "class_skip", "class_error"),
-    ),
+        variants=("class_neg", "class_pos", "class_skip", "class_error")),
     ("torchmetrics_skip", "every query is empty"): Check(only_empty_queries, variants=("class_skip",), always=True),
     ("torchmetrics", "the ideal DCG is 0 or below, because labels are negative"): Check(
-        negative_and_nothing_relevant, shown_by="live"
-    ),
+        negative_and_nothing_relevant, shown_by="live"),
     ("rax", "a label is 128 or more"): Check(above(127), shown_by="live"),
     ("tensorflow_ranking", "a label is 128 or more"): Check(above(127), shown_by="source"),
     ("pytorchltr", "a label is 128 or more"): Check(above(127), variants=("exponential", "ndcg_at_ks")),
     ("rankeval", "a label is 128 or more"): Check(above(127), variants=("exp", "evaluate_predictions")),
     ("tensorflow_ranking", "queries are weighted and one has no relevant document"): Check(
-        weighted_with_an_empty_query, shown_by="source"
-    ),
+        weighted_with_an_empty_query, shown_by="source"),
     ("allrank", "a label below 0 is not -1"): Check(
-        lambda case: any(label < 0 and label != -1 for label in case.all_labels)
-    ),
+        lambda case: any(label < 0 and label != -1 for label in case.all_labels)),
     ("allrank", "scores are tied in a query of more than 16 documents"): Check(tied_beyond(16), shown_by="source"),
     ("ranklib", "a label is a fraction"): Check(fraction),
     ("ranklib", "a label is 32 or more"): Check(above(31), shown_by="source"),
     ("pytrec_eval", "a grade is a fraction"): Check(
         fraction,
         variants=("ndcg_cut", "ndcg", "ndcg_cut_judged_only", "ndcg_rel", "log2", "log2_judged_only", "exp_log2"),
-        kind="defined",
-        always=True,
-    ),
+        kind="defined", always=True),
     ("trec_eval10", "the run lacks a judged topic and -c is not given"): Check(
-        attrgetter("missing_topic"), kind="defined"
-    ),
+        attrgetter("missing_topic"), kind="defined"),
     ("ranx", "a grade is a fraction"): Check(fraction),
     ("ranx", "scores are tied in a query of more than 15 documents"): Check(tied_beyond(15), shown_by="live"),
     ("recommenders_raw", "every user is empty"): Check(
-        only_empty_queries, variants=("ndcg_raw", "ndcg_exp"), always=True
-    ),
+        only_empty_queries, variants=("ndcg_raw", "ndcg_exp"), always=True),
     ("recommenders_exp", "a rating is below 0"): Check(negative, variants=("ndcg_exp",), kind="defined"),
     (
         "spark_graded",
         "the judgements begin with negative grades, so that the DCG in the denominator is negative",
     ): Check(negative_listed_first, variants=("scala_graded_qrels_order", "scala_graded_sorted")),
     ("quepid", "the ratings of a query are negative, and none is above 0"): Check(
-        negative_and_nothing_relevant, variants=("ndcg", "ndcg_cut"), shown_by="source"
-    ),
+        negative_and_nothing_relevant, variants=("ndcg", "ndcg_cut"), shown_by="source"),
     ("quepid", "one of the first k hits has no rating"): Check(
-        attrgetter("unrated_at_k"), variants=("dcg",), always=True
-    ),
+        attrgetter("unrated_at_k"), variants=("dcg",), always=True),
     ("mlflow", "a document was retrieved twice"): Check(attrgetter("repeats")),
     ("llama_index", "nothing was retrieved for a query"): Check(
-        attrgetter("missing_topic"), kind="defined", always=True
-    ),
+        attrgetter("missing_topic"), kind="defined", always=True),
     ("vespa", "a grade is below 0"): Check(negative, variants=("graded",), kind="defined", always=True),
     ("azure_ai_evaluation", "a grade is a fraction"): Check(fraction, kind="defined", always=True),
     ("mteb", "a query was ranked but not judged"): Check(attrgetter("extra_topic"), kind="defined", always=True),
@@ -225,28 +210,23 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("pyg", "every query is empty"): Check(only_empty_queries, always=True),
     ("ignite", "a grade is between 0 and 1"): Check(
         lambda case: any(0 < label < 1 for label in case.all_labels),
-        variants=("threshold_1", "NDCG", "zero_hits", "linear"),
-    ),
+        variants=("threshold_1", "NDCG", "zero_hits", "linear")),
     ("elliot", "a grade is a fraction"): Check(fraction, variants=("threshold_0", "threshold_2"), always=True),
     ("elliot", "no grade reaches the threshold of relevance"): Check(
-        lambda case: max(case.all_labels, default=0) < 2, variants=("threshold_2",), always=True
-    ),
+        lambda case: max(case.all_labels, default=0) < 2, variants=("threshold_2",), always=True),
     ("elliot", "a grade is above 5"): Check(above(5), variants=("threshold_0",), always=True),
     ("evidently", "scores are tied"): Check(tied),
     ("evidently", "the cut-off exceeds the number of ranks"): Check(
-        lambda case: tied(case) or (case.k is not None and case.k > max(map(len, case.scores))), kind="defined"
-    ),
+        lambda case: tied(case) or (case.k is not None and case.k > max(map(len, case.scores))), kind="defined"),
     ("torchrec", "the option report_ndcg_as_decreasing_curve is True, the default"): Check(
-        every_case, variants=("one_minus",)
-    ),
+        every_case, variants=("one_minus",)),
     ("torchrec", "queries are weighted"): Check(attrgetter("weighted")),
     ("transformers4rec", "a grade is below 0"): Check(negative),
     ("torchrec", "scores are tied"): Check(tied_in_float32),
     ("keras_rs", "scores are tied"): Check(tied_in_float32),
     ("keras_rs", "lists are padded"): Check(padded, variants=("NDCG on torch",)),
     ("flaml", "the data have several queries"): Check(
-        lambda case: len(case.labels) > 1, variants=("ndcg",), always=True
-    ),
+        lambda case: len(case.labels) > 1, variants=("ndcg",), always=True),
     ("pytorchltr", "the labels of a query are negative, and none is above 0"): Check(negative_and_nothing_relevant),
     ("ptranking", "a query without a relevant document has fewer than k documents"): Check(
         lambda case: (
@@ -257,7 +237,7 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("whylogs", "queries have different numbers of documents"): Check(padded, kind="defined"),
     ("rankereval", "a grade is below 0"): Check(negative),
     ("rankereval", "the option relevance_scaling is 'power'"): Check(every_case, variants=("power_2",)),
-}
+}  # fmt: skip
 """The check of each declared divergence, by its first preset and its cases."""
 
 
