@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._core.arrays import real_array
 from ndcg_ml._core.checks import KSpec, plain_signature
 from ndcg_ml._core.frames import match_index
 from ndcg_ml._core.kernel_and_threads import Cache
 from ndcg_ml._core.layout import IntArray
-from ndcg_ml._core.queries import group_by_ids, mean_row_weight, real_array
+from ndcg_ml._core.queries import mean_row_weight
+from ndcg_ml._core.query_groups import group_by_ids
 from ndcg_ml._core.scores import Prepared, prepare
 from ndcg_ml._params import NamedMetric
 from ndcg_ml.flavor import Flavor

@@ -10,7 +10,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast, get_args
 
-from ndcg_ml._core import checks, flavor_text
+from ndcg_ml._core import checks, flavor_text, suggestions
 from ndcg_ml._core.divergences import declared
 from ndcg_ml._core.flavor_text import switch_text
 from ndcg_ml._core.one_line import block, brief, paragraph
@@ -177,7 +177,7 @@ class Flavor:
                 if name not in names:
                     raise TypeError(
                         f"{brief(name)} is not a field of Flavor; the fields are {checks.quote(names)}."
-                        f"{checks.did_you_mean(name, names)}"
+                        f"{suggestions.did_you_mean(name, names)}"
                     )
             return object.__new__(cls)
 
@@ -310,7 +310,7 @@ class Flavor:
         'exponential'
         """
         if name not in PRESETS:
-            raise checks.unknown_preset("name must be the name of a preset", brief(name), name, PRESETS)
+            raise suggestions.unknown_preset("name must be the name of a preset", brief(name), name, PRESETS)
         return PRESETS[name].replace(**changes)
 
     def replace(self, **changes: Any) -> Flavor:
@@ -625,7 +625,7 @@ def _check_empty(value: object) -> Empty:
     kind = ValueError if isinstance(value, (str, int, float)) and not isinstance(value, bool) else TypeError
     raise kind(
         f"Flavor.empty must be 0, 1, nan, 'skip' or 'raise'; got {brief(value)}."
-        f"{checks.did_you_mean(value, _CHOICES['empty'])}"
+        f"{suggestions.did_you_mean(value, _CHOICES['empty'])}"
     )
 
 
@@ -639,7 +639,7 @@ def refuse_unknown(function: Callable[..., object], arguments: Iterable[str]) ->
     for name in arguments:
         parameters = inspect.signature(function).parameters.values()
         names = [each.name for each in parameters if each.kind is not each.VAR_KEYWORD]
-        near = checks.nearest(name, [*names, *(Flavor.__dataclass_fields__ if "flavor" in names else ())])
+        near = suggestions.nearest(name, [*names, *(Flavor.__dataclass_fields__ if "flavor" in names else ())])
         hint = f" Did you mean {near!r}?" if near in names else f" Pass it in the flavor: flavor=Flavor({near}=...)."
         called = function.__qualname__.removesuffix(".__init__")
         raise TypeError(f"{called} got an unexpected keyword argument {name!r}.{hint if near else ''}")

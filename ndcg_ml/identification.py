@@ -15,10 +15,10 @@ from ndcg_ml._core.checks import TIES_BY_ID, KSpec, cutoffs, finite_number, opti
 from ndcg_ml._core.flavor_text import WORDS, switch_text
 from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.layout import Groups
+from ndcg_ml._core.mean import Totals
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Queries, Weights
 from ndcg_ml._core.scores import Prepared
-from ndcg_ml._core.totals import Totals
 from ndcg_ml.flavor import PRESETS, Flavor
 
 # A string with more decimals than this is exact.

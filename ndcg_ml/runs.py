@@ -9,27 +9,20 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ndcg_ml._core.arrays import are_fractions, are_grades
 from ndcg_ml._core.checks import TIES_BY_ID, K, KSpec, OneK, cutoffs, one_of, warn_of_swap
 from ndcg_ml._core.frames import ColumnNames, column_names, is_frame, library_of, refuse_unknown_ids
 from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray, as_objects, keys_of, ranges, starts_of
 from ndcg_ml._core.one_line import brief
-from ndcg_ml._core.queries import (
-    DocumentNames,
-    Queries,
-    Weights,
-    are_fractions,
-    are_grades,
-    find_repeats,
-    group_by_sizes,
-    read_weights,
-)
+from ndcg_ml._core.queries import DocumentNames, Queries, Weights, find_repeats, read_weights
+from ndcg_ml._core.query_groups import group_by_sizes
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.scores import Prepared
 from ndcg_ml._core.slice_names import column_by_id, slice_names_by_id
 from ndcg_ml._files.byte_ids import digests as judgement_digests
 from ndcg_ml._files.byte_ids import earlier
-from ndcg_ml._files.run_evaluation import RunEvaluation, RunPerQuery, Which, as_run_evaluation
-from ndcg_ml._files.run_rows import Ids, RunLike, RunRows, Topics, read_rows
+from ndcg_ml._files.read_run import Ids, RunLike, RunRows, Topics, read_rows
+from ndcg_ml._files.run_result import RunEvaluation, RunPerQuery, Which, as_run_evaluation
 from ndcg_ml._files.run_warnings import warn_of_empty_answers, warn_of_excluded, warn_of_no_match, warn_of_ranks
 from ndcg_ml.flavor import Flavor, as_flavor
 

@@ -10,24 +10,17 @@ from typing import Any, NamedTuple, TypeAlias, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ndcg_ml._core.arrays import ids_as_array, plain_array, real_array
 from ndcg_ml._core.checks import K, KSpec, OneK, cutoffs
 from ndcg_ml._core.frames import refuse_unknown_ids
 from ndcg_ml._core.layout import FloatArray, Groups, IntArray, keys_of, starts_of
+from ndcg_ml._core.mean import Totals
 from ndcg_ml._core.one_line import brief
-from ndcg_ml._core.queries import (
-    Queries,
-    Weights,
-    find_repeats,
-    group_by_sizes,
-    ids_as_array,
-    plain_array,
-    read_weights,
-    real_array,
-)
+from ndcg_ml._core.queries import Queries, Weights, find_repeats, read_weights
+from ndcg_ml._core.query_groups import group_by_sizes
 from ndcg_ml._core.result import evaluation_from_totals
 from ndcg_ml._core.scores import Prepared
-from ndcg_ml._core.totals import Totals
-from ndcg_ml._files.run_evaluation import RunEvaluation, as_run_evaluation
+from ndcg_ml._files.run_result import RunEvaluation, as_run_evaluation
 from ndcg_ml._files.run_warnings import warn_of_empty_answers
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.runs import check_missing

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from ndcg_ml._core.checks import KSpec, optional_whole_number, plain_signature
 from ndcg_ml._core.frames import match_index, refuse_lazy
 from ndcg_ml._core.kernel_and_threads import Cache
+from ndcg_ml._core.mean import Sums
 from ndcg_ml._core.queries import Weights
 from ndcg_ml._core.scores import Prepared, prepare
-from ndcg_ml._core.totals import Sums
 from ndcg_ml._params import NamedMetric
 from ndcg_ml.flavor import Flavor
 

@@ -11,10 +11,11 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ndcg_ml._core.arrays import real_array
 from ndcg_ml._core.checks import K, KSpec, OneK
 from ndcg_ml._core.frames import ColumnNames, Frame, column_names, is_frame, library_of, refuse_lazy, select_columns
 from ndcg_ml._core.one_line import brief
-from ndcg_ml._core.queries import Queries, Weights, real_array
+from ndcg_ml._core.queries import Queries, Weights
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.scores import Prepared
 from ndcg_ml._core.slice_names import query_clusters, slice_names

@@ -6,8 +6,9 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from ndcg_ml._core.checks import did_you_mean, quote, unknown_preset
+from ndcg_ml._core.checks import quote
 from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.suggestions import did_you_mean, unknown_preset
 
 if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor

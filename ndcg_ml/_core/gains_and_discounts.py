@@ -10,8 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._core.arrays import refuse_rounded
 from ndcg_ml._core.layout import FloatArray, Groups, IntArray
-from ndcg_ml._core.queries import Queries, Repeats, refuse_rounded
+from ndcg_ml._core.queries import Queries, Repeats
 from ndcg_ml.flavor import Flavor
 
 # -- gains of wide lists: one byte per row, and a table with the gain of each byte ------------------------------------

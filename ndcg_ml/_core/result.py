@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from ndcg_ml._core.mean import Totals
     from ndcg_ml._core.queries import Scored
-    from ndcg_ml._core.totals import Totals
     from ndcg_ml._decide.means import Interval, Method, Seed
     from ndcg_ml._decide.slices import Slices
     from ndcg_ml._unjudged.range import Range

@@ -14,9 +14,9 @@ from ndcg_ml._core import numpy_kernel
 from ndcg_ml._core.checks import K, KSpec, OneK, cutoffs, optional_whole_number
 from ndcg_ml._core.gains_and_discounts import Coded, CreditedOnce, credit_repeats, discounts, grade, refuse_repeats
 from ndcg_ml._core.kernel_and_threads import CompiledQueries, choose_kernel, compiled_rank, thread_count
+from ndcg_ml._core.mean import Totals
 from ndcg_ml._core.queries import Queries, Scored, Weights
 from ndcg_ml._core.result import Evaluation, V, evaluation_from_totals
-from ndcg_ml._core.totals import Totals
 from ndcg_ml.flavor import Flavor, as_flavor
 
 __all__ = ["Prepared", "prepare"]

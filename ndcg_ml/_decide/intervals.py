@@ -11,8 +11,8 @@ import numpy as np
 
 from ndcg_ml._core.checks import one_of, whole_number
 from ndcg_ml._core.layout import FloatArray, IntArray
+from ndcg_ml._core.mean import Totals
 from ndcg_ml._core.one_line import brief
-from ndcg_ml._core.totals import Totals
 from ndcg_ml._decide.means import (
     SAME,
     Interval,

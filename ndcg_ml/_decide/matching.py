@@ -12,11 +12,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._core.arrays import ids_as_array
 from ndcg_ml._core.checks import one_of
 from ndcg_ml._core.frames import align_by_id
 from ndcg_ml._core.layout import BoolArray, FloatArray, as_objects, keys_of
 from ndcg_ml._core.one_line import brief, visible
-from ndcg_ml._core.queries import ids_as_array
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._decide.intervals import FEWEST_FOR_INTERVAL
 from ndcg_ml._unjudged.completions import RangeError, UnsearchedRangeError

@@ -17,7 +17,7 @@ from ndcg_ml._core.checks import whole_number
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.layout import FloatArray
 from ndcg_ml._core.one_line import brief
-from ndcg_ml._core.queries import group_by_ids
+from ndcg_ml._core.query_groups import group_by_ids
 from ndcg_ml._decide.compare import compare_values
 from ndcg_ml._decide.comparison import Comparison
 from ndcg_ml._decide.intervals import FEWEST_TO_SPLIT

@@ -20,15 +20,15 @@ from numpy.typing import NDArray
 from ndcg_ml._core.checks import cutoffs
 from ndcg_ml._core.json_values import plain, unique_keys
 from ndcg_ml._core.layout import as_objects
+from ndcg_ml._core.mean import Totals
 from ndcg_ml._core.one_line import brief, brief_text
 from ndcg_ml._core.queries import Scored
 from ndcg_ml._core.result import Evaluation, evaluation_from_totals
 from ndcg_ml._core.scores import Prepared
-from ndcg_ml._core.totals import Totals
 from ndcg_ml._files.byte_ids import Names, digests
 from ndcg_ml._files.opening import AnyPath, DataFileError, open_with_head, whole_text, write_atomically
-from ndcg_ml._files.run_evaluation import RunEvaluation, as_run_evaluation
-from ndcg_ml._files.run_rows import id_array
+from ndcg_ml._files.read_run import id_array
+from ndcg_ml._files.run_result import RunEvaluation, as_run_evaluation
 from ndcg_ml.flavor import Flavor
 
 # -- JSON with a digest of its values ---------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.json_values import plain, plain_id
 from ndcg_ml._core.layout import FloatArray, IntArray
+from ndcg_ml._core.mean import Totals
 from ndcg_ml._core.one_line import block, brief, visible
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.table import Column, Record
-from ndcg_ml._core.totals import Totals
 from ndcg_ml._decide import intervals
 from ndcg_ml._decide.differences import (
     DIFFERENCE,

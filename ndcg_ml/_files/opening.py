@@ -14,6 +14,7 @@ from typing import IO, Any, TypeAlias
 
 from ndcg_ml._core.checks import EXACT_INTEGERS
 from ndcg_ml._core.one_line import brief, brief_text
+from ndcg_ml._core.suggestions import suggest_columns
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 
@@ -234,7 +235,7 @@ def choose_columns(
         may = f" (and may have {', '.join(optional)})" if optional else ""
         raise MissingColumnError(
             f"{path}: must have the columns {', '.join(needed)}{may}; {', '.join(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} missing. The file has {has}.{_suggest(missing, names)}",
+            f"{'is' if len(missing) == 1 else 'are'} missing. The file has {has}.{suggest_columns(missing, names)}",
             missing,
         )
     chosen = list(dict.fromkeys((*needed, *(name for name in optional if name in names))))
@@ -244,17 +245,6 @@ def choose_columns(
             f"{path}: must have each column once; got {brief(repeated[0])} {list(names).count(repeated[0])} times."
         )
     return chosen
-
-
-def _suggest(missing: Sequence[str], names: Sequence[str]) -> str:
-    """Return a sentence that suggests columns with similar names, ignoring case, or an empty string."""
-    from difflib import get_close_matches  # rarely needed, and slow to import
-
-    spelled = {name.casefold(): name for name in names}
-    near = [
-        spelled[other] for name in missing for other in get_close_matches(name.casefold(), spelled, n=2, cutoff=0.6)
-    ]
-    return f" Did you mean {' or '.join(map(repr, dict.fromkeys(near)))}?" if near else ""
 
 
 # -- write files: after a full disk or Ctrl-C, either the old or the new file exists ----------------------------------

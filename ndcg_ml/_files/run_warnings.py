@@ -9,8 +9,8 @@ import numpy as np
 from ndcg_ml._core.checks import warn_caller
 from ndcg_ml._core.layout import BoolArray, IntArray
 from ndcg_ml._core.one_line import brief
-from ndcg_ml._files.run_evaluation import RunEvaluation
-from ndcg_ml._files.run_rows import RunRows
+from ndcg_ml._files.read_run import RunRows
+from ndcg_ml._files.run_result import RunEvaluation
 
 # Smallest number of steps of 1 between scores that is taken as a sign of ranks.
 _MIN_STEPS = 4

@@ -20,11 +20,11 @@ from typing import IO, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._core.arrays import real_array
 from ndcg_ml._core.checks import EXACT_INTEGERS
 from ndcg_ml._core.json_values import json_repr, unique_keys
 from ndcg_ml._core.layout import keys_of
 from ndcg_ml._core.one_line import brief, brief_text
-from ndcg_ml._core.queries import real_array
 from ndcg_ml._files.byte_ids import Names
 from ndcg_ml._files.opening import (
     ROUNDED,

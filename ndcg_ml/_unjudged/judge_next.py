@@ -19,7 +19,7 @@ from ndcg_ml._core.layout import FloatArray, IntArray, as_objects
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._files.opening import AnyPath, DataFileError, write_atomically
-from ndcg_ml._files.run_rows import Ids, RunLike, read_rows
+from ndcg_ml._files.read_run import Ids, RunLike, read_rows
 from ndcg_ml._files.tables import objects, parse_json_cell
 from ndcg_ml._unjudged.completions import Problem, compute_gains, sum_by_query
 from ndcg_ml._unjudged.range import Pair, Range

@@ -13,8 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ndcg_ml import __version__
-from ndcg_ml._core.checks import did_you_mean, nearest
 from ndcg_ml._core.one_line import visible
+from ndcg_ml._core.suggestions import did_you_mean, nearest
 
 if TYPE_CHECKING:
     import click

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold
 
+from ndcg_ml._core.arrays import ids_as_array, is_missing, real_array
 from ndcg_ml._core.frames import match_index, refuse_lazy
 from ndcg_ml._core.layout import Groups
 from ndcg_ml._core.one_line import brief
-from ndcg_ml._core.queries import group_by_ids, ids_as_array, is_missing, real_array
+from ndcg_ml._core.query_groups import group_by_ids
 
 # -- the query of each row, from an argument or a column of X, and the weight of each query ---------------------------
 

@@ -16,13 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from ndcg_ml._core.arrays import ids_as_array, plain_array
 from ndcg_ml._core.checks import KSpec, cutoffs, plain_signature, refuse_docid, true_or_false
 from ndcg_ml._core.flavor_text import metric_key
 from ndcg_ml._core.frames import Axes, match_index
 from ndcg_ml._core.kernel_and_threads import Cache
-from ndcg_ml._core.queries import group_by_ids, ids_as_array, plain_array
+from ndcg_ml._core.mean import EmptyQueryError
+from ndcg_ml._core.query_groups import group_by_ids
 from ndcg_ml._core.scores import Prepared, prepare
-from ndcg_ml._core.totals import EmptyQueryError
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.sklearn import folds
 

@@ -24,7 +24,7 @@ from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.torch.limits import Names, is_plain_eager
 
 if TYPE_CHECKING:
-    from ndcg_ml._core.totals import Totals
+    from ndcg_ml._core.mean import Totals
 
 # -- the slots of each query: rows of a padded tensor, or consecutive parts of a flat one ------------------------------
 

@@ -24,7 +24,7 @@ from ndcg_ml._core.gains_and_discounts import top_gain as host_top_gain
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.inputs import Batch, Layout, Padded, working_dtype
 from ndcg_ml.torch.limits import Names, can_inspect, count_faults_by_kind, not_mapped, refuse
-from ndcg_ml.torch.totals import Totals, empty_queries
+from ndcg_ml.torch.mean import Totals, empty_queries
 
 # -- the totals of a batch ---------------------------------------------------------------------------------------------
 

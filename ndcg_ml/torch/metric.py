@@ -22,7 +22,7 @@ from ndcg_ml.flavor import Flavor, as_arguments, as_flavor, refuse_unknown
 from ndcg_ml.torch import inputs
 from ndcg_ml.torch.kernel import evaluate, evaluate_or_refuse
 from ndcg_ml.torch.limits import fault_message, never_compile
-from ndcg_ml.torch.totals import Sums
+from ndcg_ml.torch.mean import Sums
 
 __all__ = ["NDCG", "EpochWarning", "ndcg_collection"]
 

@@ -12,7 +12,7 @@ import pytest
 
 from ndcg_ml import Flavor, evaluate, ndcg_score, prepare
 from ndcg_ml._core import gains_and_discounts as gains
-from ndcg_ml._core.queries import group_by_sizes
+from ndcg_ml._core.query_groups import group_by_sizes
 
 
 def test_a_callable_discount_is_called_once_per_rank() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndcg_ml._core.queries import group_by_ids, group_by_sizes
+from ndcg_ml._core.query_groups import group_by_ids, group_by_sizes
 
 IDS = {
     "small integers": np.array([-128, 127, 0, 3, -1], dtype=np.int8),

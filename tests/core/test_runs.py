@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ndcg_ml import Evaluation, Flavor, ndcg_score
-from ndcg_ml._files import run_rows
+from ndcg_ml._files import read_run
 from ndcg_ml.runs import align, evaluate_run
 
 QRELS = {"q1": {"d1": 2, "d2": 0, "d3": 1}, "q2": {"d4": 1}, "q3": {"d5": 3, "d1": 1}}
@@ -353,7 +353,7 @@ def test_dicts_read_at_once_are_those_read_topic_by_topic(qrels: Any, run: Any, 
 
     at_once = outcome()
     assert ("Error" in at_once) == ((qrels, run) not in READ)
-    monkeypatch.setattr(run_rows, "_read_all_entries", lambda *given: None)
+    monkeypatch.setattr(read_run, "_read_all_entries", lambda *given: None)
     assert outcome() == at_once
 
 

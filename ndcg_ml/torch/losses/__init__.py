@@ -1,6 +1,6 @@
 """The losses, and the base classes for your own loss."""
 
-from ndcg_ml.torch.losses._loss import DirectLoss, ListLoss, Lists
+from ndcg_ml.torch.losses._base import DirectLoss, ListLoss, Lists
 from ndcg_ml.torch.losses.approx import ApproxNDCGLoss
 from ndcg_ml.torch.losses.lambdas import LambdaNDCGLoss
 from ndcg_ml.torch.losses.listwise import ListMLELoss, SoftmaxLoss

@@ -13,7 +13,7 @@ from ndcg_ml._core.checks import one_of
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.inputs import working_dtype
 from ndcg_ml.torch.kernel import discount_at
-from ndcg_ml.torch.losses._loss import DirectLoss, Lists, Reduction, above_zero, refuse_callable_discount
+from ndcg_ml.torch.losses._base import DirectLoss, Lists, Reduction, above_zero, refuse_callable_discount
 
 __all__ = ["ApproxNDCGLoss"]
 

@@ -13,7 +13,7 @@ from ndcg_ml._core.checks import one_of
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.inputs import best_first
 from ndcg_ml.torch.kernel import discount_table
-from ndcg_ml.torch.losses._loss import (
+from ndcg_ml.torch.losses._base import (
     ListLoss,
     Lists,
     Reduction,

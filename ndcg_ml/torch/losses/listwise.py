@@ -12,7 +12,7 @@ from ndcg_ml._core.checks import one_of
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.inputs import best_first
 from ndcg_ml.torch.limits import can_inspect
-from ndcg_ml.torch.losses._loss import ListLoss, Lists, Reduction, fill_absent, finite_scores
+from ndcg_ml.torch.losses._base import ListLoss, Lists, Reduction, fill_absent, finite_scores
 from ndcg_ml.torch.losses.stochastic import check_generator, uniform
 
 __all__ = ["ListMLELoss", "SoftmaxLoss"]

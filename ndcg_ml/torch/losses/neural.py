@@ -11,7 +11,7 @@ from torch.nn.functional import pad
 from ndcg_ml._core.checks import whole_number
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.kernel import discount_table
-from ndcg_ml.torch.losses._loss import DirectLoss, Reduction, above_zero, sum_over_ranks
+from ndcg_ml.torch.losses._base import DirectLoss, Reduction, above_zero, sum_over_ranks
 
 __all__ = ["NeuralNDCGLoss"]
 

@@ -12,7 +12,7 @@ from ndcg_ml._core.checks import whole_number
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.inputs import best_first
 from ndcg_ml.torch.kernel import discount_table
-from ndcg_ml.torch.losses._loss import DirectLoss, Reduction
+from ndcg_ml.torch.losses._base import DirectLoss, Reduction
 from ndcg_ml.torch.losses.stochastic import check_generator, gumbel
 
 __all__ = ["PlackettLuceNDCGLoss"]

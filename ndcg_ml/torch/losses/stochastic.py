@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ndcg_ml._core.checks import whole_number
 from ndcg_ml.torch.limits import never_compile
-from ndcg_ml.torch.losses._loss import ListLoss, above_zero, check_lists, widen
+from ndcg_ml.torch.losses._base import ListLoss, above_zero, check_lists, widen
 
 __all__ = ["Stochastic"]
 

@@ -12,11 +12,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._core.arrays import ids_as_array, is_missing, plain_array, real_array, score_array
 from ndcg_ml._core.checks import EXACT_INTEGERS
 from ndcg_ml._core.frames import Frame, is_frame, refuse_lazy, select_columns
 from ndcg_ml._core.layout import FloatArray, IntArray
 from ndcg_ml._core.one_line import brief, brief_text
-from ndcg_ml._core.queries import ids_as_array, is_missing, plain_array, real_array, score_array
 from ndcg_ml._files.byte_ids import Growing, Names
 from ndcg_ml._files.tables import is_parquet, open_documents
 

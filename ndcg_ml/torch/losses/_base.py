@@ -16,7 +16,7 @@ from ndcg_ml._core.checks import as_float, one_of, positive_number, quote, warn_
 from ndcg_ml._core.flavor_text import WORDS
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch import inputs, kernel, limits
-from ndcg_ml.torch.totals import empty_queries
+from ndcg_ml.torch.mean import empty_queries
 
 Reduction = Literal["mean", "sum", "none"]
 _REDUCTIONS = get_args(Reduction)

@@ -1,0 +1,305 @@
+"""Arguments as checked arrays: labels, scores, flags and ids. No other module converts arguments to arrays.
+
+Also the signs that labels and scores are in each other's place.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ndcg_ml._core.checks import EXACT_INTEGERS
+from ndcg_ml._core.frames import refuse_lazy
+from ndcg_ml._core.layout import IntArray, as_objects, keys_of
+from ndcg_ml._core.one_line import brief, brief_text
+
+# -- one argument as a checked array ----------------------------------------------------------------------------------
+
+
+def real_array(value: Any, name: str) -> NDArray[Any]:
+    """Return the value as a C-contiguous array of float32 or float64. Raise if float64 would round an integer."""
+    return _exact(value, plain_array(value, name), name)
+
+
+def label_array(value: Any) -> NDArray[Any]:
+    """Return labels as real numbers. Integers keep their dtype, because wide lists need no floats."""
+    array = plain_array(value, "y_true")
+    if array.dtype.kind == "b":
+        array = array.view(np.uint8)
+    if array.dtype.kind in "iu" and array.dtype.isnative:
+        return np.asarray(array, order="C")
+    return _exact(value, array, "y_true")
+
+
+def _exact(value: Any, array: NDArray[Any], name: str) -> NDArray[Any]:
+    numbers, given = read_reals(value, array, name)
+    if given is not None:
+        refuse_rounded(name, given, numbers)
+    return numbers
+
+
+def refuse_rounded(name: str, given: NDArray[Any], numbers: NDArray[Any]) -> None:
+    """Raise if float64 has rounded an integer."""
+    large = (np.abs(numbers) >= EXACT_INTEGERS) & np.isfinite(numbers)
+    for integer, number in zip(given[large].tolist(), numbers[large].tolist(), strict=True):
+        if integer != number:
+            raise ValueError(
+                f"{name} must hold integers that float64 does not round, such as those up to 2^53; got "
+                f"{brief(int(integer))}. Use smaller numbers, or convert them with float()."
+            )
+
+
+def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
+    if array.dtype.kind in "OSUT":
+        odd = next((number for number in array.flat if isinstance(number, _NOT_REAL)), None)
+        if odd is not None:  # NumPy would read numbers in strings, and drop imaginary parts
+            shown = brief(np.asarray(odd).tolist())
+            raise TypeError(
+                f"{name} must hold real numbers; got text, such as {shown}. If it is a number, convert it with float()."
+                if isinstance(odd, (str, bytes))
+                else f"{name} must hold real numbers; got an array of Python objects, such as {shown} of type "
+                f"{type(odd).__name__}."
+            )
+    if array.dtype == object:
+        missing = [type(number).__name__ == "NAType" for number in array.flat]
+        if any(missing):  # pandas.NA
+            array = np.where(np.reshape(missing, array.shape), np.nan, array)
+        try:
+            with np.errstate(over="ignore"):  # long doubles may be beyond float64
+                array = array.astype(np.float64)
+        except OverflowError as error:
+            raise ValueError(f"{name} must hold numbers that float64 can hold; got one that is too large.") from error
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"{name} must hold real numbers; got an array of Python objects ({brief_text(str(error))}). "
+                "Lists of unequal lengths must be flattened, with qid= or group= saying which rows belong together."
+            ) from error
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold real numbers; got dtype {array.dtype}.")
+    dtype = np.float32 if array.dtype.kind == "f" and array.dtype.itemsize <= 4 else np.float64
+    with np.errstate(over="ignore", invalid="ignore"):  # long doubles beyond float64; signalling NaNs
+        return np.asarray(array, dtype=dtype, order="C")
+
+
+def score_array(value: Any, name: str) -> NDArray[Any]:
+    """Return scores as real numbers. Raise if float64 would make different scores equal."""
+    scores, given = read_reals(value, plain_array(value, name), name)
+    if given is not None:
+        refuse_equal(name, given.reshape(-1), scores.reshape(-1), np.zeros(scores.size, dtype=np.intp))
+    return scores
+
+
+def read_reals(value: Any, given: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Return an array of real numbers; also the numbers as given, if float64 may have rounded an integer."""
+    numbers = _real(given, name)
+    if given.dtype.kind == "f" and type(value) is not np.ndarray and (abs(numbers) >= EXACT_INTEGERS).any():
+        # NumPy rounds integers in a sequence with floats, and polars and pyarrow those in a column with nulls.
+        listed = getattr(value, "to_list", getattr(value, "to_pylist", None))
+        given = np.array(value if listed is None else listed(), dtype=object)
+    if (given.dtype.kind == "f" and given.dtype.itemsize <= 8) or given.dtype.kind == "b" or not numbers.size:
+        return numbers, None
+    if given.dtype.kind in "iu" and int(given.min()) >= -EXACT_INTEGERS and int(given.max()) <= EXACT_INTEGERS:
+        return numbers, None
+    return numbers, given
+
+
+def refuse_equal(name: str, given: NDArray[Any], scores: NDArray[Any], query: IntArray) -> None:
+    """Raise if float64 has made different scores of a query equal."""
+    known = ~np.isnan(scores)
+
+    def n_distinct(values: NDArray[Any]) -> int:
+        codes = np.unique(values[known], return_inverse=True)[1]
+        return int(np.unique(np.stack([query[known], codes]), axis=1).shape[1])
+
+    if n_distinct(given) > n_distinct(scores):
+        raise ValueError(
+            f"{name} must hold scores that stay different in float64; got different ones that become equal, such as "
+            "integers beyond 2^53. Subtract the smallest score, or pass ranks."
+        )
+
+
+def flag_array(value: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Return the value as a boolean array of the given shape."""
+    array = plain_array(value, name)
+    if array.dtype != bool:
+        raise TypeError(
+            f"{name} must be an array of bool, True if the document is included; got dtype {array.dtype}. "
+            f"Write {name}.astype(bool) if it holds 0 and 1."
+        )
+    if array.shape != shape:
+        raise ValueError(f"{name} must have the shape of y_true, {shape}; got {array.shape}.")
+    return np.ascontiguousarray(array)
+
+
+_NOT_REAL = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
+
+
+def plain_array(value: Any, name: str) -> NDArray[Any]:
+    """Return the value as a NumPy array of any dtype and shape."""
+    refuse_lazy(value, name)
+    if type(value).__module__.split(".")[0] == "torch":
+        raise TypeError(
+            f"{name} is a {type(value).__name__} of torch, and this function takes NumPy arrays. Use "
+            f"ndcg_ml.torch.ndcg(scores, labels, ...) on tensors, or pass {name}.detach().cpu().numpy()."
+        )
+    # NumPy imports numpy.ma at its first use, which takes long, and without it there is no masked array.
+    if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name} is a NumPy masked array, whose mask would be lost. Pass {name}.data, with mask= for 2-D input."
+        )
+    try:
+        return np.asarray(value)
+    except MemoryError:
+        raise
+    except ValueError as error:  # ragged nested lists
+        raise ValueError(
+            f"{name} must be a one- or two-dimensional array; got {type(value).__name__} that is not one "
+            f"({brief_text(str(error))}). "
+            "Lists of unequal lengths must be flattened, with qid= or group= saying which rows belong together."
+        ) from error
+    except Exception as error:  # the value's own conversion may raise anything
+        raise TypeError(
+            f"{name} must be an array; got {type(value).__name__}, which NumPy cannot read ({brief_text(str(error))})."
+        ) from error
+
+
+def id_array(value: Any, name: str, ndim: int = 1) -> NDArray[Any]:
+    """Return ids as an array of any dtype, in which different ids of a list stay different.
+
+    In one dimension, a tuple is one id with several parts.
+    """
+    if type(value).__module__.partition(".")[0] == "polars" and str(getattr(value, "dtype", "")) == "String":
+        # NumPy arrays of strings would lose trailing NULs.
+        value = value.to_list()
+    if not isinstance(value, (list, tuple)):
+        return plain_array(value, name)
+    if ndim == 1 and any(isinstance(item, tuple) for item in value):
+        return as_objects(value)
+    ids = plain_array(value, name)
+    if ids.dtype.kind not in "USfmM" or not ids.size:
+        return ids
+    listed = list(value) if ids.ndim == 1 else [item for row in value for item in row]
+    return as_objects(listed).reshape(ids.shape) if _is_lossy(listed, ids.dtype.kind) else ids
+
+
+def _is_lossy(ids: Sequence[Any], kind: str) -> bool:
+    """Whether converting this list to one NumPy dtype made different ids equal.
+
+    1 and "1" become strings; 2**63 and -1 become floats, which have too few digits; strings lose trailing NULs.
+    """
+    if kind == "f":
+        return any(isinstance(value, (int, np.integer)) and abs(int(value)) > EXACT_INTEGERS for value in ids)
+    if kind in "mM":
+        return any(isinstance(value, (int, str)) for value in ids)
+    if kind == "S":
+        return any(not isinstance(value, bytes) or value.endswith(b"\0") for value in ids)
+    return any(not isinstance(value, str) or value.endswith("\0") for value in ids)
+
+
+# -- ids --------------------------------------------------------------------------------------------------------------
+
+
+def ids_as_array(ids: Any, name: str = "qid", per: str = "row") -> NDArray[Any]:
+    """Return query ids as an array in which different ids stay different."""
+    array = id_array(ids, name)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, one id per {per}; got shape {array.shape}.")
+    if array.dtype.kind in "TV":  # variable-width strings have no unique() before NumPy 2.3, records no order
+        array = array.astype(object)
+    if array.dtype.kind in "fmM" and np.isnan(array).any():
+        raise ValueError(f"{name} must have an id for every {per}; got a missing value (NaN or NaT).")
+    return array
+
+
+def hash_codes(ids: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
+    """Return the ids numbered by first appearance, and the unique ids."""
+    values = ids.tolist()
+    seen: dict[Any, int] = {}
+    try:
+        codes = np.fromiter((seen.setdefault(value, len(seen)) for value in values), np.int64, ids.size)
+        missing = next((code for value, code in seen.items() if is_missing(value)), None)
+    except (ArithmeticError, TypeError, ValueError) as error:  # unhashable ids, and ids that refuse == or its bool()
+        raise TypeError(f"qid must hold hashable ids; got an id with {brief_text(str(error))}.") from error
+    if missing is not None:
+        row = int(np.flatnonzero(codes == missing)[0])
+        raise ValueError(f"qid must have an id for every row; got a missing value at row {row}.")
+    return codes, as_objects(list(seen))
+
+
+def is_missing(value: Any) -> bool:
+    """Whether an id is None, nan, NaT or pandas.NA, or a tuple that holds one of these."""
+    if type(value) is tuple:
+        return any(map(is_missing, value))
+    return value is None or type(value).__name__ == "NAType" or not value == value  # noqa: SIM201
+
+
+def names_at(ids: NDArray[Any], rows: IntArray) -> list[Any]:
+    return keys_of(ids.reshape(-1)[rows])
+
+
+def doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
+    """Return integers in the order of the document ids."""
+    if ids.dtype.kind == "T":  # NumPy's variable-width strings have no unique() before 2.3
+        ids = ids.astype(object)
+    if ids.shape != shape:
+        raise ValueError(f"doc_id must have the shape of y_true, {shape}; got {ids.shape}.")
+    if ids.dtype.kind in "fmM" and np.isnan(ids).any():
+        raise ValueError("doc_id must have an id for every document; got a missing value (NaN or NaT).")
+    if ids.dtype == object:
+        values = ids.reshape(-1).tolist()
+        if any(map(is_missing, values)):
+            raise ValueError("doc_id must have an id for every document; got a missing value.")
+        kinds = set(map(type, values))
+        if len(kinds) > 1:
+            names = sorted(kind.__name__ for kind in kinds)
+            raise TypeError(
+                f"doc_id must hold ids of one type, so that they have an order; got {', '.join(names)}. Convert them, "
+                "for example to strings."
+            )
+    unique, codes = np.unique(ids, return_inverse=True)
+    if unique.dtype.kind in "iu" or (unique.size and unique.dtype == object and type(unique[0]) is int):
+        codes = _text_order(unique)[codes]
+    return codes.reshape(-1)
+
+
+def _text_order(ids: NDArray[Any]) -> IntArray:
+    """Return the position of each of these distinct integers in the order of their decimal text.
+
+    trec_eval compares ids as text, "10" before "9"; pandas makes integers of ids that look like numbers.
+    """
+    place = np.empty(ids.size, dtype=np.int64)
+    place[np.argsort(ids.astype("S"))] = np.arange(ids.size)
+    return place
+
+
+# -- labels and scores in each other's place --------------------------------------------------------------------------
+
+# Half-precision scores above 256 are all integers, and so are numbers of views. Grades are seldom above this one.
+_LARGEST_GRADE = 100
+_SAMPLE = 4096
+
+
+def stride(n: int) -> int:
+    """Return the step that takes at most 4,096 of `n` values, so that large arrays cost no time."""
+    return max(1, -(-n // _SAMPLE))
+
+
+def are_fractions(labels: NDArray[Any], rows: IntArray | None = None) -> bool:
+    """Whether at least half of the labels in these rows, or of a sample of them, are fractions. NaN is not counted."""
+    if labels.dtype.kind != "f":
+        return False
+    flat = labels.reshape(-1)
+    sample = flat[:: stride(flat.size)] if rows is None else flat[rows[:: stride(rows.size)]]
+    known = sample[np.isfinite(sample)]
+    return bool(known.size and (known == np.floor(known)).mean() <= 0.5)
+
+
+def are_grades(scores: NDArray[Any]) -> bool:
+    """Whether all scores are integers from 0 to 100, and not all are 0."""
+    if not scores.size or not (scores.min() >= 0 and 0 < scores.max() <= _LARGEST_GRADE):
+        return False
+    return bool((scores == np.floor(scores)).all())

@@ -1,0 +1,65 @@
+"""What an unknown name may mean: the words of other libraries, and similar spellings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+# Names that other libraries use for values and for arguments, for suggestions.
+_ELSEWHERE = {
+    "exp": "exponential",
+    "exp2": "exponential",
+    "identity": "linear",
+    "log": "ln",
+    "mean": "average",
+    "stable": "first",
+    "reverse": "last",
+    "error": "raise",
+    "clip": "zero",
+    "double": "float64",
+    "single": "float32",
+    "scikit": "sklearn",
+    "trec": "trec_eval",
+    **dict.fromkeys(("at", "cutoff", "eval_at", "top_k", "topk"), "k"),
+    **dict.fromkeys(("group", "groups", "indexes", "query_id", "query_ids"), "qid"),
+    **dict.fromkeys(("labels", "relevance", "target"), "y_true"),
+    **dict.fromkeys(("preds", "scores", "y_pred"), "y_score"),
+    **dict.fromkeys(("sample_weight", "weights"), "query_weight"),
+    **dict.fromkeys(("metric", "metrics"), "flavor"),
+    "docno": "doc_id",
+    "empty_target_action": "empty",
+    "ignore_ties": "ties",
+    "log_base": "discount",
+}
+
+
+def did_you_mean(got: object, names: Collection[str]) -> str:
+    """Return a sentence that suggests the nearest of the names, or an empty string."""
+    near = nearest(got, names) if isinstance(got, str) else None
+    return "" if near is None else f" Did you mean {near!r}?"
+
+
+def nearest(got: str, names: Collection[str]) -> str | None:
+    """Return the name that another library's name means, or the one with the most similar spelling, if any."""
+    from difflib import get_close_matches  # a slow import that few calls need
+
+    near = [_ELSEWHERE.get(got.lower()), *get_close_matches(got.lower(), list(names), n=1)]
+    return next((name for name in near if name in names), None)
+
+
+def unknown_preset(must: str, got: str, name: str, names: Collection[str]) -> ValueError:
+    """Return the error for a name that is not a preset, with a suggestion and how to list all presets."""
+    return ValueError(
+        f"{must}; got {got}.{did_you_mean(name, names)} List the presets with list(ndcg_ml.PRESETS), or with the "
+        "command ndcg-ml flavors; Flavor.preset(name).describe() explains one."
+    )
+
+
+def suggest_columns(missing: Sequence[str], names: Sequence[str]) -> str:
+    """Return a sentence that suggests columns with similar names, ignoring case, or an empty string."""
+    from difflib import get_close_matches  # rarely needed, and slow to import
+
+    spelled = {name.casefold(): name for name in names}
+    near = [
+        spelled[other] for name in missing for other in get_close_matches(name.casefold(), spelled, n=2, cutoff=0.6)
+    ]
+    return f" Did you mean {' or '.join(map(repr, dict.fromkeys(near)))}?" if near else ""
