@@ -191,7 +191,7 @@ CLIENTS: dict[str, tuple[str | Callable[[], tuple[Any, float]], str, str]] = {
     "ranx": (f"{RECIPES}::test_a_section_runs[ranx]", "ranx", ""),
     "pandas, polars, DuckDB": (f"{ENGINES}::test_files_larger_than_memory", "pandas polars duckdb", ""),
     "Dask": (f"{ENGINES}::test_dask_gives_the_number_of_one_machine", "dask", "distributed"),
-    "Spark": ("tests/engines/test_spark.py", "pyspark", ""),
+    "Spark": (f"{ENGINES}::test_spark", "pyspark", ""),
     "Ray Data": (f"{ENGINES}::test_ray", "ray", ""),
 }
 
