@@ -166,8 +166,8 @@ RECIPES, ENGINES = "tests/pages/test_recipes_page.py", "tests/engines/test_engin
 # that the tool needs and does not bring.
 CLIENTS: dict[str, tuple[str | Callable[[], tuple[Any, float]], str, str]] = {
     "scikit-learn, `GridSearchCV` and others": ("tests/adapters/test_sklearn_scorer.py", "scikit-learn", ""),
-    "LightGBM": ("tests/adapters/test_lightgbm_eval.py", "lightgbm", ""),
-    "XGBoost": ("tests/adapters/test_xgboost_eval.py", "xgboost", ""),
+    "LightGBM": ("tests/adapters/test_lightgbm.py", "lightgbm", ""),
+    "XGBoost": ("tests/adapters/test_xgboost.py", "xgboost", ""),
     "CatBoost": ("tests/adapters/test_catboost_eval.py", "catboost", ""),
     "Optuna, pruning": (f"{RECIPES}::test_a_section_runs[Optuna]", "optuna", ""),
     "Optuna, `LightGBMTuner`": (optuna, "optuna", "optuna-integration"),
