@@ -28,6 +28,7 @@ def files(tmp_path_factory):
         "evaluation": systems[0].to_html(command="evaluate(" + "x" * 500 + ")"),
         "two": compare(*systems[1:], names=names[1:], seed=0).to_html(title=HOSTILE),
         "three": compare(*systems, names=names, seed=0).to_html(),
+        "slices": compare(*systems, names=names, by={"kind": ["navigational", "other"] * 200}, seed=0).to_html(top=3),
     }
     folder = tmp_path_factory.mktemp("reports")
     for name, text in pages.items():
@@ -36,7 +37,7 @@ def files(tmp_path_factory):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("width", [1280, 390], ids=["desktop", "phone"])
+@pytest.mark.parametrize("width", [1280, 1000, 390], ids=["desktop", "window", "phone"])
 def test_reports_fit_and_load_nothing(files, chromium, width):
     for file in files:
         view = chromium.new_page(viewport={"width": width, "height": 900})
@@ -53,4 +54,6 @@ def test_reports_fit_and_load_nothing(files, chromium, width):
         assert view.title() != "taken"
         assert view.locator("figure svg").count() == 1
         assert view.evaluate("document.documentElement.scrollWidth") <= width, file.name
+        cut_off = "[...document.querySelectorAll('section, div, figure')].filter(e => e.scrollWidth > e.clientWidth)"
+        assert view.evaluate(f"{cut_off}.map(e => e.innerText.slice(0, 200))") == [], file.name
         view.close()
