@@ -19,7 +19,7 @@ from ndcg_ml._core.frames import is_frame, refuse_lazy
 from ndcg_ml._core.mean import Sums
 from ndcg_ml._core.one_line import brief, brief_text
 from ndcg_ml._core.queries import Queries, Weights
-from ndcg_ml._core.query_groups import group_by_ids
+from ndcg_ml._core.query_groups import group_by_ids, unique_ids
 from ndcg_ml._core.result import at_cutoff
 from ndcg_ml._core.scores import Prepared
 from ndcg_ml.flavor import Flavor, as_flavor
@@ -498,7 +498,8 @@ def evaluate_part(
             f"query_weight must have one weight per query, shape ({queries.n_queries},); got {weight.shape}."
         )
     if query_id is not None:
-        queries = replace(queries, groups=replace(queries.groups, ids=_check_ids(query_id, queries.n_queries)))
+        ids = unique_ids(query_id, queries.n_queries, "query_id")
+        queries = replace(queries, groups=replace(queries.groups, ids=ids))
     return _part(queries, y_score, flavor, k, all_zero=all_zero)
 
 
@@ -526,20 +527,6 @@ def _part(
         id_kind=kind,
         ids=np.sort(numbers),
     )
-
-
-def _check_ids(query_id: ArrayLike, n_queries: int) -> NDArray[Any]:
-    """Check that there is one id per query and that no id is repeated."""
-    ids = ids_as_array(query_id, "query_id", "query")
-    if ids.shape != (n_queries,):
-        raise ValueError(f"query_id must have one id per query, shape ({n_queries},); got {ids.shape}.")
-    named = group_by_ids(ids, n_queries)  # raises if an id is missing
-    if named.n_queries != n_queries:
-        assert named.ids is not None
-        raise ValueError(
-            f"query_id must not repeat; got {brief(named.ids[named.sizes > 1].tolist()[0])} for two queries."
-        )
-    return ids
 
 
 def evaluate_batches(

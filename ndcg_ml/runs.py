@@ -23,10 +23,16 @@ from ndcg_ml._files.byte_ids import digests as judgement_digests
 from ndcg_ml._files.byte_ids import earlier
 from ndcg_ml._files.read_run import Ids, RunLike, RunRows, Topics, read_rows
 from ndcg_ml._files.run_result import RunEvaluation, RunPerQuery, Which, as_run_evaluation
-from ndcg_ml._files.run_warnings import warn_of_empty_answers, warn_of_excluded, warn_of_no_match, warn_of_ranks
+from ndcg_ml._files.run_warnings import (
+    refuse_lost_topics,
+    warn_of_empty_answers,
+    warn_of_excluded,
+    warn_of_no_match,
+    warn_of_ranks,
+)
 from ndcg_ml.flavor import Flavor, as_flavor
 
-__all__ = ["AlignedRun", "RunEvaluation", "RunPerQuery", "Which", "align", "check_missing", "evaluate_run"]
+__all__ = ["AlignedRun", "RunEvaluation", "RunPerQuery", "Which", "align", "evaluate_run"]
 
 # Document ids are kept for at most this number of rows. Each takes 16 bytes or more.
 _NAMED_ROWS = 1 << 22
@@ -180,7 +186,6 @@ def evaluate_run(
         topics = [*keys_of(aligned.qid), *keys_of(aligned.qrels_only), *keys_of(aligned.run_only)]
         refuse_unknown_ids(query_weight, "query_weight", topics)
     evaluation: Evaluation[Any] = Prepared(flavor, k, data).evaluate(aligned.y_score)
-    check_missing(evaluation, flavor)
     judged = _judged(data, aligned.y_score, n_retrieved, flavor, ks)
     result = replace(
         as_run_evaluation(evaluation, n_retrieved, judged, queries, aligned.qrels_only, aligned.run_only),
@@ -191,6 +196,7 @@ def evaluate_run(
         _judgements=aligned.digests,
         _excluded=aligned.excluded,
     )
+    refuse_lost_topics(result)
     warn_of_empty_answers(result)
     return result
 
@@ -626,26 +632,6 @@ def _check_labels(aligned: AlignedRun, flavor: Flavor) -> None:
                 f"{what} is an error under {switch}='raise'; got {int(bad.sum())}, the first in "
                 f"{aligned.place_of(int(np.flatnonzero(bad)[0]))}. Choose a flavor with {switch}={others}."
             )
-
-
-def check_missing(evaluation: Evaluation[Any], flavor: Flavor) -> None:
-    """Raise if a topic with relevant documents would score 1 or be skipped because nothing is ranked in it.
-
-    An ideal of retrieved documents is 0 there, so the flavor's rule for empty queries would apply.
-    """
-    if flavor.empty not in (1.0, "skip"):
-        return
-    table = evaluation.per_query
-    empty = table.empty if table.empty.ndim == 1 else table.empty.any(axis=1)
-    lost = np.flatnonzero((table.n_docs == 0) & (table.n_relevant > 0) & empty)
-    if lost.size:
-        rule = "score 1" if flavor.empty == 1.0 else "be skipped"
-        raise ValueError(
-            f"every topic with relevant documents must rank some document under ideal={flavor.ideal!r} with "
-            f"empty={flavor.empty if isinstance(flavor.empty, str) else int(flavor.empty)!r}; got {lost.size} that "
-            f"would {rule}, the first {brief(table.qid[lost].tolist()[0])}. Choose ideal='global' or "
-            "empty=0, or queries='both' if topics that the run lacks should not count."
-        )
 
 
 def _judged(

@@ -10,20 +10,19 @@ from typing import Any, NamedTuple, TypeAlias, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._core.arrays import ids_as_array, plain_array, real_array
+from ndcg_ml._core.arrays import plain_array, real_array
 from ndcg_ml._core.checks import K, KSpec, OneK, cutoffs
 from ndcg_ml._core.frames import refuse_unknown_ids
 from ndcg_ml._core.layout import FloatArray, Groups, IntArray, keys_of, starts_of
 from ndcg_ml._core.mean import Totals
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Queries, Weights, find_repeats, read_weights
-from ndcg_ml._core.query_groups import group_by_sizes
+from ndcg_ml._core.query_groups import group_by_sizes, unique_ids
 from ndcg_ml._core.result import evaluation_from_totals
 from ndcg_ml._core.scores import Prepared
 from ndcg_ml._files.run_result import RunEvaluation, as_run_evaluation
-from ndcg_ml._files.run_warnings import warn_of_empty_answers
+from ndcg_ml._files.run_warnings import refuse_lost_topics, warn_of_empty_answers
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.runs import check_missing
 
 __all__ = ["HeldOut", "evaluate_topk"]
 
@@ -94,8 +93,9 @@ def evaluate_topk(
         Ids or users that are not integers; a sparse matrix that is not in CSR format; a tensor.
     ValueError
         Shapes that do not agree; no retrieved item; an item beyond the columns of the matrix, below -1 if retrieved or
-        below 0 if held out; unsorted indices or repeated entries; grades that are not finite; a repeated item for a
-        user under ``duplicates="raise"``; items without a grade under ``unjudged="raise"``; or as for ``ndcg_score``.
+        below 0 if held out; unsorted indices or repeated entries; a repeated id in `qid`; grades that are not finite; a
+        repeated item for a user under ``duplicates="raise"``; items without a grade under ``unjudged="raise"``; or as
+        for ``ndcg_score``.
 
     Warns
     -----
@@ -124,9 +124,7 @@ def evaluate_topk(
     ks, several = cutoffs(k, flavor)
     retrieved = _read_retrieved(retrieved_ids)
     n_users = len(retrieved)
-    users = None if qid is None else ids_as_array(qid, "qid", "user")
-    if users is not None and users.size != n_users:
-        raise ValueError(f"qid must have one id per row of retrieved_ids, {n_users}; got {users.size}.")
+    users = None if qid is None else unique_ids(qid, n_users)
     ids = np.arange(n_users) if users is None else users.copy()
     weight = None
     if query_weight is not None:
@@ -153,8 +151,8 @@ def evaluate_topk(
     dcg, ideal = (np.concatenate([getattr(part, name) for part in totals]) for name in ("dcg", "ideal"))
     columns = {name: np.concatenate([part[name] for part in counts]) for name in counts[0]}
     evaluation = evaluation_from_totals(Totals(ks, ids, dcg, ideal, weight), flavor, several, columns)
-    check_missing(evaluation, flavor)
     result = as_run_evaluation(evaluation, np.concatenate(sizes), np.concatenate(judged), "users", ids[:0], ids[:0])
+    refuse_lost_topics(result)
     warn_of_empty_answers(result)
     return result
 
@@ -346,8 +344,8 @@ def _check_items(retrieved: NDArray[Any], held: _Held) -> None:
             f"held_out items must be columns, from 0 to {held.n_items - 1}; got {held.items.max()}. Give the matrix "
             "as many columns as there are items."
         )
-    if max(highest, held.n_items) >= _MOST_ITEMS:
-        raise ValueError(f"item numbers must be below 2^40; got {highest}. Number the items 0, 1, 2, ...")
+    if (largest := max(highest, held.n_items - 1)) >= _MOST_ITEMS:
+        raise ValueError(f"item numbers must be below 2^40; got {largest}. Number the items 0, 1, 2, ...")
 
 
 def _check_grades(held: _Held, flavor: Flavor) -> None:

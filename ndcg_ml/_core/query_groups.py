@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.arrays import flag_array, hash_codes, ids_as_array, plain_array
 from ndcg_ml._core.frames import refuse_index
-from ndcg_ml._core.layout import Groups, IntArray, ranges, starts_of
+from ndcg_ml._core.layout import Groups, IntArray, keys_of, ranges, starts_of
+from ndcg_ml._core.one_line import brief
 
 
 def group_rows(labels: NDArray[Any], qid: Any, group: Any, mask: Any) -> Groups:
@@ -84,6 +85,21 @@ def group_by_ids(qid: Any, n_rows: int) -> Groups:
         codes, unique = hash_codes(ids)
         return replace(_group_sortable_ids(codes), ids=unique)
     return _group_sortable_ids(ids)
+
+
+def unique_ids(ids: Any, n_queries: int | None = None, name: str = "qid") -> NDArray[Any]:
+    """Return the ids of queries that have no rows here, one for each, as an array. None may be missing or repeated."""
+    array = ids_as_array(ids, name, "query")
+    if n_queries not in (None, array.size):
+        raise ValueError(f"{name} must have one id per query, {n_queries}; got {array.size}.")
+    groups = group_by_ids(array, array.size)  # raises if an id is missing
+    if groups.n_queries < array.size:
+        assert groups.ids is not None
+        repeated = keys_of(groups.ids[groups.sizes > 1])[0]
+        raise ValueError(
+            f"{name} must have each query once; got {brief(repeated)} more than once. Join or average its rows first."
+        )
+    return array
 
 
 def _group_sortable_ids(ids: NDArray[Any]) -> Groups:

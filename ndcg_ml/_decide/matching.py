@@ -12,11 +12,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.arrays import ids_as_array
 from ndcg_ml._core.checks import one_of
 from ndcg_ml._core.frames import align_by_id
 from ndcg_ml._core.layout import BoolArray, FloatArray, as_objects, keys_of
 from ndcg_ml._core.one_line import brief, visible
+from ndcg_ml._core.query_groups import unique_ids
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._decide.intervals import FEWEST_FOR_INTERVAL
 from ndcg_ml._unjudged.completions import RangeError, UnsearchedRangeError
@@ -195,12 +195,7 @@ def sources_of_values(named: Mapping[str, list[Any]], qid: Any, query_weight: An
     """
     if not isinstance(measure, str) or not measure.strip():
         raise TypeError(f"measure must be a string that names the measure, such as 'recall@10'; got {brief(measure)}.")
-    ids = ids_as_array(qid, "qid")
-    if len(set(keys_of(ids))) != ids.size:
-        raise ValueError(
-            f"qid must have each query once; got {ids.size} ids, of which {len(set(keys_of(ids)))} differ. Average the "
-            "rows of a query first."
-        )
+    ids = unique_ids(qid)
     weight = np.ones(ids.size)
     if query_weight is not None:
         weight = np.asarray(align_by_id(query_weight, "query_weight", ids), dtype=np.float64)

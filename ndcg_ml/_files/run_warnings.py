@@ -1,4 +1,4 @@
-"""Warn of likely mistakes in qrels and runs: ids that do not match, ranks as scores, empty answers, exclusions."""
+"""Warn of likely mistakes in qrels and runs, and refuse topics that would not count because nothing is ranked."""
 
 from __future__ import annotations
 
@@ -54,6 +54,28 @@ def warn_of_excluded(judged: RunRows, relevant: BoolArray) -> None:
             f"exclude leaves out {rows.size} documents that are judged relevant, the first in "
             f"{judged.place_of(int(rows[0]))}. They remain in the ideal, so no run can score 1 there. If they "
             "should not count, remove them from the qrels.",
+        )
+
+
+def refuse_lost_topics(result: RunEvaluation[Any]) -> None:
+    """Raise if a topic with relevant documents would score 1 or be skipped because nothing is ranked in it.
+
+    An ideal of retrieved documents is 0 there, so the flavor's rule for empty queries would apply.
+    """
+    flavor, table = result.flavor, result.per_query
+    if flavor.empty not in (1.0, "skip"):
+        return
+    empty = table.empty if table.empty.ndim == 1 else table.empty.any(axis=1)
+    lost = np.flatnonzero((table.n_docs == 0) & (table.n_relevant > 0) & empty)
+    if lost.size:
+        rule = "score 1" if flavor.empty == 1.0 else "be skipped"
+        fix = "queries='both' if topics that the run lacks should not count"
+        if result.queries == "users":
+            fix = "leave out the rows of users that should not count"
+        raise ValueError(
+            f"every topic with relevant documents must rank some document under ideal={flavor.ideal!r} with "
+            f"empty={flavor.empty if isinstance(flavor.empty, str) else int(flavor.empty)!r}; got {lost.size} that "
+            f"would {rule}, the first {brief(table.qid[lost].tolist()[0])}. Choose ideal='global' or empty=0, or {fix}."
         )
 
 

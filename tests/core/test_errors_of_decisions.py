@@ -86,6 +86,7 @@ old = [of(A), of(B)]
         (lambda: by_values(ONE, TWO, measure=" ", qid=IDS), TypeError, "measure must be a string that names"),
         (lambda: by_values(ONE, TWO[:9], **OF), ValueError, "b must have one number per query, 40"),
         (lambda: by_values(ONE[:2], TWO[:2], measure="m", qid=["x", "x"]), ValueError, "each query once"),
+        (lambda: by_values(ONE[:2], TWO[:2], measure="m", qid=["x", None]), ValueError, "qid must have an id"),
         (lambda: by_values(ONE[:2], [0.1, math.inf], measure="m", qid=["x", "y"]), ValueError, "b must be finite"),
         (lambda: by_values(ONE, TWO, **OF, query_weight=[1.0] * 39), ValueError, "query_weight must have one number"),
         (lambda: compare_values([ONE, TWO], **OF), TypeError, "values must be a mapping from system names to values per query; got list"),

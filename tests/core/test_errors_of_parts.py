@@ -47,8 +47,8 @@ def stream(*ids: Any, scores: Any = (1, 2)) -> PartialEvaluation:
         # ids
         (lambda: evaluate_part(ROWS, ROWS), ValueError, "got neither"),
         (lambda: evaluate_part([1], [1], qid=[1], query_id=[1]), ValueError, "got both"),
-        (lambda: evaluate_part(ROWS, ROWS, query_id=[1, 2, 3]), ValueError, r"one id per query, shape \(2,\); got \(3,\)"),
-        (lambda: evaluate_part(ROWS, ROWS, query_id=np.array([1, 1])), ValueError, "must not repeat; got 1 for two"),
+        (lambda: evaluate_part(ROWS, ROWS, query_id=[1, 2, 3]), ValueError, "one id per query, 2; got 3"),
+        (lambda: evaluate_part(ROWS, ROWS, query_id=np.array([1, 1])), ValueError, "query_id must have each query once; got 1"),
         (lambda: evaluate_part(ROWS, ROWS, query_id=[1, math.nan]), ValueError, "missing value"),
         (lambda: evaluate_part(ROWS, ROWS, query_id=["1", 1]), TypeError, "all of one type"),
         (lambda: evaluate_part(ROWS, ROWS, query_id=MASKED), TypeError, "query_id"),

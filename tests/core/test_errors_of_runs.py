@@ -183,6 +183,7 @@ def test_align_advises_to_keep_repeats():
 # -- items ------------------------------------------------------------------------------------------------------------
 
 HELD = ([0], [1], [1])
+RECALL = Flavor(ideal="recall", empty=1, unjudged="zero")
 TOPK = [
     ([1, 2], HELD, {}, ValueError, r"one row of item numbers per user.*got shape \(2,\).*\[ids\]"),
     ([[0.5, 1.0]], HELD, {}, TypeError, r"retrieved_ids must hold integers.*got dtype float64"),
@@ -192,7 +193,8 @@ TOPK = [
     ([[], []], HELD, {}, ValueError, "retrieved_ids must hold an item for at least one user; got none for 2"),
     ([[1], [2, "a"]], HELD, {}, TypeError, "retrieved_ids must hold integers"),
     (np.zeros((0, 3), int), HELD, {}, ValueError, r"at least one user; got shape \(0, 3\)"),
-    ([[1, 2**41]], HELD, {}, ValueError, r"below 2\^40"),
+    ([[1, 2**41]], HELD, {}, ValueError, rf"below 2\^40; got {2**41}\."),
+    ([[1]], ([0], [2**41], [1]), {}, ValueError, rf"below 2\^40; got {2**41}\."),
     ([[1, 1]], HELD, {}, ValueError, "user 0 has item 1 twice.*duplicates='first' or 'count'"),
     ([[1, 2]], ([1], [1], [1]), {}, ValueError, "held_out users must be row numbers.*from 0 to 0; got 1"),
     ([[1, 2]], ([-1], [1], [1]), {}, ValueError, "held_out users must be row numbers.*got -1"),
@@ -211,7 +213,9 @@ TOPK = [
     ([[0], [1], [2]], [[0], [1], [2]], {}, ValueError, "must not be a list of three for three users"),
     ([[1], [2]], HELD, {"flavor": Flavor()}, ValueError, "must be held out under unjudged='raise'; got item 2 of user 1"),
     ([[1]], ([0], [1], [-1]), {"flavor": Flavor(unjudged="zero")}, ValueError, "grades of held_out must be >= 0 under negative='raise'; got -1"),
-    ([[1]], HELD, {"qid": ["a", "b"]}, ValueError, "qid must have one id per row of retrieved_ids, 1; got 2"),
+    ([[1]], HELD, {"qid": ["a", "b"]}, ValueError, "qid must have one id per query, 1; got 2"),
+    ([[1], [2]], {"a": [1]}, {"qid": ["a", "a"]}, ValueError, "qid must have each query once; got 'a'"),
+    ([[1], [-1]], [[1], [1]], {"flavor": RECALL}, ValueError, r"would score 1, the first 1\..* or leave out the rows of users"),
     ([[2], [1]], HELD, {"query_weight": {0: 1, 1: 1, "x": 1}}, ValueError, "entries for known queries only; got 'x'"),
     ([[2], [1]], HELD, {"query_weight": np.ones(4)}, ValueError, r"one weight per query, shape \(2,\); got \(4,\)"),
 ]  # fmt: skip
