@@ -329,12 +329,10 @@ print(resident("VmHWM") - before, repr(part.value), part.n_docs)
 
 
 def write(path: Path, n_rows: int, row_group_size: int) -> float:
-    """A file of about so many rows; its NDCG."""
+    """Write a file of about so many rows and return its NDCG."""
     rng = np.random.default_rng(n_rows)
-    sizes = rng.integers(1, 200, n_rows // 100)
-    qid = np.repeat(np.arange(len(sizes)), sizes)
-    grade = rng.integers(0, 5, len(qid), dtype=np.int8)
-    score = rng.random(len(qid), dtype=np.float32)
+    qid = np.repeat(np.arange(n_rows // 100), rng.integers(1, 200, n_rows // 100))
+    grade, score = rng.integers(0, 5, len(qid), dtype=np.int8), rng.random(len(qid), dtype=np.float32)
     table = pa.table({"query": qid, "grade": grade, "score": score, "unread": rng.random(len(qid))})
     pq.write_table(table, path, row_group_size=row_group_size)
     return float(ndcg_score(grade, score, qid=qid, k=10))

@@ -261,24 +261,16 @@ def numbered(seed):
     return ({q[1:]: docs for q, docs in part.items() if q[1:].isdigit()} for part in trec(seed, near=True))
 
 
-def columns(qrels, run, topics=None):
+def columns(qrels, run):
     """Return a run and judgements as arguments of ``evaluate``."""
     rows = [
         (topic, document, qrels[topic].get(document, np.nan), scores.get(document, 0.0), document in scores)
-        for topic in (topics or qrels)
+        for topic in qrels
         for scores in [run.get(topic, {})]
         for document in dict.fromkeys([*scores, *qrels[topic]])
     ]
     qid, doc_id, y_true, y_score, retrieved = map(np.array, zip(*rows, strict=True))
     return {"y_true": y_true, "y_score": y_score, "qid": qid, "doc_id": doc_id, "retrieved": retrieved}
-
-
-def assert_per_query(ours, theirs, tolerance):
-    """Compare every topic for which the library has a value."""
-    mine = dict(zip(ours.per_query.qid.tolist(), ours.per_query.ndcg.tolist(), strict=True))
-    assert set(theirs) <= set(mine)
-    for topic, value in theirs.items():
-        assert mine[topic] == pytest.approx(value, abs=tolerance), topic
 
 
 def random_problem(rng):
@@ -319,19 +311,26 @@ def test_pytrec_eval(seed):
     assert whole == pytest.approx(expected[:, 3].sum() / len(qrels), abs=1e-12)
 
 
+needs_perl = pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval.pl needs perl")
+
+
 @pytest.mark.parametrize("k", [1, 10, 1000])
-def test_ir_measures(k):
+@pytest.mark.parametrize("provider", ["pytrec_eval", pytest.param("gdeval", marks=needs_perl)])
+def test_ir_measures(k, provider):
     ir_measures = pytest.importorskip("ir_measures")
-    for seed in range(3):
-        qrels, run = trec(seed, near=True)
-        measure = ir_measures.nDCG @ k
-        theirs = ir_measures.pytrec_eval.calc([measure], qrels, run)
-        ours = evaluate(flavor="ir_measures", k=k, **columns(qrels, run))
-        assert ours.value == pytest.approx(theirs.aggregated[measure], abs=1e-12)
-        assert_per_query(ours, {value.query_id: value.value for value in theirs.per_query}, 1e-12)
+    exponential = provider == "gdeval"
+    measure = (ir_measures.nDCG(dcg="exp-log2") if exponential else ir_measures.nDCG) @ k
+    flavor, tolerance = ("ir_measures_exp", 0.5e-5 + 1e-9) if exponential else ("ir_measures", 1e-12)
+    for qrels, run in [numbered(k)] if exponential else (trec(seed, near=True) for seed in range(3)):
+        theirs = getattr(ir_measures, provider).calc([measure], qrels, run)
+        ours = evaluate(flavor=flavor, k=k, **columns(qrels, run))
+        assert ours.value == pytest.approx(theirs.aggregated[measure], abs=2 * tolerance)
+        mine = dict(zip(ours.per_query.qid.tolist(), ours.per_query.ndcg.tolist(), strict=True))
+        for value in theirs.per_query:
+            assert mine[value.query_id] == pytest.approx(value.value, abs=tolerance), value.query_id
 
 
-@pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval.pl needs perl")
+@needs_perl
 @pytest.mark.parametrize("k", [1, 10, 1000])
 def test_gdeval(k, tmp_path):
     """gdeval.pl averages the topics that it prints. The copy in ir_measures does not print the mean."""
@@ -361,18 +360,6 @@ def test_gdeval(k, tmp_path):
     complete = evaluate_run(str(tmp_path / "qrels"), str(tmp_path / "run"), flavor="gdeval", k=k)
     n_relevant = sum(any(grade > 0 for grade in docs.values()) for docs in qrels.values())
     assert complete.value == pytest.approx(sum(theirs.values()) / n_relevant, abs=1e-5)
-
-
-@pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval.pl needs perl")
-@pytest.mark.parametrize("k", [1, 10, 1000])
-def test_ir_measures_through_gdeval(k):
-    ir_measures = pytest.importorskip("ir_measures")
-    qrels, run = numbered(k)
-    measure = ir_measures.nDCG(dcg="exp-log2") @ k
-    theirs = ir_measures.gdeval.calc([measure], qrels, run)
-    ours = evaluate(flavor="ir_measures_exp", k=k, **columns(qrels, run))
-    assert ours.value == pytest.approx(theirs.aggregated[measure], abs=1e-5)
-    assert_per_query(ours, {value.query_id: value.value for value in theirs.per_query}, 0.5e-5 + 1e-9)
 
 
 def ranx_ndcg(qrels, run, k, metric):
