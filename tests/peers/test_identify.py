@@ -12,10 +12,9 @@ import json
 import math
 import re
 
-import lightgbm as lgb
 import numpy as np
-import xgboost as xgb
 from lanes import quick
+from libraries import lightgbm_ndcg, xgboost_ndcg
 from peers.test_parity_golden import VARIANTS, arguments, recorded
 from sklearn.metrics import ndcg_score as sklearn_ndcg
 
@@ -39,26 +38,13 @@ SMALL = {"y_true": [0, 2, 1, 0, 3, 1, 0, 0], "y_score": [0.9, 0.5, 0.5, 0.2, 0.7
 # -- live libraries
 
 
-def lightgbm_says(y, s, group, k):
-    train = lgb.Dataset(np.zeros((y.size, 1)), y, group=group, init_score=s, params={"verbosity": -1})
-    parameters = {"objective": "lambdarank", "metric": "ndcg", "eval_at": [k], "verbosity": -1, "num_threads": 1}
-    return lgb.Booster(parameters, train).eval_train()[0][2]
-
-
-def xgboost_says(y, s, group, k):
-    matrix = xgb.DMatrix(np.zeros((y.size, 1)), y, base_margin=s)
-    matrix.set_group(group)
-    parameters = {"objective": "rank:ndcg", "eval_metric": f"ndcg@{k}", "base_score": 0.0, "nthread": 1}
-    return float(xgb.Booster(parameters, [matrix]).eval(matrix).rsplit(":", 1)[1])
-
-
 def sklearn_says(y, s, group, k):
     # It refuses queries of one document, which the data must not have.
     parts = np.split(np.arange(y.size), np.cumsum(group)[:-1])
     return float(np.mean([sklearn_ndcg([y[part]], [s[part]], k=k) for part in parts]))
 
 
-LIVE = {"lightgbm": lightgbm_says, "xgboost": xgboost_says, "sklearn": sklearn_says}
+LIVE = {"lightgbm": lightgbm_ndcg, "xgboost": xgboost_ndcg, "sklearn": sklearn_says}
 
 
 # Other data change the number alone, and test_parity_live.py holds the presets to these libraries on many.

@@ -15,12 +15,11 @@ import warnings
 from contextlib import suppress
 from pathlib import Path
 
-import catboost.utils
 import lightgbm as lgb
 import numpy as np
-import xgboost as xgb
 from divergences import CHECKS
 from lanes import quick
+from libraries import catboost_ndcg, lightgbm_ndcg, torchmetrics_ndcg, xgboost_ndcg
 from sklearn.datasets import load_svmlight_file
 from sklearn.metrics import dcg_score as sklearn_dcg
 from sklearn.metrics import ndcg_score as sklearn_ndcg
@@ -55,39 +54,6 @@ def ragged(seed, *, ties=True, empties=True, singles=True, top=5, longest=29):
 
 
 # -- scores and labels in arrays --------------------------------------------------------------------------------------
-
-
-def lightgbm_ndcg(y, s, sizes, k, weight=None, **params):
-    rows = None if weight is None else np.repeat(weight, sizes)
-    data = lgb.Dataset(np.zeros((y.size, 1)), y, group=sizes, init_score=s, weight=rows, params={"verbosity": -1})
-    params = {"objective": "lambdarank", "metric": "ndcg", "eval_at": [k or 1000], "verbosity": -1, **params}
-    return lgb.Booster(params, data).eval_train()[0][2]
-
-
-def xgboost_ndcg(y, s, sizes, k, weight=None, suffix="", exponential=True):
-    data = xgb.DMatrix(np.zeros((y.size, 1)), y, base_margin=s, weight=weight)
-    data.set_group(sizes)
-    metric = f"ndcg{suffix}" if k is ... else f"ndcg@{k}{suffix}"
-    params = {"objective": "rank:ndcg", "eval_metric": metric, "ndcg_exp_gain": exponential, "base_score": 0.0}
-    return float(xgb.Booster(params, [data]).eval(data).rsplit(":", 1)[1])
-
-
-def catboost_ndcg(y, s, sizes, k, weight=None, kind="Base", position="LogPosition"):
-    group, weights = np.repeat(np.arange(sizes.size), sizes), {}
-    if weight is not None:
-        weights["group_weight"] = np.repeat(weight, sizes)
-    metric = f"NDCG:top={k or -1};type={kind};denominator={position}"
-    return catboost.utils.eval_metric(y, s, metric, group_id=group, **weights)[0]
-
-
-def torchmetrics_ndcg(y, s, sizes, k, action="neg"):
-    torch, retrieval = pytest.importorskip("torch"), pytest.importorskip("torchmetrics.retrieval")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        metric = retrieval.RetrievalNormalizedDCG(top_k=k, empty_target_action=action)
-    query = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
-    metric.update(torch.tensor(s), torch.tensor(y).long(), indexes=query)
-    return metric.compute().item()
 
 
 def rax_ndcg(y, s, sizes, k):
@@ -143,7 +109,7 @@ def weighted(library, empties):
     y, s, sizes = ragged(3, empties=empties)
     weight = np.random.default_rng(0).random(sizes.size).astype(np.float32)
     ours = ndcg_score(y, s, group=sizes, flavor=library.__name__.partition("_")[0], k=5, query_weight=weight)
-    return ours, library(y, s, sizes, 5, weight)
+    return ours, library(y, s, sizes, 5, np.repeat(weight, sizes) if library is lightgbm_ndcg else weight)
 
 
 @pytest.mark.parametrize("library", [lightgbm_ndcg, xgboost_ndcg])

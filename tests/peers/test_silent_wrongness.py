@@ -50,13 +50,13 @@ import re
 import warnings
 from contextlib import nullcontext
 
-import catboost.utils
 import lightgbm as lgb
 import numpy as np
 import pandas as pd
 import sklearn
 import torch
 import xgboost
+from libraries import catboost_ndcg, lightgbm_ndcg, torchmetrics_ndcg, xgboost_ndcg
 from lightgbm import LGBMRanker
 from packaging.version import Version
 from sklearn.feature_selection import RFECV, SequentialFeatureSelector
@@ -148,31 +148,6 @@ def evaluated_on(X, y, sizes):
     return {"eval_group": [sizes], **({"eval_X": (X,), "eval_y": (y,)} if newer else {"eval_set": [(X, y)]})}
 
 
-# -- the libraries' values of given scores --------------------------------------------------------------------------
-
-
-def lightgbm_ndcg(y, s, sizes, k=10, weight=None):
-    data = data_of(np.zeros((len(y), 1)), y, sizes, init_score=s, weight=weight)
-    return lgb.Booster({**LAMBDARANK, "metric": "ndcg", "eval_at": [k]}, data).eval_train()[0][2]
-
-
-def xgboost_ndcg(y, s, sizes, metric="ndcg@10", **params):
-    data = xgboost.DMatrix(np.zeros((len(y), 1)), y, base_margin=s)
-    data.set_group(sizes)
-    params = {"objective": "rank:ndcg", "eval_metric": metric, "base_score": 0.0, **params}
-    return float(xgboost.Booster(params, [data]).eval(data).rsplit(":", 1)[1])
-
-
-def catboost_ndcg(y, s, sizes, metric="NDCG:top=10"):
-    return catboost.utils.eval_metric(y, s, metric, group_id=np.repeat(np.arange(len(sizes)), sizes))[0]
-
-
-def torchmetrics_ndcg(y, s, qid, **params):
-    metric = RetrievalNormalizedDCG(**params)
-    metric.update(torch.as_tensor(s), torch.as_tensor(y).long(), indexes=torch.as_tensor(qid))
-    return metric.compute().item()
-
-
 # -- wrong numbers, right numbers, and what is refused ----------------------------------------------------------------
 
 BEST_FIRST, EQUAL = np.array([3.0, 2, 1, 0, 0, 0]), np.zeros(6)
@@ -198,20 +173,20 @@ WRONG = {
         [one_query(BEST_FIRST[::-1], EQUAL, gain="linear"), 1.0]),
     "s4 score 1": (lambda: [theirs(*PAIRS) for theirs in (lightgbm_ndcg, xgboost_ndcg, catboost_ndcg)], [1.0] * 3),
     "s4 score 0": (
-        lambda: [xgboost_ndcg(*PAIRS, "ndcg@10-"), sklearn_ndcg(*(each.reshape(4, 2) for each in PAIRS[:2])),
-            torchmetrics_ndcg(*PAIRS[:2], np.repeat(np.arange(4), 2))], [0.25] * 3),
-    "s6 a perfect ranking": (lambda: torchmetrics_ndcg(*CANCEL, ONE), 0.0),
+        lambda: [xgboost_ndcg(*PAIRS, suffix="-"), sklearn_ndcg(*(each.reshape(4, 2) for each in PAIRS[:2])),
+            torchmetrics_ndcg(*PAIRS)], [0.25] * 3),
+    "s6 a perfect ranking": (lambda: torchmetrics_ndcg(*CANCEL, [3]), 0.0),
     "s7 XGBoost and CatBoost rank NaN first": (
         lambda: [theirs(y, NAN, [3]) for theirs in (xgboost_ndcg, catboost_ndcg) for y in (FIRST, SECOND)],
         [1.0, 1 / np.log2(3)] * 2),
     "s7 LightGBM replaces NaN by 0": (lambda: lightgbm_ndcg(SECOND, NAN, [3]), 1.0),
-    "s7 torchmetrics": (lambda: float(np.isfinite(torchmetrics_ndcg(FIRST, NAN, ONE))), 1.0),
+    "s7 torchmetrics": (lambda: float(np.isfinite(torchmetrics_ndcg(FIRST, NAN, [3]))), 1.0),
     "s8 one query of six": (lambda: retrieval_normalized_dcg(*TWO_ROWS).item(),
         one_query(*(each.flatten().numpy() for each in TWO_ROWS[::-1]), gain="linear", ties="average")),
     "s12 others are not known": (lambda: sklearn_ndcg([[1, 0, 0]], [[3, 2, 1]]), 1.0),
     "s13 below -2.8": (
-        lambda: [catboost_ndcg(*NEGATIVE, [4], "NDCG"), xgboost_ndcg(*NEGATIVE, [4], "ndcg", ndcg_exp_gain=False),
-            torchmetrics_ndcg(*NEGATIVE, np.zeros(4, dtype=int))], [one_query(*NEGATIVE, gain="linear")] * 3),
+        lambda: [catboost_ndcg(*NEGATIVE, [4], None), xgboost_ndcg(*NEGATIVE, [4], ..., exponential=False),
+            torchmetrics_ndcg(*NEGATIVE, [4])], [one_query(*NEGATIVE, gain="linear")] * 3),
     # What scikit-learn reported before 1.4.
     "s13 396": (lambda: sklearn_dcg(*SKLEARN_17639) / sklearn_dcg(SKLEARN_17639[0], SKLEARN_17639[0]), 396.03296),
     "s17 rank 1 is the lowest score": (lambda: sklearn_ndcg([GRADES], [RANK]), one_query(GRADES, RANK, gain="linear")),
@@ -554,14 +529,15 @@ def test_s15_half_precision_ties_scores_so_that_the_order_of_rows_decides(dtype)
 
 def test_s16_the_mean_of_batch_values_depends_on_the_batches():
     """The mean of torchmetrics' values of batches is not its value over all queries, but selects checkpoints."""
-    X, y, qid, _ = ranking(6)
+    X, y, qid, sizes = ranking(6)
     s = torch.as_tensor(X[:, 0], dtype=torch.float32)
-    whole = torchmetrics_ndcg(y, s, qid)
+    whole = torchmetrics_ndcg(y, s, sizes)
     theirs = []
     for cuts in ([1, 30], [15, 30]):
         edges = np.searchsorted(qid, [0, *cuts])
         parts = [slice(*edge) for edge in itertools.pairwise(edges)]
-        theirs.append(np.mean([torchmetrics_ndcg(y[part], s[part], qid[part]) for part in parts]))
+        sizes = [np.unique(qid[part], return_counts=True)[1] for part in parts]
+        theirs.append(np.mean([torchmetrics_ndcg(y[p], s[p], n) for p, n in zip(parts, sizes, strict=True)]))
         metric = NDCG()
         for part in parts:
             metric.update(s[part], torch.as_tensor(y[part]), indexes=torch.as_tensor(qid[part]))
