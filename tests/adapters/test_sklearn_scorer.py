@@ -66,23 +66,23 @@ def made():
 X, y, qid = made()
 
 
-def manual(estimator, X, y, qid, flavor, cv, groups=None):
+def by_hand(folds, model=None, table=X):
+    """Return the mean of the scores of these folds."""
     scores = []
-    for train, test in cv.split(X, y, qid if groups is None else groups):
-        fitted = sklearn.clone(estimator).fit(X[train], y[train])
-        scores.append(ndcg_score(y[test], fitted.predict(X[test]), qid=qid[test], flavor=flavor))
-    return scores
+    for train, test in folds:
+        fitted = sklearn.clone(model or Ridge()).fit(table[train], y[train])
+        scores.append(ndcg_score(y[test], fitted.predict(table[test]), qid=qid[test], flavor=LIGHTGBM))
+    return pytest.approx(np.mean(scores), abs=1e-12)
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_grid_search_equals_the_folds_by_hand(routing, n_jobs):
+def test_grid_search_equals_the_by_hand(routing, n_jobs):
     model = make_pipeline(StandardScaler(), Ridge())
     grid = {"ridge__alpha": [0.1, 100.0, 1e6]}
     search = GridSearchCV(model, grid, scoring=ndcg_scorer(LIGHTGBM), cv=GroupKFold(4), n_jobs=n_jobs)
     search.fit(X, y, groups=qid)
     for params, score in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True):
-        by_fold = manual(model.set_params(**params), X, y, qid, LIGHTGBM, GroupKFold(4))
-        assert score == pytest.approx(np.mean(by_fold), abs=1e-12)
+        assert score == by_hand(GroupKFold(4).split(X, y, qid), model.set_params(**params))
     assert search.best_score_ == max(search.cv_results_["mean_test_score"])
     assert search.score(X, y, groups=qid) == ndcg_score(y, search.predict(X), qid=qid, flavor=LIGHTGBM)
 
@@ -289,8 +289,8 @@ def test_split_by_user_and_score_by_query(routing, how):
     search = GridSearchCV(Ridge(), {"alpha": [1.0, 100.0]}, scoring=scorer, cv=GroupKFold(4))
     search.fit(X, y, groups=users, **{name: qid})
     for row, alpha in enumerate([1.0, 100.0]):
-        expected = np.mean(manual(Ridge(alpha), X, y, qid, LIGHTGBM, GroupKFold(4), users))
-        assert search.cv_results_["mean_test_score"][row] == pytest.approx(expected, abs=1e-12)
+        expected = by_hand(GroupKFold(4).split(X, y, users), Ridge(alpha=alpha))
+        assert search.cv_results_["mean_test_score"][row] == expected
     wrong = GridSearchCV(Ridge(), {"alpha": [1.0]}, scoring=scorer, cv=GroupKFold(4))
     if how == "by default":  # without qid, the groups are the ids, here users
         by_users = wrong.fit(X, y, groups=users).best_score_
@@ -368,15 +368,6 @@ def grid(scorer=SCORER, cv=None, **options):
 
 def validated(scorer, cv, rows=slice(None)):
     return cross_validate(Ridge(), X[rows], y[rows], scoring=scorer, cv=cv, params={"groups": qid[rows]})
-
-
-def folds_by_hand(folds, scorer=SCORER, table=X):
-    """Return the mean of the scores of these folds."""
-    models = [(Ridge().fit(table[train], y[train]), test) for train, test in folds]
-    scores = [
-        ndcg_score(y[test], model.predict(table[test]), qid=qid[test], flavor=scorer.flavor) for model, test in models
-    ]
-    return pytest.approx(np.mean(scores), abs=1e-12)
 
 
 def one_fold(test, n_rows=None):
@@ -526,7 +517,7 @@ def test_query_k_fold_by_user_refuses_other_groups(routing, how):
     with pytest.raises(ValueError, match=r"groups must be equal to the ids of QueryKFold.*they differ.*qid=qid"):
         grid(cv=splitter).fit(table, y, groups=qid)
     search = grid(cv=splitter).fit(table, y, qid=qid)
-    assert search.cv_results_["mean_test_score"][0] == folds_by_hand(GroupKFold(3).split(X, y, user), table=table)
+    assert search.cv_results_["mean_test_score"][0] == by_hand(GroupKFold(3).split(X, y, user), table=table)
 
 
 # -- rows that are repeated or left out ------------------------------------------------------------------------------
@@ -552,7 +543,7 @@ def test_folds_may_leave_out_rows_if_the_scorer_has_the_ids_of_the_others(routin
         grid(cv=folds).fit(X, y, groups=qid)
     with_ids = ndcg_scorer("lightgbm", k=10, qid=qid[in_use])
     search = grid(with_ids, folds).fit(X, y, groups=qid)
-    assert search.cv_results_["mean_test_score"][0] == folds_by_hand(folds)
+    assert search.cv_results_["mean_test_score"][0] == by_hand(folds)
     with cuts():
         grid(with_ids, by_rows).fit(X, y, groups=qid)
 
