@@ -404,7 +404,7 @@ compute_with_cache
         self._batch_alone = True
         try:
             return super().forward(*args, **kwargs)
-        except (RuntimeError, TypeError, ValueError):
+        except BaseException:  # also a warning as an error, and an interrupt
             self.__dict__.update(before)  # torchmetrics has replaced the state and its switches for this batch
             raise
         finally:

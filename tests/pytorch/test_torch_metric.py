@@ -780,13 +780,14 @@ def test_split_queries_elsewhere_refuse_bad_rows_in_compute():
         metric.compute()
 
 
+@pytest.mark.filterwarnings("error:preds holds integers")
 @pytest.mark.parametrize("split", [False, True])
 def test_a_refused_batch_costs_forward_nothing(split):
     metric = NDCG(split_queries=split)
     metric(*WORST, torch.tensor([0]))
-    for bad in ([[math.nan, 1.0]], [[1.0]]):
-        with pytest.raises(ValueError, match="preds"):
-            metric(torch.tensor(bad), torch.tensor([[1, 0]]), torch.tensor([1]))
+    for bad, words in (([[math.nan, 1.0]], "NaN"), ([[1.0]], "shape"), ([[3, 1]], "as if the two were swapped")):
+        with pytest.raises((ValueError, UserWarning), match=words):
+            metric(torch.tensor(bad), torch.tensor([[1.0, 0.5]]), torch.tensor([1]))
         assert (metric.update_count, metric._to_sync, metric._should_unsync) == (1, True, True)
     assert metric.compute().item() == pytest.approx(1 / math.log2(3))
 
