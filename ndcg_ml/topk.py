@@ -67,10 +67,9 @@ def evaluate_topk(
         The numbers of the items retrieved for each user, best first. -1 is padding or a masked item; the items after
         it move up.
     held_out : SciPy CSR matrix or array, shape (n_users, n_items), or tuple of three arrays (users, items, grades)
-        The held-out interactions with their grades. A matrix must have sorted indices without duplicates; the three
-        arrays may be in any order. An entry of grade 0 is also a judgement. A user without entries is an empty query.
-        For implicit feedback, you can pass the relevant items only: a list of lists, one per user, or a dict by row
-        (by id, with `qid`).
+        The held-out interactions with their grades, in any order. An entry of grade 0 is also a judgement. A user
+        without entries is an empty query. For implicit feedback, you can pass the relevant items only: a list of lists,
+        one per user, or a dict by row (by id, with `qid`).
     flavor : Flavor or str, default "trec_eval"
         As for ``evaluate_run``; most recommenders have a preset: ``"implicit"``, ``"recbole"``, ``"cornac"``,
         ``"lenskit"``, ``"replay"``, ... No items are tied, so ``ties`` has no effect. ``duplicates`` decides how to
@@ -93,9 +92,8 @@ def evaluate_topk(
         Ids or users that are not integers; a sparse matrix that is not in CSR format; a tensor.
     ValueError
         Shapes that do not agree; no retrieved item; an item beyond the columns of the matrix, below -1 if retrieved or
-        below 0 if held out; unsorted indices or repeated entries; a repeated id in `qid`; grades that are not finite; a
-        repeated item for a user under ``duplicates="raise"``; items without a grade under ``unjudged="raise"``; or as
-        for ``ndcg_score``.
+        below 0 if held out; repeated entries; a repeated id in `qid`; grades that are not finite; a repeated item for a
+        user under ``duplicates="raise"``; items without a grade under ``unjudged="raise"``; or as for ``ndcg_score``.
 
     Warns
     -----
@@ -263,22 +261,11 @@ def _read_matrix(matrix: Any, n_users: int) -> _Held:
             f"held_out must have one row per row of retrieved_ids, {n_users}; got shape {tuple(matrix.shape)}. "
             "If only some users were scored, pass held_out[those_users]."
         )
-    starts = np.asarray(matrix.indptr).astype(np.int64)
-    items = np.asarray(matrix.indices)[: starts[-1]]  # unused slots may follow the entries
-    # Items must increase within each user, but not from one user to the next.
-    rises = items[1:] > items[:-1]
-    inner = starts[1:-1]
-    rises[inner[(inner > 0) & (inner < items.size)] - 1] = True
-    if not rises.all():
-        at = int(np.flatnonzero(~rises)[0])
-        user = int(np.searchsorted(starts, at, side="right")) - 1
-        if items[at] == items[at + 1]:
-            raise ValueError(
-                f"held_out must have each item once per user; user {user} has item {items[at]} twice. "
-                "Call its .sum_duplicates(), which adds the grades, or leave one of the entries out."
-            )
-        raise ValueError(f"held_out must have sorted indices; those of user {user} are not. Call its .sort_indices().")
-    return _Held(starts, items, _require_finite(matrix.data[: starts[-1]]), int(matrix.shape[1]), True)
+    starts = np.asarray(matrix.indptr)
+    used = slice(int(starts[-1]))  # unused slots may follow the entries
+    users = np.repeat(np.arange(n_users), np.diff(starts))
+    held = _read_arrays(users, np.asarray(matrix.indices)[used], matrix.data[used], n_users)
+    return held._replace(n_items=int(matrix.shape[1]), has_columns=True)
 
 
 def _read_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
@@ -308,7 +295,7 @@ def _read_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
     if repeated.size:
         raise ValueError(
             f"held_out must have each item once per user; user {row[repeated[0]]} has item {item[repeated[0]]} twice. "
-            "Leave one of the entries out, or add their grades."
+            "Leave one of the entries out, or add their grades (.sum_duplicates() of a matrix)."
         )
     starts = np.append(0, np.cumsum(np.bincount(row, minlength=n_users)))
     return _Held(starts, item, values, int(item.max(initial=-1)) + 1, False)

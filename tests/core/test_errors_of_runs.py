@@ -234,8 +234,7 @@ def test_items_are_refused(retrieved, held, options, error, words):
         ({"shape": (2, 3)}, "columns of held_out, from 0 to 2; got 3"),
         ({"indices": np.array([-1, 3, 0])}, "held_out items must be numbers >= 0; got -1"),
         ({"indices": np.array([1, 4, 0])}, "held_out items must be columns, from 0 to 3; got 4"),
-        ({"indices": np.array([3, 1, 0])}, r"sorted indices; those of user 0 are not. Call its .sort_indices\(\)"),
-        ({"indices": np.array([1, 1, 0])}, r"user 0 has item 1 twice. Call its .sum_duplicates\(\)"),
+        ({"indices": np.array([1, 1, 0])}, r"user 0 has item 1 twice.*sum_duplicates\(\) of a matrix"),
         ({"format": "csc"}, r"CSR format; got csc. Call its .tocsr\(\)"),
         ({}, None),
         ({"indices": np.array([1, 3, 3])}, None),  # items 1 and 3 belong to two users

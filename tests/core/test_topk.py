@@ -122,6 +122,12 @@ def test_a_scipy_matrix() -> None:
     for made in (sparse.csr_array, sparse.csr_matrix):
         result = evaluate_topk(retrieved, made(dense), flavor="recbole", k=2)
         assert result.per_query.ndcg.tolist() == pytest.approx([1 / (1 + 1 / math.log2(3)), 1.0, 0.0])
+    turned = sparse.csr_array(dense)
+    turned.indices, turned.data = turned.indices[[1, 0, 2]], turned.data[[1, 0, 2]]  # the entries of user 0
+    assert (
+        evaluate_topk(retrieved, turned, flavor="recbole", k=2).per_query.ndcg.tolist()
+        == result.per_query.ndcg.tolist()
+    )
     with pytest.raises(TypeError, match=r"CSR format; got csc. Call its .tocsr\(\)"):
         evaluate_topk(retrieved, sparse.csc_array(dense), flavor="recbole")
 
