@@ -18,7 +18,7 @@ from ndcg_ml._core.checks import KSpec, cutoffs, refuse_docid, warn_of_lists_of_
 from ndcg_ml._core.frames import is_frame, refuse_lazy
 from ndcg_ml._core.mean import Sums
 from ndcg_ml._core.one_line import brief, brief_text
-from ndcg_ml._core.queries import Queries, Weights
+from ndcg_ml._core.queries import Queries, Weights, read_weights
 from ndcg_ml._core.query_groups import group_by_ids, unique_ids
 from ndcg_ml._core.result import at_cutoff
 from ndcg_ml._core.scores import Prepared
@@ -480,50 +480,30 @@ def evaluate_part(
             if rows is not None and np.shape(rows)[:1] != (0,):
                 raise ValueError(f"{name} must be as long as y_true, which has no rows; got shape {np.shape(rows)}.")
         return _empty_part(flavor, k)
-    # All weights may be 0 here, because other parts may have positive ones. In a whole data set, this is an error.
-    values = list(query_weight.values()) if isinstance(query_weight, Mapping) else query_weight
-    weight = real_array(() if values is None else values, "query_weight")
-    all_zero = weight.size > 0 and not weight.any()
-    queries = Queries.read(
-        y_true,
-        qid=qid,
-        group=group,
-        mask=mask,
-        retrieved=retrieved,
-        doc_id=doc_id,
-        query_weight=None if all_zero else query_weight,
-    )
-    if all_zero and weight.size != queries.n_queries:
-        raise ValueError(
-            f"query_weight must have one weight per query, shape ({queries.n_queries},); got {weight.shape}."
-        )
+    queries = Queries.read(y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id)
+    if query_weight is not None:  # all may be 0 here, because other parts may have positive ones
+        weight = read_weights(query_weight, queries.groups, group, queries.axes, all_may_be_zero=True)
+        queries = replace(queries, weight=weight)
     if query_id is not None:
         ids = unique_ids(query_id, queries.n_queries, "query_id")
         queries = replace(queries, groups=replace(queries.groups, ids=ids))
-    return _part(queries, y_score, flavor, k, all_zero=all_zero)
+    return _part(queries, y_score, flavor, k)
 
 
-def _part(
-    queries: Queries, y_score: ArrayLike, flavor: Flavor, k: KSpec, *, all_zero: bool = False
-) -> PartialEvaluation:
-    """Evaluate queries as a part. If `all_zero`, their weights are 0 and they do not count in the mean."""
+def _part(queries: Queries, y_score: ArrayLike, flavor: Flavor, k: KSpec) -> PartialEvaluation:
+    """Evaluate queries as a part."""
     # Exact sums give bitwise identical values for every split of the data. They cannot contain nan, so that empty
     # queries whose value is nan are counted, but not added.
     prepared: Prepared[Any] = Prepared(flavor, k, queries)
     terms = prepared.totals(y_score).terms(flavor)
-    empty = _empty_part(flavor, k)
-    sums = empty.sums
-    if not all_zero:
-        sums = ExactSums(
-            *(tuple(exact_sum(column[~np.isnan(column)].tolist()) for column in side) for side in terms[:2])
-        )
+    sums = (tuple(exact_sum(column[~np.isnan(column)].tolist()) for column in side) for side in terms[:2])
     kind, numbers = digests(queries.ids)
     return replace(
-        empty,
+        _empty_part(flavor, k),
         n_queries=terms.n_queries,
         n_docs=prepared.n_docs,
         empties=tuple(terms.n_empty.tolist()),
-        sums=sums,
+        sums=ExactSums(*sums),
         id_kind=kind,
         ids=np.sort(numbers),
     )

@@ -211,7 +211,9 @@ def find_repeats(doc_id: IntArray, groups: Groups, names: NDArray[Any]) -> Repea
 # -- weights ----------------------------------------------------------------------------------------------------------
 
 
-def read_weights(query_weight: Any, groups: Groups, group: Any = None, axes: Axes | None = None) -> FloatArray:
+def read_weights(
+    query_weight: Any, groups: Groups, group: Any = None, axes: Axes | None = None, *, all_may_be_zero: bool = False
+) -> FloatArray:
     """Return the weight of each query, in the order of the groups."""
     n_queries = groups.n_queries
     refuse_lazy(query_weight, "query_weight")
@@ -239,7 +241,8 @@ def read_weights(query_weight: Any, groups: Groups, group: Any = None, axes: Axe
             "Queries are in the order of group or of the rows, or of first appearance in qid or the qrels."
         )
     # Beyond these bounds, sums and products with gains could overflow or underflow.
-    if not np.isfinite(weight).all() or weight.min() < 0 or not 1e-150 < weight.max() < 1e150:
+    largest_fits = 1e-150 < weight.max() < 1e150 or (all_may_be_zero and not weight.any())
+    if not np.isfinite(weight).all() or weight.min() < 0 or not largest_fits:
         raise ValueError(
             "query_weight must be finite and >= 0, with at least one weight above 0, the largest of them between "
             "1e-150 and 1e150; only their ratios matter."

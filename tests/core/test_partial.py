@@ -165,7 +165,7 @@ def test_a_part_without_rows_changes_nothing(shape: str) -> None:
 
 def test_a_part_whose_weights_are_0_counts_for_nothing_and_is_still_seen() -> None:
     some = evaluate_part([1, 0], [0.1, 0.2], qid=["x", "x"])
-    muted = evaluate_part([1, 0], [0.2, 0.1], qid=["y", "y"], query_weight=[0.0])
+    muted = evaluate_part([1, 0], [0.2, 0.1], qid=["y", "y"], query_weight={"x": 1.0, "y": 0.0})
     assert (some + muted).value == some.value
     assert (some + muted).n_queries == 2
     without_rows = evaluate_part([], [], group=[0, 0], query_id=[1, 2], flavor="sklearn")
