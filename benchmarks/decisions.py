@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml import Comparison, compare_values
+from ndcg_ml._decide.distributions import t_quantile
 from ndcg_ml._decide.intervals import aggregate_clusters, bounded_limits, robust_error
-from ndcg_ml._decide.means import Means, generator, spread_of, t_quantile
+from ndcg_ml._decide.means import Means, generator, spread_of
 from ndcg_ml._decide.paired_search import honest_value
 
 SAMPLES, RESAMPLES = 2000, 999

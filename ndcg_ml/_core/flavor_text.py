@@ -1,10 +1,14 @@
-"""Write and read the one-line text of a flavor, and describe a flavor in words."""
+"""Write and read the one-line text of a flavor, hash it, and describe it in words."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from ndcg_ml._core.checks import quote
 from ndcg_ml._core.one_line import brief
@@ -158,6 +162,33 @@ def _number(name: str, text: str, kind: type[float] = float) -> float:
     except ValueError:
         must = "an integer >= 1" if kind is int else "a number"
         raise ValueError(f"{name} must be {must}; got {brief(text)} in the text of a flavor.") from None
+
+
+# -- the hash -------------------------------------------------------------------------------------------------------
+
+_TOKENS: WeakKeyDictionary[Callable[..., Any], str] = WeakKeyDictionary()
+
+
+def hash_definition(flavor: Flavor, ks: Collection[int | None]) -> str:
+    """Hash a flavor and cut-offs, equally in every process."""
+    import hashlib  # a slow import that few calls need
+
+    callables = [_identify_callable(part) for part in (flavor.gain, flavor.discount) if callable(part)]
+    return hashlib.sha256(f"{flavor.replace(k=None)} {ks} {callables}".encode()).hexdigest()[:16]
+
+
+def _identify_callable(function: Callable[..., Any]) -> str:
+    """Return where a callable is imported from, or a random token if it cannot be imported, as for a lambda."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
+    imported: object = sys.modules.get(module or "")
+    for part in name.split("."):
+        imported = getattr(imported, part, None)
+    if imported is function:
+        return f"{module}.{name}"
+    token = os.urandom(16).hex()
+    with suppress(TypeError):  # it has no weak reference, or no hash
+        token = _TOKENS.setdefault(function, token)
+    return token
 
 
 # -- the words ------------------------------------------------------------------------------------------------------

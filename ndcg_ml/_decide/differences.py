@@ -13,22 +13,9 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.layout import BoolArray, FloatArray
 from ndcg_ml._core.table import Column
+from ndcg_ml._decide.distributions import beta_cdf, beta_quantile, t_quantile, t_tail
 from ndcg_ml._decide.intervals import FEWEST_FOR_TEST, aggregate_clusters, effective_queries
-from ndcg_ml._decide.means import (
-    SAME,
-    Interval,
-    Means,
-    Spread,
-    beta_cdf,
-    beta_quantile,
-    crossed_error,
-    minus,
-    n_equal,
-    skewness,
-    spread_of,
-    t_quantile,
-    t_tail,
-)
+from ndcg_ml._decide.means import SAME, Interval, Means, Spread, crossed_error, minus, n_equal, skewness, spread_of
 from ndcg_ml._decide.randomisation import exchange_tests, max_t, queries_needed, smallest_detectable
 from ndcg_ml._decide.verdict import Verdict, verdict
 

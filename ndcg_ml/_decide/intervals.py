@@ -13,6 +13,7 @@ from ndcg_ml._core.checks import one_of, whole_number
 from ndcg_ml._core.layout import FloatArray, IntArray
 from ndcg_ml._core.mean import Totals
 from ndcg_ml._core.one_line import brief
+from ndcg_ml._decide.distributions import t_quantile
 from ndcg_ml._decide.means import (
     SAME,
     Interval,
@@ -24,7 +25,6 @@ from ndcg_ml._decide.means import (
     n_equal,
     skewness,
     spread_of,
-    t_quantile,
 )
 from ndcg_ml.flavor import Flavor
 

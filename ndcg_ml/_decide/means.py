@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from functools import lru_cache
-from statistics import NormalDist
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -15,133 +13,7 @@ from numpy.typing import NDArray
 from ndcg_ml._core.checks import as_float, whole_number
 from ndcg_ml._core.layout import FloatArray
 from ndcg_ml._core.one_line import brief, percent
-
-# -- quantiles of the normal, Student's t and the beta distribution, with the standard library alone ------------------
-
-# Above this, the series in 1/dof is accurate to 13 digits. Below, the closed form has few terms.
-_MANY = 1000
-
-
-def normal_cdf(z: float) -> float:
-    """Return the probability that a standard normal variable is below z."""
-    return math.erfc(-z / math.sqrt(2)) / 2  # NormalDist().cdf loses digits of small probabilities
-
-
-def normal_quantile(probability: float) -> float:
-    """Return the quantile of the standard normal distribution, for a probability between 0 and 1."""
-    return NormalDist().inv_cdf(probability)
-
-
-def t_tail(t: float, dof: float) -> float:
-    """Return the probability that |T| is above t >= 0, for a variable T with Student's t distribution.
-
-    Notes
-    -----
-    The incomplete beta function at dof/(dof + t^2), with dof/2 and 1/2. Above a million degrees of freedom, the normal
-    distribution.
-    """
-    if dof > 1e6:
-        return math.erfc(t / math.sqrt(2))
-    return beta_cdf(dof / (dof + t * t), dof / 2, 0.5)
-
-
-def beta_cdf(x: float, a: float, b: float) -> float:
-    """Return the distribution function of the beta distribution: the incomplete beta function.
-
-    Notes
-    -----
-    Computed by its continued fraction (M. Abramowitz and I. Stegun, Handbook of Mathematical Functions, 26.5.8,
-    evaluated as W. Lentz does).
-    """
-    if not 0 < x < 1:
-        return float(x > 0)
-    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
-    if x < (a + 1) / (a + b + 2):
-        return front * _beta_fraction(a, b, x) / a
-    return 1 - front * _beta_fraction(b, a, 1 - x) / b
-
-
-@lru_cache(maxsize=1024)
-def beta_quantile(probability: float, a: float, b: float) -> float:
-    """Return the quantile of the beta distribution, by bisection."""
-    low, high = 0.0, 1.0
-    while low < (middle := (low + high) / 2) < high:
-        low, high = (middle, high) if beta_cdf(middle, a, b) < probability else (low, middle)
-    return middle
-
-
-def _beta_fraction(a: float, b: float, x: float) -> float:
-    """Return the continued fraction of the incomplete beta function."""
-    tiny = 1e-300
-    c, d = 1.0, 1 - (a + b) * x / (a + 1)
-    d = 1 / (d if abs(d) > tiny else tiny)
-    fraction = d
-    for m in range(1, 10_000):
-        for term in (
-            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
-            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
-        ):
-            d, c = 1 + term * d, 1 + term / c
-            d, c = 1 / (d if abs(d) > tiny else tiny), c if abs(c) > tiny else tiny
-            fraction *= d * c
-        if abs(d * c - 1) < 1e-15:
-            break
-    return fraction
-
-
-@lru_cache(maxsize=1024)
-def t_quantile(confidence: float, dof: float) -> float:
-    """Return the t that |T| is below with this probability, for a variable T with Student's t distribution.
-
-    Parameters
-    ----------
-    confidence : float
-        Above 0 and below 1.
-    dof : float
-        Degrees of freedom, 1 or more.
-
-    Notes
-    -----
-    Up to 1 000 degrees of freedom, bisection of the distribution function, a finite sum in the angle
-    arctan(t/sqrt(dof)) (M. Abramowitz and I. Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4). Above,
-    their series in 1/dof, 26.7.5. For fractional degrees of freedom, bisection of ``t_tail``.
-    """
-    if dof > _MANY:
-        z = -normal_quantile((1 - confidence) / 2)  # 1 + confidence would lose another digit
-        square = z * z
-        terms = (
-            (square + 1) / 4,
-            ((5 * square + 16) * square + 3) / 96,
-            (((3 * square + 19) * square + 17) * square - 15) / 384,
-            ((((79 * square + 776) * square + 1482) * square - 1920) * square - 945) / 92160,
-        )
-        return z + z * math.fsum(term / float(dof) ** power for power, term in enumerate(terms, start=1))
-    low, high = 0.0, math.pi / 2
-    whole = float(dof).is_integer()
-    while True:
-        angle = (low + high) / 2
-        if not low < angle < high:
-            return math.sqrt(dof) * math.tan(angle)
-        t = math.sqrt(dof) * math.tan(angle)
-        below = _inside(angle, int(dof)) < confidence if whole else t_tail(t, dof) > 1 - confidence
-        low, high = (angle, high) if below else (low, angle)
-
-
-def _inside(angle: float, dof: int) -> float:
-    """Return the probability that |T| is below sqrt(dof) tan(angle)."""
-    sine, cosine = math.sin(angle), math.cos(angle)
-    odd = dof % 2
-    if dof == 1:
-        return 2 * angle / math.pi
-    term = cosine if odd else 1.0
-    total = term
-    for i in range(2 + odd, dof - 1, 2):
-        term *= (i - 1) / i * cosine * cosine
-        total += term
-    return 2 / math.pi * (angle + sine * total) if odd else sine * total
-
-
-# -- weighted means over queries, their standard errors and confidence intervals --------------------------------------
+from ndcg_ml._decide.distributions import normal_cdf, normal_quantile, t_quantile, t_tail
 
 Seed: TypeAlias = "int | np.random.Generator | None"
 Method: TypeAlias = Literal["bca", "percentile", "t", "bounded"]

@@ -18,9 +18,10 @@ from ndcg_ml._core.layout import FloatArray, IntArray, keys_of
 from ndcg_ml._core.queries import Scored
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._decide.differences import Decision, Pairs, Settings
+from ndcg_ml._decide.distributions import t_quantile, t_tail
 from ndcg_ml._decide.intervals import FEWEST_TO_SPLIT, bounded_limits, is_unsafe_to_resample, piles_up
 from ndcg_ml._decide.matching import Matched, list_ids, matched, sources_of_evaluations
-from ndcg_ml._decide.means import SAME, Interval, as_confidence, t_quantile, t_tail
+from ndcg_ml._decide.means import SAME, Interval, as_confidence
 from ndcg_ml._decide.randomisation import MaxT, normal_t
 from ndcg_ml.flavor import Flavor
 

@@ -20,8 +20,9 @@ from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.query_groups import group_by_ids
 from ndcg_ml._decide.compare import compare_values
 from ndcg_ml._decide.comparison import Comparison
+from ndcg_ml._decide.distributions import t_quantile
 from ndcg_ml._decide.intervals import FEWEST_TO_SPLIT
-from ndcg_ml._decide.means import Interval, Seed, as_confidence, drawn_queries, generator, t_quantile
+from ndcg_ml._decide.means import Interval, Seed, as_confidence, drawn_queries, generator
 
 if TYPE_CHECKING:
     from ndcg_ml.sklearn.scorer import NDCGScorer

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import finite_number
 from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray
-from ndcg_ml._decide.means import SAME, Means, n_equal, normal_quantile, t_quantile
+from ndcg_ml._decide.distributions import normal_quantile, t_quantile
+from ndcg_ml._decide.means import SAME, Means, n_equal
 
 Signs: TypeAlias = NDArray[np.uint8]
 """Vectors of signs, one per row and one bit per query. A set bit flips the sign of its query."""

@@ -29,7 +29,8 @@ from ndcg_ml._decide.differences import (
     Settings,
     differences,
 )
-from ndcg_ml._decide.means import SAME, Interval, Means, spread_of, t_quantile
+from ndcg_ml._decide.distributions import t_quantile
+from ndcg_ml._decide.means import SAME, Interval, Means, spread_of
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import sys
-import uuid
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, get_args, overload
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ndcg_ml._core.checks import KSpec, OneK, cutoffs, one_of, plain_signature, refuse_docid, true_or_false
-from ndcg_ml._core.flavor_text import metric_key
+from ndcg_ml._core.flavor_text import hash_definition, metric_key
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor, refuse_unknown
 from ndcg_ml.torch import inputs
 from ndcg_ml.torch.kernel import evaluate, evaluate_or_refuse
@@ -283,7 +278,7 @@ compute_with_cache
             self.add_state(name, [], dist_reduce_fx="cat", persistent=False)
         # A MetricCollection merges metrics whose states have equal names and, after one batch, equal values. Different
         # definitions may agree on a batch, so the name of this unused state distinguishes them.
-        meaning = f"meaning_{_hash_definition(flavor, ks)}"
+        meaning = f"meaning_{hash_definition(flavor, ks)}"
         self.add_state(meaning, torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum", persistent=False)
 
     def __repr__(self) -> str:
@@ -698,26 +693,3 @@ class ByCutoff(dict[Any, Tensor]):
             if name in self:
                 return self[name]
         raise KeyError(key)
-
-
-_TOKENS: WeakKeyDictionary[Callable[..., Any], str] = WeakKeyDictionary()
-
-
-def _hash_definition(flavor: Flavor, ks: Cutoffs) -> str:
-    """Hash the definition of a metric, equally in every process."""
-    callables = [_identify_callable(part) for part in (flavor.gain, flavor.discount) if callable(part)]
-    return hashlib.sha256(f"{flavor.replace(k=None)} {ks} {callables}".encode()).hexdigest()[:16]
-
-
-def _identify_callable(function: Callable[..., Any]) -> str:
-    """Return where a callable is imported from, or a random token if it cannot be imported, as for a lambda."""
-    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
-    imported: object = sys.modules.get(module or "")
-    for part in name.split("."):
-        imported = getattr(imported, part, None)
-    if imported is function:
-        return f"{module}.{name}"
-    token = uuid.uuid4().hex
-    with suppress(TypeError):  # it has no weak reference, or no hash
-        token = _TOKENS.setdefault(function, token)
-    return token

@@ -28,7 +28,7 @@ from sklearn.model_selection import (
 from sklearn.tree import DecisionTreeRegressor
 
 from ndcg_ml import Comparison, Flavor, compare, evaluate
-from ndcg_ml._decide.means import t_quantile
+from ndcg_ml._decide.distributions import t_quantile
 from ndcg_ml._decide.paired_search import honest_value
 from ndcg_ml.sklearn import ndcg_scorer, paired_search
 

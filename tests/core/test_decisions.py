@@ -11,10 +11,11 @@ import pytest
 from comparing import by_scores, by_values
 
 from ndcg_ml import Evaluation, Flavor, compare, evaluate, evaluate_run
+from ndcg_ml._decide.distributions import t_quantile
 from ndcg_ml._decide.gate import gate
 from ndcg_ml._decide.intervals import aggregate_clusters, bounded_limits, robust_error
 from ndcg_ml._decide.matching import favoured
-from ndcg_ml._decide.means import Means, crossed_error, t_quantile
+from ndcg_ml._decide.means import Means, crossed_error
 from ndcg_ml._decide.randomisation import exchange_tests, max_t
 from ndcg_ml._decide.verdict import verdict
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from strategies import Problem, examples, flavors, problems
 
 from ndcg_ml import Evaluation, Flavor, evaluate
-from ndcg_ml._decide.means import t_quantile
+from ndcg_ml._decide.distributions import t_quantile
 
 RNG = np.random.default_rng(4)
 Y = RNG.integers(0, 3, (90, 8)) * (RNG.random((90, 1)) > 0.1)

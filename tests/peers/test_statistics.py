@@ -15,7 +15,8 @@ stats = pytest.importorskip("scipy.stats")
 
 from ndcg_ml import Flavor, compare, correct_labels, evaluate, evaluate_run
 from ndcg_ml._decide import randomisation
-from ndcg_ml._decide.means import Means, normal_cdf, normal_quantile, spread_of, t_quantile, t_tail
+from ndcg_ml._decide.distributions import normal_cdf, normal_quantile, t_quantile, t_tail
+from ndcg_ml._decide.means import Means, spread_of
 from ndcg_ml._decide.randomisation import max_t, queries_needed
 
 
