@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml import PRESETS, Flavor, ndcg_score
+from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.one_line import visible
-from ndcg_ml._core.result import at_cutoff
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._files.opening import write_atomically
 from ndcg_ml.cli.inputs import OUTPUT, flavor_option, refuse_overwriting

@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core.arrays import ids_as_array, plain_array, real_array, score_array
 from ndcg_ml._core.checks import KSpec, cutoffs, refuse_docid, warn_of_lists_of_one
+from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.frames import is_frame, refuse_lazy
 from ndcg_ml._core.mean import Sums
 from ndcg_ml._core.one_line import brief, brief_text
 from ndcg_ml._core.queries import Queries, Weights, read_weights
 from ndcg_ml._core.query_groups import group_by_ids, unique_ids
-from ndcg_ml._core.result import at_cutoff
 from ndcg_ml._core.scores import Prepared
 from ndcg_ml.flavor import Flavor, as_flavor
 

@@ -31,12 +31,7 @@ from ndcg_ml._files.opening import (
 )
 from ndcg_ml._files.tables import NUMBERS, kind, table_columns
 
-__all__ = [
-    "DataFileError",
-    "ScoredRows",
-    "read_columns",
-    "read_letor",
-]
+__all__ = ["DataFileError", "ScoredRows", "read_columns", "read_letor"]
 
 
 _MAX_DIGITS = 18  # of the size of a query

@@ -119,6 +119,19 @@ def positive_number(value: object, name: str) -> float:
     return number
 
 
+def as_confidence(confidence: object) -> float:
+    """Return the confidence as a float strictly between 0 and 1."""
+    number = as_float(confidence)
+    if number is None:
+        raise TypeError(
+            f"confidence must be a number between 0 and 1; got {brief(confidence)} of type {type(confidence).__name__}."
+        )
+    if not 0 < number < 1:
+        hint = f" Write {number / 100:g} for {number:g} %." if 1 < number < 100 else ""
+        raise ValueError(f"confidence must be above 0 and below 1; got {brief(confidence)}.{hint}")
+    return number
+
+
 # -- cut-offs -------------------------------------------------------------------------------------------------------
 
 

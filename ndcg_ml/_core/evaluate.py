@@ -21,8 +21,6 @@ from ndcg_ml._core.scores import Prepared
 from ndcg_ml._core.slice_names import query_clusters, slice_names
 from ndcg_ml.flavor import Flavor, as_flavor, refuse_unknown
 
-__all__ = ["dcg_score", "evaluate", "evaluate_ranked", "ndcg_score"]
-
 
 # fmt: off
 @overload

@@ -210,10 +210,7 @@ class CompiledQueries:
         starts, sizes = self._starts[begin:end], self._sizes[begin:end]
         first = int(starts[0])
         rows = slice(first, int(starts[-1] + sizes[-1]))
-        if self._order is None:
-            order, scores = _NO_ORDER, scores[rows]
-        else:
-            order = self._order[rows]
+        order, scores = (_NO_ORDER, scores[rows]) if self._order is None else (self._order[rows], scores)
         gains = self._gains if self._codes.size else self._gains[rows]
         return (scores, order, self._codes[rows], gains, starts - first if first else starts, sizes)
 

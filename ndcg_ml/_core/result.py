@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from ndcg_ml._decide.slices import Slices
     from ndcg_ml._unjudged.range import Range
 
-__all__ = ["Evaluation", "PerQuery", "at_cutoff"]
-
 V = TypeVar("V", bound="float | dict[Any, float]")
 """Type of the value: a float, or a dict by cut-off if there are several."""
 

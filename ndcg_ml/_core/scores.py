@@ -19,8 +19,6 @@ from ndcg_ml._core.queries import Queries, Scored, Weights
 from ndcg_ml._core.result import Evaluation, V, evaluation_from_totals
 from ndcg_ml.flavor import Flavor, as_flavor
 
-__all__ = ["Prepared", "prepare"]
-
 
 # fmt: off
 @overload

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ndcg_ml._core.checks import one_of, whole_number
+from ndcg_ml._core.checks import as_confidence, one_of, whole_number
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.layout import FloatArray
 from ndcg_ml._core.one_line import brief
@@ -22,12 +22,10 @@ from ndcg_ml._decide import matching
 from ndcg_ml._decide.comparison import Comparison
 from ndcg_ml._decide.differences import Settings, differences
 from ndcg_ml._decide.intervals import numbered
-from ndcg_ml._decide.means import Means, Seed, as_confidence, generator
+from ndcg_ml._decide.means import Means, Seed, generator
 from ndcg_ml._decide.model_labels import CorrectedEvaluation, correct_pairs, corrected_systems
 from ndcg_ml._decide.slices import compared_by
 from ndcg_ml._decide.verdict import as_margin
-
-__all__ = ["compare", "compare_values"]
 
 
 def compare(

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.checks import as_float, one_of
+from ndcg_ml._core.checks import as_confidence, as_float, one_of
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.layout import IntArray
@@ -25,7 +25,6 @@ from ndcg_ml._decide.comparison import Comparison
 from ndcg_ml._decide.differences import DIFFERENCE, INTERVAL, VERDICT, Difference, Settings
 from ndcg_ml._decide.intervals import FEWEST_FOR_INTERVAL, FEWEST_FOR_TEST
 from ndcg_ml._decide.matching import describe_changes, list_ids, rows_of_ids
-from ndcg_ml._decide.means import as_confidence
 from ndcg_ml._decide.saved import judgement_digests
 from ndcg_ml._decide.verdict import PASSES, Outcome, gate_outcome
 from ndcg_ml.flavor import Flavor

@@ -9,23 +9,12 @@ from typing import Any, get_args
 
 import numpy as np
 
-from ndcg_ml._core.checks import one_of, whole_number
+from ndcg_ml._core.checks import as_confidence, one_of, whole_number
 from ndcg_ml._core.layout import FloatArray, IntArray
 from ndcg_ml._core.mean import Totals
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._decide.distributions import t_quantile
-from ndcg_ml._decide.means import (
-    SAME,
-    Interval,
-    Means,
-    Method,
-    Seed,
-    as_confidence,
-    generator,
-    n_equal,
-    skewness,
-    spread_of,
-)
+from ndcg_ml._decide.means import SAME, Interval, Means, Method, Seed, generator, n_equal, skewness, spread_of
 from ndcg_ml.flavor import Flavor
 
 # -- how few queries are too few --------------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.checks import as_float, whole_number
+from ndcg_ml._core.checks import whole_number
 from ndcg_ml._core.layout import FloatArray
-from ndcg_ml._core.one_line import brief, percent
+from ndcg_ml._core.one_line import percent
 from ndcg_ml._decide.distributions import normal_cdf, normal_quantile, t_quantile, t_tail
 
 Seed: TypeAlias = "int | np.random.Generator | None"
@@ -90,19 +90,6 @@ class Interval:
 
 
 # -- arguments ------------------------------------------------------------------------------------------------------
-
-
-def as_confidence(confidence: object) -> float:
-    """Return the confidence as a float strictly between 0 and 1."""
-    number = as_float(confidence)
-    if number is None:
-        raise TypeError(
-            f"confidence must be a number between 0 and 1; got {brief(confidence)} of type {type(confidence).__name__}."
-        )
-    if not 0 < number < 1:
-        hint = f" Write {number / 100:g} for {number:g} %." if 1 < number < 100 else ""
-        raise ValueError(f"confidence must be above 0 and below 1; got {brief(confidence)}.{hint}")
-    return number
 
 
 def generator(seed: Seed) -> np.random.Generator:

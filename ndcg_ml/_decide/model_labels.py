@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._core.checks import as_confidence
 from ndcg_ml._core.flavor_text import at_cutoff, metric_key
 from ndcg_ml._core.layout import FloatArray, IntArray, keys_of
 from ndcg_ml._core.queries import Scored
@@ -21,11 +22,9 @@ from ndcg_ml._decide.differences import Decision, Pairs, Settings
 from ndcg_ml._decide.distributions import t_quantile, t_tail
 from ndcg_ml._decide.intervals import FEWEST_TO_SPLIT, bounded_limits, is_unsafe_to_resample, piles_up
 from ndcg_ml._decide.matching import Matched, list_ids, matched, sources_of_evaluations
-from ndcg_ml._decide.means import SAME, Interval, as_confidence
+from ndcg_ml._decide.means import SAME, Interval
 from ndcg_ml._decide.randomisation import MaxT, normal_t
 from ndcg_ml.flavor import Flavor
-
-__all__ = ["CorrectedEvaluation", "correct_labels"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.checks import whole_number
+from ndcg_ml._core.checks import as_confidence, whole_number
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.layout import FloatArray
 from ndcg_ml._core.one_line import brief
@@ -22,12 +22,10 @@ from ndcg_ml._decide.compare import compare_values
 from ndcg_ml._decide.comparison import Comparison
 from ndcg_ml._decide.distributions import t_quantile
 from ndcg_ml._decide.intervals import FEWEST_TO_SPLIT
-from ndcg_ml._decide.means import Interval, Seed, as_confidence, drawn_queries, generator
+from ndcg_ml._decide.means import Interval, Seed, drawn_queries, generator
 
 if TYPE_CHECKING:
     from ndcg_ml.sklearn.scorer import NDCGScorer
-
-__all__ = ["PairedSearch", "paired_search"]
 
 _CHOSEN = (
     "the best candidate was chosen by the same queries: its value is too high, which honest() corrects, and p and "

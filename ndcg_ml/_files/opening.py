@@ -14,7 +14,6 @@ from typing import IO, Any, TypeAlias
 
 from ndcg_ml._core.checks import EXACT_INTEGERS
 from ndcg_ml._core.one_line import brief, brief_text
-from ndcg_ml._core.suggestions import suggest_columns
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 
@@ -215,36 +214,9 @@ def as_text(token: bytes) -> str:
     return token.decode("utf-8", "surrogateescape")
 
 
-def describe_place(path: AnyPath, number: int | None) -> str:
-    """Describe a line, or the whole file, for an error message."""
-    return str(path) if number is None else f"{path}, line {number}"
-
-
 def wrong_line(path: AnyPath, number: int, reason: str, got: bytes) -> DataFileError:
     """Return the error for a malformed line."""
     return DataFileError(f"{path}, line {number}: {reason}; got {brief(got.decode('utf-8', 'backslashreplace'))}.")
-
-
-def choose_columns(
-    path: AnyPath, names: Sequence[str], needed: Sequence[str], optional: Sequence[str] = ()
-) -> list[str]:
-    """Return the columns to read: all needed ones, and the optional ones that the table has."""
-    missing = [name for name in needed if name not in names]
-    if missing:
-        has = brief_text(", ".join(map(repr, names))) or "none"
-        may = f" (and may have {', '.join(optional)})" if optional else ""
-        raise MissingColumnError(
-            f"{path}: must have the columns {', '.join(needed)}{may}; {', '.join(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} missing. The file has {has}.{suggest_columns(missing, names)}",
-            missing,
-        )
-    chosen = list(dict.fromkeys((*needed, *(name for name in optional if name in names))))
-    repeated = [name for name in chosen if list(names).count(name) > 1]
-    if repeated:
-        raise DataFileError(
-            f"{path}: must have each column once; got {brief(repeated[0])} {list(names).count(repeated[0])} times."
-        )
-    return chosen
 
 
 # -- write files: after a full disk or Ctrl-C, either the old or the new file exists ----------------------------------

@@ -9,9 +9,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain_ids
 from ndcg_ml._core.layout import FloatArray, IntArray
-from ndcg_ml._core.result import Evaluation, PerQuery, V, at_cutoff
+from ndcg_ml._core.result import Evaluation, PerQuery, V
 
 Which: TypeAlias = Literal["qrels", "run", "both"]
 """Topics to evaluate: those of the qrels, of the run, or in both."""

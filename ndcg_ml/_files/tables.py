@@ -25,17 +25,17 @@ from ndcg_ml._core.checks import EXACT_INTEGERS
 from ndcg_ml._core.json_values import json_repr, unique_keys
 from ndcg_ml._core.layout import keys_of
 from ndcg_ml._core.one_line import brief, brief_text
+from ndcg_ml._core.suggestions import suggest_columns
 from ndcg_ml._files.byte_ids import Names
 from ndcg_ml._files.opening import (
     ROUNDED,
     AnyPath,
     DataFileError,
+    MissingColumnError,
     as_number,
     as_text,
-    choose_columns,
     decode_id,
     decode_utf8,
-    describe_place,
     is_rounded,
     numbered,
     open_with_head,
@@ -69,6 +69,11 @@ _MISSING = ("na", "n/a", "none", "null", "<na>", "-")
 def kind(meaning: Any) -> Any:
     """Return the kind of a column. Several columns of one kind have meanings such as ("score", "bm25")."""
     return meaning[0] if isinstance(meaning, tuple) else meaning
+
+
+def describe_place(path: AnyPath, number: int | None) -> str:
+    """Describe a line, or the whole file, for an error message."""
+    return str(path) if number is None else f"{path}, line {number}"
 
 
 def parse_csv_cell(path: AnyPath, number: int, name: str, cell: str, meaning: str) -> str | float:
@@ -137,6 +142,28 @@ def parse_json_id(path: AnyPath, number: int | None, name: str, value: Any) -> s
                 f"{brief(value)}, which has an unpaired surrogate."
             ) from error
     return value
+
+
+def choose_columns(
+    path: AnyPath, names: Sequence[str], needed: Sequence[str], optional: Sequence[str] = ()
+) -> list[str]:
+    """Return the columns to read: all needed ones, and the optional ones that the table has."""
+    missing = [name for name in needed if name not in names]
+    if missing:
+        has = brief_text(", ".join(map(repr, names))) or "none"
+        may = f" (and may have {', '.join(optional)})" if optional else ""
+        raise MissingColumnError(
+            f"{path}: must have the columns {', '.join(needed)}{may}; {', '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} missing. The file has {has}.{suggest_columns(missing, names)}",
+            missing,
+        )
+    chosen = list(dict.fromkeys((*needed, *(name for name in optional if name in names))))
+    repeated = [name for name in chosen if list(names).count(name) > 1]
+    if repeated:
+        raise DataFileError(
+            f"{path}: must have each column once; got {brief(repeated[0])} {list(names).count(repeated[0])} times."
+        )
+    return chosen
 
 
 def find_columns(path: AnyPath, of: str, columns: Sequence[str]) -> dict[str, str]:

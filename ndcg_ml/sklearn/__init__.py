@@ -20,15 +20,7 @@ from ndcg_ml.sklearn.scorer import NDCGScorer, ndcg_scorer
 if TYPE_CHECKING:
     from ndcg_ml._decide.paired_search import PairedSearch, paired_search
 
-__all__ = [
-    "CutQueryWarning",
-    "NDCGScorer",
-    "PairedSearch",
-    "QueryKFold",
-    "QueryRanker",
-    "ndcg_scorer",
-    "paired_search",
-]
+__all__ = ["CutQueryWarning", "NDCGScorer", "PairedSearch", "QueryKFold", "QueryRanker", "ndcg_scorer", "paired_search"]
 
 
 def __getattr__(name: str) -> Any:

@@ -19,8 +19,6 @@ from ndcg_ml.torch.kernel import evaluate, evaluate_or_refuse
 from ndcg_ml.torch.limits import fault_message, never_compile
 from ndcg_ml.torch.mean import Sums
 
-__all__ = ["NDCG", "EpochWarning", "ndcg_collection"]
-
 try:
     from torchmetrics import Metric, MetricCollection
     from torchmetrics.utilities.distributed import gather_all_tensors

@@ -14,8 +14,6 @@ from ndcg_ml.torch.inputs import Batch, Flat, rank_on_host, read_batch, read_fla
 from ndcg_ml.torch.kernel import evaluate_or_refuse
 from ndcg_ml.torch.limits import not_mapped
 
-__all__ = ["ndcg"]
-
 
 # fmt: off
 @overload

@@ -15,8 +15,6 @@ from ndcg_ml.torch.inputs import working_dtype
 from ndcg_ml.torch.kernel import discount_at
 from ndcg_ml.torch.losses._base import DirectLoss, Lists, Reduction, above_zero, refuse_callable_discount
 
-__all__ = ["ApproxNDCGLoss"]
-
 # -- smooth ranks: over all pairs of documents, or in O(n log n) time by sorting scores and scanning -------------------
 
 _BLOCK = 16

@@ -23,8 +23,6 @@ from ndcg_ml.torch.losses._base import (
     sum_over_ranks,
 )
 
-__all__ = ["LambdaNDCGLoss"]
-
 Scheme = Literal["lambdarank", "ndcg2", "ndcg2pp"]
 _SCHEMES = get_args(Scheme)
 _BLOCK = 2**20

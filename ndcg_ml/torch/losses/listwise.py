@@ -15,8 +15,6 @@ from ndcg_ml.torch.limits import can_inspect
 from ndcg_ml.torch.losses._base import ListLoss, Lists, Reduction, fill_absent, finite_scores
 from ndcg_ml.torch.losses.stochastic import check_generator, uniform
 
-__all__ = ["ListMLELoss", "SoftmaxLoss"]
-
 Target = Literal["gain", "listnet", "xendcg"]
 TieOrder = Literal["random", "input"]
 _TARGETS, _TIE_ORDERS = get_args(Target), get_args(TieOrder)

@@ -13,8 +13,6 @@ from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.kernel import discount_table
 from ndcg_ml.torch.losses._base import DirectLoss, Reduction, above_zero, sum_over_ranks
 
-__all__ = ["NeuralNDCGLoss"]
-
 TieGroups = tuple[Tensor, Tensor]
 _BLOCK = 2**22
 """Number of matrix entries held in memory at once."""

@@ -15,8 +15,6 @@ from ndcg_ml.torch.kernel import discount_table
 from ndcg_ml.torch.losses._base import DirectLoss, Reduction
 from ndcg_ml.torch.losses.stochastic import check_generator, gumbel
 
-__all__ = ["PlackettLuceNDCGLoss"]
-
 
 class PlackettLuceNDCGLoss(DirectLoss):
     r"""1 - expected NDCG of a ranking drawn from the Plackett-Luce model of the scores, with an unbiased gradient.

@@ -11,8 +11,6 @@ from ndcg_ml._core.checks import whole_number
 from ndcg_ml.torch.limits import never_compile
 from ndcg_ml.torch.losses._base import ListLoss, above_zero, check_lists, widen
 
-__all__ = ["Stochastic"]
-
 # -- random numbers for losses, from the caller's generator or the default one of torch --------------------------------
 
 
