@@ -110,10 +110,10 @@ def finite_number(value: object, name: str) -> float:
 
 
 def positive_number(value: object, name: str) -> float:
-    """Return the value as a finite float above 0."""
-    if isinstance(value, bool) or not isinstance(value, Real):
+    """Return the value, such as a tensor with one number, as a finite float above 0."""
+    number = as_float(value)
+    if number is None:
         raise TypeError(f"{name} must be one number > 0; got {brief(value)} of type {type(value).__name__}.")
-    number = float(value)
     if not 0 < number < math.inf:
         raise ValueError(f"{name} must be a finite number > 0; got {brief(value)}.")
     return number

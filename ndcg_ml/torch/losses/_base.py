@@ -5,14 +5,13 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from numbers import Real
 from typing import ClassVar, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from ndcg_ml._core.checks import as_float, one_of, positive_number, quote, warn_of_lists_of_one
+from ndcg_ml._core.checks import one_of, quote, warn_of_lists_of_one
 from ndcg_ml._core.flavor_text import WORDS
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch import inputs, kernel, limits
@@ -506,12 +505,6 @@ def sum_over_ranks(part: Callable[[slice], Tensor], depth: int, numbers_per_rank
     slices = [slice(start, min(start + step, depth)) for start in range(0, depth, step)]
     parts = [part(ranks) if step == depth else limits.recompute_in_backward(part, ranks) for ranks in slices]
     return sum(parts[1:], parts[0])
-
-
-def above_zero(value: object, name: str) -> float:
-    """Check for a finite number above 0, of any numeric type."""
-    number = None if isinstance(value, Real) else as_float(value)  # such as a tensor with one number
-    return positive_number(value if number is None else number, name)
 
 
 def refuse_callable_discount(flavor: Flavor) -> None:

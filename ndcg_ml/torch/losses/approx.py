@@ -9,11 +9,11 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from ndcg_ml._core.checks import one_of
+from ndcg_ml._core.checks import one_of, positive_number
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.inputs import working_dtype
 from ndcg_ml.torch.kernel import discount_at
-from ndcg_ml.torch.losses._base import DirectLoss, Lists, Reduction, above_zero, refuse_callable_discount
+from ndcg_ml.torch.losses._base import DirectLoss, Lists, Reduction, refuse_callable_discount
 
 # -- smooth ranks: over all pairs of documents, or in O(n log n) time by sorting scores and scanning -------------------
 
@@ -281,9 +281,9 @@ class ApproxNDCGLoss(DirectLoss):
         super().__init__(flavor, reduction=reduction)
         refuse_callable_discount(self.flavor)
         one_of(method, "method", _METHODS)
-        self.temperature: float = above_zero(temperature, "temperature")
+        self.temperature: float = positive_number(temperature, "temperature")
         self.method = method
-        self.cut_temperature: float = above_zero(cut_temperature, "cut_temperature")
+        self.cut_temperature: float = positive_number(cut_temperature, "cut_temperature")
 
     def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:
         """Compute the smooth NDCG of each list from the discounts at smooth ranks."""

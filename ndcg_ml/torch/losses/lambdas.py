@@ -9,19 +9,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad, softplus
 
-from ndcg_ml._core.checks import one_of
+from ndcg_ml._core.checks import one_of, positive_number
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.inputs import best_first
 from ndcg_ml.torch.kernel import discount_table
-from ndcg_ml.torch.losses._base import (
-    ListLoss,
-    Lists,
-    Reduction,
-    above_zero,
-    fill_absent,
-    finite_scores,
-    sum_over_ranks,
-)
+from ndcg_ml.torch.losses._base import ListLoss, Lists, Reduction, fill_absent, finite_scores, sum_over_ranks
 
 Scheme = Literal["lambdarank", "ndcg2", "ndcg2pp"]
 _SCHEMES = get_args(Scheme)
@@ -106,8 +98,8 @@ class LambdaNDCGLoss(ListLoss):
         super().__init__(flavor, reduction=reduction)
         one_of(scheme, "scheme", _SCHEMES)
         self.scheme = scheme
-        self.sigma: float = above_zero(sigma, "sigma")
-        self.mu: float = above_zero(mu, "mu")
+        self.sigma: float = positive_number(sigma, "sigma")
+        self.mu: float = positive_number(mu, "mu")
 
     def losses(self, lists: Lists) -> Tensor:
         """Compute the loss of each list."""

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ndcg_ml._core.checks import whole_number
+from ndcg_ml._core.checks import positive_number, whole_number
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.kernel import discount_table
-from ndcg_ml.torch.losses._base import DirectLoss, Reduction, above_zero, sum_over_ranks
+from ndcg_ml.torch.losses._base import DirectLoss, Reduction, sum_over_ranks
 
 TieGroups = tuple[Tensor, Tensor]
 _BLOCK = 2**22
@@ -83,7 +83,7 @@ class NeuralNDCGLoss(DirectLoss):
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__(flavor, reduction=reduction)
-        self.temperature: float = above_zero(temperature, "temperature")
+        self.temperature: float = positive_number(temperature, "temperature")
         self.sinkhorn: int = whole_number(sinkhorn, "sinkhorn", least=0)
 
     def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:

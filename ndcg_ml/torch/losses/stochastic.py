@@ -7,9 +7,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from ndcg_ml._core.checks import whole_number
+from ndcg_ml._core.checks import positive_number, whole_number
 from ndcg_ml.torch.limits import never_compile
-from ndcg_ml.torch.losses._base import ListLoss, above_zero, check_lists, widen
+from ndcg_ml.torch.losses._base import ListLoss, check_lists, widen
 
 # -- random numbers for losses, from the caller's generator or the default one of torch --------------------------------
 
@@ -113,7 +113,7 @@ class Stochastic(nn.Module):
             )
         self.loss = loss
         self.samples: int = whole_number(samples, "samples")
-        self.scale: float = above_zero(scale, "scale")
+        self.scale: float = positive_number(scale, "scale")
         self.generator: torch.Generator | None = check_generator(generator)
 
     __call__: Callable[..., Tensor]
