@@ -171,13 +171,6 @@ def convert_ids(ids: NDArray[Any]) -> NDArray[Any]:
     return ids
 
 
-def equals_id(ids: NDArray[Any], one: Any) -> NDArray[np.bool_]:
-    """Return which ids equal `one`, which is one of them."""
-    if ids.dtype == object:  # NumPy would convert `one` to a string without trailing NULs
-        return np.fromiter((query == one for query in ids.tolist()), bool, ids.size)
-    return ids == one
-
-
 def _is_integer(value: object) -> bool:
     return isinstance(value, (int, np.integer, np.bool_)) and not isinstance(value, np.timedelta64)
 
@@ -209,7 +202,9 @@ def whole_queries(batches: Iterable[Sequence[Any]]) -> Iterator[tuple[NDArray[An
         if before[0] != first[0]:  # merging raises if kinds of ids differ; joining would convert them to strings
             yield _join(pending)
             pending = []
-        last = equals_id(ids, ids[-1])
+        last = ids == ids[-1]
+        if ids.dtype == object:  # NumPy would convert the id to a string without trailing NULs
+            last = np.fromiter((query == ids[-1] for query in ids.tolist()), bool, ids.size)
         if pending and bool(last.all()) and before[1] == first[1]:
             pending.append(rows)
             continue

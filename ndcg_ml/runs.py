@@ -19,17 +19,11 @@ from ndcg_ml._core.query_groups import group_by_sizes
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.scores import Prepared
 from ndcg_ml._core.slice_names import column_by_id, slice_names_by_id
+from ndcg_ml._files import run_result
 from ndcg_ml._files.byte_ids import digests as judgement_digests
 from ndcg_ml._files.byte_ids import earlier
 from ndcg_ml._files.read_run import Ids, RunLike, RunRows, Topics, read_rows
-from ndcg_ml._files.run_result import RunEvaluation, RunPerQuery, Which, as_run_evaluation
-from ndcg_ml._files.run_warnings import (
-    refuse_lost_topics,
-    warn_of_empty_answers,
-    warn_of_excluded,
-    warn_of_no_match,
-    warn_of_ranks,
-)
+from ndcg_ml._files.run_result import RunEvaluation, RunPerQuery, Which
 from ndcg_ml.flavor import Flavor, as_flavor
 
 __all__ = ["AlignedRun", "RunEvaluation", "RunPerQuery", "Which", "align", "evaluate_run"]
@@ -188,7 +182,7 @@ def evaluate_run(
     evaluation: Evaluation[Any] = Prepared(flavor, k, data).evaluate(aligned.y_score)
     judged = _judged(data, aligned.y_score, n_retrieved, flavor, ks)
     result = replace(
-        as_run_evaluation(evaluation, n_retrieved, judged, queries, aligned.qrels_only, aligned.run_only),
+        run_result.as_run_evaluation(evaluation, n_retrieved, judged, queries, aligned.qrels_only, aligned.run_only),
         frame_library=library_of(run) or library_of(qrels) or "pandas",
         n_excluded=aligned.n_excluded,
         cluster=clusters,
@@ -196,8 +190,8 @@ def evaluate_run(
         _judgements=aligned.digests,
         _excluded=aligned.excluded,
     )
-    refuse_lost_topics(result)
-    warn_of_empty_answers(result)
+    run_result.refuse_lost_topics(result)
+    run_result.warn_of_empty_answers(result)
     return result
 
 
@@ -507,8 +501,8 @@ def _check_answers(pair: _Pair, match: IntArray, included: BoolArray) -> None:
             f"{ranked.source} must hold a document in at least one evaluated topic; got none. Check why the system "
             "returned nothing."
         )
-    warn_of_no_match(judged, ranked, match, included, int(pair.chosen.sum()))
-    warn_of_ranks(ranked)
+    run_result.warn_of_no_match(judged, ranked, match, included, int(pair.chosen.sum()))
+    run_result.warn_of_ranks(ranked)
     # The formats of files differ, so that they cannot be swapped.
     if judged.lines is None and are_fractions(judged.value) and are_grades(ranked.value):
         warn_of_swap("qrels", "run")
@@ -536,7 +530,7 @@ def _find_excluded(exclude: Exclude, pair: _Pair) -> tuple[BoolArray, NDArray[np
     while (at := at[at >= 0]).size:
         flags[at[at < n_rows]] = True
         at = before[at]
-    warn_of_excluded(judged, flags[:n_judged] & pair.chosen[judged.topic] & (judged.value > 0))
+    run_result.warn_of_excluded(judged, flags[:n_judged] & pair.chosen[judged.topic] & (judged.value > 0))
     listed = slice(n_rows, len(ids.documents))
     digests = judgement_digests(ids.documents, listed, topic, np.ones(topic.size), len(ids.topics))
     return flags[n_judged:], digests

@@ -20,8 +20,7 @@ from ndcg_ml._core.queries import Queries, Weights, find_repeats, read_weights
 from ndcg_ml._core.query_groups import group_by_sizes, unique_ids
 from ndcg_ml._core.result import evaluation_from_totals
 from ndcg_ml._core.scores import Prepared
-from ndcg_ml._files.run_result import RunEvaluation, as_run_evaluation
-from ndcg_ml._files.run_warnings import refuse_lost_topics, warn_of_empty_answers
+from ndcg_ml._files.run_result import RunEvaluation, as_run_evaluation, refuse_lost_topics, warn_of_empty_answers
 from ndcg_ml.flavor import Flavor, as_flavor
 
 __all__ = ["HeldOut", "evaluate_topk"]

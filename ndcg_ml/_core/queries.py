@@ -13,20 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._core.arrays import (
-    are_fractions,
-    are_grades,
-    doc_codes,
-    flag_array,
-    id_array,
-    label_array,
-    names_at,
-    plain_array,
-    read_reals,
-    real_array,
-    refuse_equal,
-    stride,
-)
+from ndcg_ml._core import arrays
 from ndcg_ml._core.checks import axis_too_many, refuse_column, warn_of_lists_of_one, warn_of_swap
 from ndcg_ml._core.frames import Axes, align_by_id, match_index, refuse_index, refuse_lazy
 from ndcg_ml._core.layout import FloatArray, Groups, IntArray, starts_of
@@ -127,7 +114,7 @@ class Queries:
             Every query has one document.
         """
         axes = match_index({"y_true": y_true, "qid": qid, "mask": mask, "retrieved": retrieved, "doc_id": doc_id})
-        labels = label_array(y_true)
+        labels = arrays.label_array(y_true)
         drop = "{}.squeeze(-1)" if type(y_true) is np.ndarray else "np.asarray({}).squeeze(-1)"
         mask_of_all = f"np.ones({labels.shape}, dtype=bool)"
         refuse_column(
@@ -136,14 +123,14 @@ class Queries:
         groups = group_rows(labels, qid, group, mask)
         if whole and groups.n_queries > 1 and groups.sizes.max() == 1:
             warn_of_lists_of_one(groups.n_queries)
-        flags = None if retrieved is None else flag_array(retrieved, "retrieved", labels.shape).reshape(-1)
+        flags = None if retrieved is None else arrays.flag_array(retrieved, "retrieved", labels.shape).reshape(-1)
         codes = repeats = names = None
         if doc_id is not None:
-            ids = id_array(doc_id, "doc_id", labels.ndim)
-            codes = doc_codes(ids, labels.shape)
-            repeats, names = find_repeats(codes, groups, ids.reshape(-1)), partial(names_at, ids)
+            ids = arrays.id_array(doc_id, "doc_id", labels.ndim)
+            codes = arrays.doc_codes(ids, labels.shape)
+            repeats, names = find_repeats(codes, groups, ids.reshape(-1)), partial(arrays.names_at, ids)
         weight = None if query_weight is None else read_weights(query_weight, groups, group, axes)
-        fractional = are_fractions(labels, groups.order)
+        fractional = arrays.are_fractions(labels, groups.order)
         return cls(labels, groups, flags, codes, weight, axes, repeats, names=names, fractional=fractional)
 
     @property
@@ -170,16 +157,18 @@ class Queries:
             Most labels are fractions and all scores are small integers, as if the two were swapped.
         """
         match_index({"y_score": y_score}, self.axes)
-        scores, given = read_reals(y_score, plain_array(y_score, "y_score"), "y_score")
+        scores, given = arrays.read_reals(y_score, arrays.plain_array(y_score, "y_score"), "y_score")
         if scores.shape != self.labels.shape:
             hint = axis_too_many("y_score", scores.shape, "y_true", self.labels.shape, "{}.squeeze(-1)")
             raise ValueError(f"y_score must have the shape of y_true, {self.labels.shape}; got {scores.shape}.{hint}")
         scores = scores.reshape(-1)
         if given is not None:
             rows = ranked.rows()
-            refuse_equal("y_score", given.reshape(-1)[rows], scores[rows], ranked.codes())
+            arrays.refuse_equal("y_score", given.reshape(-1)[rows], scores[rows], ranked.codes())
         # Few arrays have such labels, and of those most scores are recognised by a sample.
-        if self.fractional and all(are_grades(self._ranked(scores, step)) for step in (stride(scores.size), 1)):
+        if self.fractional and all(
+            arrays.are_grades(self._ranked(scores, step)) for step in (arrays.stride(scores.size), 1)
+        ):
             warn_of_swap("y_true", "y_score")
         return scores
 
@@ -234,7 +223,7 @@ def read_weights(
     else:
         refuse_index(query_weight, "query_weight", "Pass qid= instead of group, so that weights are aligned by id")
     with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs, which are refused below
-        weight = real_array(query_weight, "query_weight").astype(np.float64)
+        weight = arrays.real_array(query_weight, "query_weight").astype(np.float64)
     if weight.shape != (n_queries,):
         raise ValueError(
             f"query_weight must have one weight per query, shape ({n_queries},); got {weight.shape}. "
