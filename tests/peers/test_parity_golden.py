@@ -450,18 +450,3 @@ def test_the_verified_counts_are_those_of_the_recorded_values(golden: dict[str, 
         if variant.measure == "ndcg" and variant.flavor == PRESETS[variant.preset]:
             counts[variant.preset] += reproduce(case, golden).kind == "values"
     assert not [name for name, n in counts.items() if f"{n} recorded values" not in MIRRORS[name].verified], counts
-
-
-def test_the_comparison_can_fail(golden: dict[str, Any]) -> None:
-    """The comparison detects values that differ by more than the tolerance, and divergences that have disappeared."""
-    seen = set()
-    for case in golden["cases"]:
-        if case["expected"] is None or case["library"] in seen or declared(case, golden):
-            continue
-        seen.add(case["library"])
-        assert reproduce(case, golden).kind == "values"
-        expected = float(case["expected"])
-        moved = reproduce({**case, "expected": expected + 2e-4 + 2 * tolerance(case)(expected)}, golden)
-        assert judged(moved, []) is not None
-        assert judged(Outcome("values"), [(DIVERGENCES[0], check_of(DIVERGENCES[0]))]) is not None
-    assert seen == {library for library, _ in VARIANTS}

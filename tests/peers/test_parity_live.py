@@ -15,18 +15,14 @@ import warnings
 from contextlib import suppress
 from pathlib import Path
 
-import lightgbm as lgb
 import numpy as np
 from divergences import CHECKS
-from lanes import quick
 from libraries import catboost_ndcg, lightgbm_ndcg, torchmetrics_ndcg, xgboost_ndcg
-from sklearn.datasets import load_svmlight_file
 from sklearn.metrics import dcg_score as sklearn_dcg
 from sklearn.metrics import ndcg_score as sklearn_ndcg
 
 from ndcg_ml import Flavor, dcg_score, evaluate, evaluate_run, ndcg_score
 from ndcg_ml._core.divergences import DIVERGENCES
-from ndcg_ml.lightgbm import NDCGEval
 
 KS = (1, 3, 10, None)
 
@@ -112,19 +108,6 @@ def weighted(library, empties):
     return ours, library(y, s, sizes, 5, np.repeat(weight, sizes) if library is lightgbm_ndcg else weight)
 
 
-@pytest.mark.parametrize("library", [lightgbm_ndcg, xgboost_ndcg])
-def test_weights(library):
-    ours, theirs = weighted(library, empties=False)
-    assert ours == pytest.approx(theirs, abs=2e-6)
-
-
-def test_xgboost_linear_takes_negative_labels():
-    y, s, sizes = ragged(1)
-    y -= 1
-    ours = ndcg_score(y, s, group=sizes, flavor="xgboost_linear", k=5)
-    assert ours == pytest.approx(xgboost_ndcg(y, s, sizes, 5, exponential=False), abs=2e-6)
-
-
 def test_torchmetrics_error_raises_where_its_preset_does():
     y, s, sizes = ragged(0)
     with pytest.raises(ValueError, match="query with no positive target"):
@@ -152,51 +135,6 @@ def test_sklearn(k, digits):
             assert ours(y, s, flavor="sklearn", k=k) == pytest.approx(theirs(y, s, k=k), rel=1e-12, abs=1e-12)
             weighted = ours(y, s, flavor="sklearn", k=k, query_weight=weight)
             assert weighted == pytest.approx(theirs(y, s, k=k, sample_weight=weight), rel=1e-12, abs=1e-12)
-
-
-@pytest.mark.parametrize("k", KS)
-def test_sklearn_ignoring_ties_on_scores_without_ties(k):
-    for seed in range(10):
-        rng = np.random.default_rng(seed)
-        shape = rng.integers(1, 8), rng.integers(2, 60)
-        y, s = rng.integers(0, 5, shape).astype(float), rng.permuted(np.arange(np.prod(shape)).reshape(shape), axis=1)
-        ours = ndcg_score(y, s, flavor="sklearn_ignore_ties", k=k)
-        assert ours == pytest.approx(sklearn_ndcg(y, s, k=k, ignore_ties=True), rel=1e-12, abs=1e-12)
-
-
-@pytest.fixture(scope="module")
-def lambdarank(data_dir):
-    folder = data_dir / "lightgbm_lambdarank"
-    parts = {}
-    for name in ("train", "test"):
-        X, y = load_svmlight_file(str(folder / f"rank.{name}"), n_features=300)
-        parts[name] = X, y, np.loadtxt(folder / f"rank.{name}.query", dtype=int)
-    return parts
-
-
-@pytest.mark.parametrize("k", quick([5], [1, 3, 5, 10]))
-def test_lightgbm_printed_values_over_ten_rounds_on_real_data(lambdarank, k):
-    X, y, group = lambdarank["train"]
-    Xt, yt, gt = lambdarank["test"]
-    train = lgb.Dataset(X, y, group=group, free_raw_data=False, params={"verbosity": -1})
-    log = {}
-    booster = lgb.train(
-        {"objective": "lambdarank", "metric": "ndcg", "eval_at": [k], "verbosity": -1, "num_threads": 2},
-        train,
-        10,
-        valid_sets=[train, lgb.Dataset(Xt, yt, group=gt, reference=train, params={"verbosity": -1})],
-        valid_names=["train", "test"],
-        feval=NDCGEval("lightgbm", k=k),
-        callbacks=[lgb.record_evaluation(log)],
-    )
-    for name, (features, labels, sizes) in {"train": (X, y, group), "test": (Xt, yt, gt)}.items():
-        printed = log[name][f"ndcg@{k}"]
-        assert np.abs(np.array(log[name][f"ndcg_lightgbm@{k}"]) - printed).max() < 1e-12
-        for number, value in enumerate(printed, start=1):
-            scores = booster.predict(features, raw_score=True, num_iteration=number)
-            assert ndcg_score(labels, scores, group=sizes, flavor="lightgbm", k=k) == pytest.approx(value, abs=1e-9)
-            if number == 1:
-                assert evaluate(labels, scores, group=sizes).per_query.tied.sum() > 0.5 * labels.size
 
 
 # -- runs and judgements
@@ -377,25 +315,6 @@ def test_a_preset_is_the_library_on_runs(preset, k):
         qrels, run = trec(seed, ties=ties, longest=15 if ties and library is ranx_ndcg else 29)
         ours = ndcg_score(flavor=preset, k=k, **columns(qrels, run))
         assert ours == pytest.approx(library(qrels, run, k, kind), abs=1e-12)
-
-
-@pytest.mark.needs("recbole")
-@pytest.mark.parametrize("k", [1, 3, 10])
-def test_recbole(k, monkeypatch):
-    metrics = pytest.importorskip("recbole.evaluator.metrics")
-    monkeypatch.setattr(np, "float", float, raising=False)  # removed in NumPy 1.24
-    config = {"topk": [k], "metric_decimal_place": 4}
-    for seed in range(5):
-        qrels, run = trec(seed, ties=False, missing=False)
-        del run["q_unjudged"]
-        hits = np.zeros((len(run), k), dtype=bool)
-        for row, (user, scores) in enumerate(run.items()):
-            best = sorted(scores, key=lambda item: -scores[item])[:k]
-            hits[row, : len(best)] = [qrels[user].get(item, 0) > 0 for item in best]
-        n_relevant = np.array([sum(grade > 0 for grade in qrels[user].values()) for user in run])
-        theirs = metrics.NDCG(config).metric_info(hits, n_relevant)[:, k - 1]
-        ours = evaluate(flavor="recbole", k=k, **columns(qrels, run))
-        assert ours.per_query.ndcg == pytest.approx(theirs, abs=1e-12)
 
 
 def test_weights_of_items_are_gains_times_weights():

@@ -43,7 +43,6 @@ pytest.importorskip("sklearn")
 pytest.importorskip("torchmetrics")
 pytest.importorskip("xgboost")
 
-import functools
 import inspect
 import itertools
 import re
@@ -62,7 +61,6 @@ from packaging.version import Version
 from sklearn.feature_selection import RFECV, SequentialFeatureSelector
 from sklearn.linear_model import Ridge
 from sklearn.metrics import dcg_score as sklearn_dcg
-from sklearn.metrics import make_scorer, r2_score
 from sklearn.metrics import ndcg_score as sklearn_ndcg
 from sklearn.model_selection import (
     GridSearchCV,
@@ -268,13 +266,6 @@ def test_ndcg_ml_raises(case):
         call()
 
 
-def test_what_is_wrong_is_far_from_what_is_right():
-    assert RIGHT["s1"][1][0] < 0.75
-    assert abs(WRONG["s8 one query of six"][1] - 0.75) > 0.2
-    assert max(WRONG["s13 below -2.8"][1]) < -2.8
-    assert WRONG["s17 rank 1 is the lowest score"][1] < 0.7
-
-
 # -- S1: early stopping ----------------------------------------------------------------------------------------------
 
 
@@ -382,17 +373,6 @@ def test_s5_xgbranker_weights_a_callable_metric_by_size_and_scores_single_docume
     assert value == pytest.approx(expected, abs=1e-12)
 
 
-# -- S7: NaN ---------------------------------------------------------------------------------------------------------
-
-
-def test_s7_lightgbm_passes_no_nan_to_a_metric():
-    data = data_of(np.arange(3.0)[:, None], SECOND, [3], init_score=NAN)
-    seen = []
-    feval = lambda scores, _: seen.append(scores.copy()) or ("m", 0.0, True)  # noqa: E731
-    lgb.train({**LAMBDARANK, "metric": "None"}, data, 1, valid_sets=[data], feval=feval)
-    assert seen[0].tolist() == [0.0, 2.0, 1.0], FIXED
-
-
 # -- S9: LightGBM, one name for two metrics --------------------------------------------------------------------------
 
 
@@ -475,23 +455,6 @@ def test_s11_lightgbm_swaps_the_arguments_of_a_native_metric():
     model = fitted_with(NDCGEval("lightgbm", k=5))  # the interface of lgb.train: tests/adapters/test_lightgbm_eval.py
     expected = by_query(y, model.predict(X), qid, k=5)
     assert model.evals_result_["training"]["ndcg_lightgbm@5"][-1] == pytest.approx(expected, abs=1e-12)
-
-
-def with_cutoff(y_true, y_score, weight, group, k=10):
-    return "m", 0.0, True
-
-
-@pytest.mark.parametrize(
-    ("metric", "counted"),
-    [(with_cutoff, 5), (functools.partial(with_cutoff, k=5), 5), (lambda *args: ("m", 0.0, True), 1)],
-    ids=["a default", "partial", "star"],
-)
-def test_s11_lightgbm_refuses_other_signatures(metric, counted):
-    """Parameters with defaults and those that functools.partial has set are counted too, so NDCGEval has four."""
-    with pytest.raises(TypeError, match=f"2, 3 or 4 arguments, got {counted}"):
-        fitted_with(metric)
-
-    assert len(inspect.signature(NDCGEval("sklearn", k=5)).parameters) == 4
 
 
 # -- S15: half precision ---------------------------------------------------------------------------------------------
@@ -620,25 +583,10 @@ def tools(estimator, grid, scoring, cv, X, y, importance="auto"):
     }
 
 
-def needs_ids(y_true, y_score, qid):
-    raise AssertionError("scikit-learn cannot call this without qid")
-
-
 @pytest.fixture(params=[False, True], ids=["routing off", "routing on"])
 def routing(request):
     with sklearn.config_context(enable_metadata_routing=request.param):
         yield request.param
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_without_qid_a_plain_scorer_selects_the_first_candidate(routing):
-    """If a metric with ids is wrapped by make_scorer, all scores are nan and best_params_ is the first candidate."""
-    X, y, _, _ = ranking(9, 12)
-    for alphas in ([5, 7], [7, 5]):
-        search = GridSearchCV(Ridge(), {"alpha": alphas}, scoring=make_scorer(needs_ids), cv=3).fit(X, y)
-        assert np.isnan(search.cv_results_["mean_test_score"]).all(), FIXED
-        assert search.best_params_ == {"alpha": alphas[0]}, FIXED
-        assert np.isnan(search.best_score_), FIXED
 
 
 RANKER = {"grid": {"ranker__num_leaves": [3, 4]}, "importance": "ranker_.feature_importances_"}
@@ -672,31 +620,6 @@ def test_validation_curve_returns_nan_for_every_failed_fit(routing):
         assert np.isnan(values).all()
     with pytest.raises(ValueError, match="no query ids arrived"):
         validation_curve(QueryRanker(lgbm()), X, y, **how, error_score="raise")
-
-
-def test_rfecv_without_scoring_does_not_use_the_score_of_the_ranker():
-    """With scoring=None, RFECV selects by R2 and not by the estimator's score, so a ranker needs the scorer."""
-    X, y, qid, _ = ranking(9, 12)
-    model, cv = QueryRanker(lgbm(), flavor="lightgbm"), GroupKFold(3)
-    found = {}
-    with sklearn.config_context(enable_metadata_routing=True):
-        for scoring in (None, ndcg_scorer("lightgbm")):
-            selected = RFECV(model, cv=cv, scoring=scoring, importance_getter="ranker_.feature_importances_")
-            # The last score is that of all features.
-            found[scoring] = selected.fit(X, y, groups=qid).cv_results_["mean_test_score"][-1]
-    theirs, ours = found.values()
-    folds = [
-        (test, lgbm_by_hand(X[train], y[train], qid[train]).predict(X[test])) for train, test in cv.split(X, y, qid)
-    ]
-    assert theirs == pytest.approx(np.mean([r2_score(y[test], s) for test, s in folds]), abs=1e-12), FIXED
-    assert theirs < 0.5, FIXED
-
-    assert ours == pytest.approx(np.mean([by_query(y[test], s, qid[test]) for test, s in folds]), abs=1e-12)
-    assert ours > 0.8
-
-
-def lgbm_by_hand(X, y, qid):
-    return lgbm().fit(X, y, group=np.unique(qid, return_counts=True)[1])
 
 
 # -- the list --------------------------------------------------------------------------------------------------------
