@@ -311,12 +311,10 @@ def evaluate(
     queries = Queries.read(
         labels, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
     )
-    return replace(
-        Prepared(flavor, k, queries).evaluate(y_score),
-        frame_library=library,
-        cluster=None if cluster is None else query_clusters(cluster, queries),
-        _slice_names=None if by is None else slice_names(by, queries),
-    )
+    names = None if by is None else slice_names(by, queries)
+    clusters = None if cluster is None else query_clusters(cluster, queries)
+    evaluation: Evaluation[Any] = Prepared(flavor, k, queries).evaluate(y_score)
+    return replace(evaluation, frame_library=library, cluster=clusters, _slice_names=names)
 
 
 # fmt: off
@@ -377,6 +375,8 @@ def evaluate_ranked(
     """
     flavor = as_flavor(flavor).replace(ties="first")
     ranked = [_one_list(row, f"grades[{i}]") for i, row in enumerate(_lists(grades, "grades"))]
+    if not ranked:
+        raise ValueError("grades must hold at least one list; got none. There is nothing to evaluate.")
     if judged is None:
         unretrieved: list[list[float]] = [[] for _ in ranked]
     else:

@@ -294,9 +294,8 @@ class Comparison:
 
     def _positions_of(self, a: str | None, b: str | None) -> tuple[int, int, float]:
         """Return the positions of two systems, and the difference of their values."""
-        if a is None and b is None:
-            pair = self._only_pair()
-            a, b = pair.a, pair.b
+        if a is None and b is None and len(self.pairs) == 1:
+            a, b = self.pairs[0].a, self.pairs[0].b
         one_of(a, "a", self.names)
         one_of(b, "b", [name for name in self.names if name != a])
         one, other = self.names.index(str(a)), self.names.index(str(b))
@@ -305,8 +304,8 @@ class Comparison:
     def _documents(self) -> UnjudgedDocuments:
         if self._unjudged is None:
             raise RangeError(
-                "the range needs one evaluation per system, with its documents; got precomputed values, or several "
-                "runs of a system. Compare one run of each."
+                "the range needs one evaluation per system, with its documents; got precomputed values, several runs "
+                "of a system, or a pickled comparison. Compare one run of each."
             )
         return self._unjudged
 

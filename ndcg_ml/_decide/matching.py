@@ -465,6 +465,9 @@ class UnjudgedDocuments:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(None), ()  # a pickled evaluation has no documents
 
+    def __deepcopy__(self, _: dict[int, Any]) -> UnjudgedDocuments:
+        return self
+
     def range(self, a: int, b: int, difference: float, max_grade: float | None = None) -> Range:
         """Return the smallest and largest difference b - a over all ways to grade the unjudged documents.
 
