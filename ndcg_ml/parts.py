@@ -26,225 +26,6 @@ from ndcg_ml.flavor import Flavor, as_flavor
 
 __all__ = ["PartialEvaluation", "evaluate_batches", "evaluate_part"]
 
-# -- exact sums ---------------------------------------------------------------------------------------------------
-
-Exact: TypeAlias = tuple[float, ...]
-"""An exact sum: the float nearest to it, then the float nearest to the remainder, and so on."""
-
-
-def exact_sum(values: Iterable[float]) -> Exact:
-    """Return the exact sum of the values. Equal sums are equal tuples, whatever the values.
-
-    Raises
-    ------
-    ValueError
-        A value or the sum is infinite, or a value is nan.
-    """
-    rest, parts = list(values), list[float]()
-    try:
-        while part := math.fsum(rest):
-            if not math.isfinite(part):
-                raise OverflowError
-            parts.append(part)
-            rest.append(-part)
-    except (OverflowError, ValueError):  # infinities of both signs
-        raise ValueError("an NDCG, or a sum of them, is too large for float64. Use a smaller grade scale.") from None
-    return tuple(parts)
-
-
-def nearest(total: Exact) -> float:
-    """Return the float64 nearest to an exact sum."""
-    return total[0] if total else 0.0
-
-
-class ExactSums(NamedTuple):
-    """Exact numerator and denominator of a mean at each cut-off."""
-
-    numerator: tuple[Exact, ...]
-    denominator: tuple[Exact, ...]
-
-    @classmethod
-    def total(cls, parts: Sequence[ExactSums]) -> ExactSums:
-        """Add the sums of several sets of queries."""
-        numerators, denominators = (zip(*side, strict=True) for side in zip(*parts, strict=True))
-        return cls(
-            tuple(exact_sum(chain(*column)) for column in numerators),
-            tuple(exact_sum(chain(*column)) for column in denominators),
-        )
-
-
-# -- query ids as 64-bit numbers, which reveal a query that is in two parts -----------------------------------------
-
-Digests: TypeAlias = NDArray[np.uint64]
-
-_64_BITS = 2**64 - 1
-
-
-def digests(ids: NDArray[Any]) -> tuple[str, Digests]:
-    """Return the kind of the ids (int, str, bytes, float or time) and a number for each.
-
-    Integers, floats and times keep their value. Strings and bytes are hashed to 64 bits: the probability that any two
-    of a million have the same hash is 3e-8.
-
-    Raises
-    ------
-    TypeError
-        The ids are of another type, or of several; integers beyond 64 bits; times finer than nanoseconds.
-    """
-    ids = convert_ids(ids)
-    values: list[Any] = ids.tolist() if ids.dtype.kind in "OSU" else []
-    kind = ids.dtype.kind
-    if kind in "OSU" and all(isinstance(value, str) for value in values):
-        return "str", _hashes([value.encode("utf-8", "surrogatepass") for value in values])
-    if kind in "OSU" and all(isinstance(value, bytes) for value in values):
-        return "bytes", _hashes(values)
-    if kind == "f":
-        return "float", (ids.astype(np.float64) + 0.0).view(np.uint64)  # -0.0 is 0.0
-    if kind == "M":
-        times = ids.astype("datetime64[ns]")  # outside the years 1677 to 2262 modulo 2^64, so still distinct
-        if (times != ids).any():
-            raise TypeError(f"query ids that are times must be whole nanoseconds; got dtype {ids.dtype}.")
-        return "time", times.view(np.uint64)
-    if kind in "biu":
-        return "int", ids.astype(np.uint64 if kind == "u" else np.int64).view(np.uint64)
-    if values and all(map(_is_integer, values)):
-        wide = next((value for value in values if not -(2**63) <= value <= _64_BITS), None)
-        if wide is not None:
-            raise TypeError(
-                f"query ids that are integers must fit in 64 bits; got {brief(wide)}. Convert them, for example to "
-                "strings."
-            )
-        return "int", np.array([value & _64_BITS for value in values], dtype=np.uint64)
-    kinds = sorted({type(value).__name__ for value in values}) or [str(ids.dtype)]
-    raise TypeError(
-        "query ids must be integers, strings, bytes, floats or times, all of one type, so that parts can compare them; "
-        f"got {', '.join(kinds)}. Convert them, for example to strings."
-    )
-
-
-def join_digests(parts: Sequence[tuple[str, Digests]]) -> tuple[str, Digests]:
-    """Return the kind and the sorted numbers of all parts, which must not share a query.
-
-    Raises
-    ------
-    TypeError
-        The query ids of two parts differ in type.
-    ValueError
-        A query is in two of the parts.
-    """
-    kinds = sorted({kind for kind, _ in parts})
-    if len(kinds) > 1:
-        raise TypeError(
-            f"query ids must have one type in all parts, so that the same query is recognised; got "
-            f"{' and '.join(kinds)}. Convert them before evaluating."
-        )
-    if not parts:
-        return "", np.empty(0, dtype=np.uint64)
-    # A stable sort is fast here, because the numbers of each part are already sorted.
-    ids = np.sort(np.concatenate([numbers for _, numbers in parts]), kind="stable")
-    repeated = ids[1:][ids[1:] == ids[:-1]]
-    if repeated.size:
-        named = f" (such as query {repeated.view(np.int64)[0]})" if kinds == ["int"] else ""
-        raise ValueError(
-            f"every query must be entirely in one part; {repeated.size} of the queries "
-            f"{'is' if repeated.size == 1 else 'are'} in two of the parts{named}. Either a query was split "
-            "(partition the rows by query id, or use evaluate_batches), a part was evaluated twice, or a query was "
-            "sampled repeatedly."
-        )
-    return kinds[0], ids
-
-
-def convert_ids(ids: NDArray[Any]) -> NDArray[Any]:
-    """Convert an array of Python numbers or times to their NumPy type. Return other arrays unchanged."""
-    values: list[Any] = ids.tolist() if ids.dtype == object else []
-    if not values or isinstance(values[0], (str, bytes)):  # NumPy's strings would drop trailing NULs
-        return ids
-    if all(map(_is_integer, values)):
-        for dtype in (np.int64, np.uint64):
-            if np.iinfo(dtype).min <= min(values) and max(values) <= np.iinfo(dtype).max:
-                return np.array(values, dtype=dtype)
-        return ids  # NumPy would round them to floats
-    if len(set(map(type, values))) == 1:
-        array = np.array(values)
-        if array.dtype.kind in "fM" and array.ndim == 1:
-            return array
-    return ids
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, (int, np.integer, np.bool_)) and not isinstance(value, np.timedelta64)
-
-
-def _hashes(values: list[bytes]) -> Digests:
-    joined = b"".join(hashlib.blake2b(value, digest_size=8).digest() for value in values)
-    return np.frombuffer(joined, dtype="<u8").astype(np.uint64)
-
-
-# -- streams ------------------------------------------------------------------------------------------------------
-
-
-def whole_queries(batches: Iterable[Sequence[Any]]) -> Iterator[tuple[NDArray[Any], ...]]:
-    """Yield the rows of a stream in batches of complete queries."""
-    refuse_lazy(batches, "batches")
-    if not isinstance(batches, Iterable) or is_frame(batches) or isinstance(batches, (str, bytes, Mapping)):
-        hint = " For a frame in memory, evaluate(frame, columns={...})." if is_frame(batches) else ""
-        raise TypeError(
-            "batches must be an iterable of tuples (y_true, y_score, qid), such as a generator that reads a file; got "
-            f"{type(batches).__name__}.{hint}"
-        )
-    pending: list[tuple[NDArray[Any], ...]] = []  # rows of the last query, which may continue
-    for number, batch in enumerate(batches):
-        rows = _columns(batch, number)
-        ids = rows[2]
-        if not ids.size:
-            continue
-        before, first = (digests(column[:1]) for column in (pending[0][2] if pending else ids, ids))
-        if before[0] != first[0]:  # merging raises if kinds of ids differ; joining would convert them to strings
-            yield _join(pending)
-            pending = []
-        last = ids == ids[-1]
-        if ids.dtype == object:  # NumPy would convert the id to a string without trailing NULs
-            last = np.fromiter((query == ids[-1] for query in ids.tolist()), bool, ids.size)
-        if pending and bool(last.all()) and before[1] == first[1]:
-            pending.append(rows)
-            continue
-        whole = [*pending, tuple(column[~last] for column in rows)]
-        pending = [tuple(column[last] for column in rows)]
-        joined = _join([piece for piece in whole if piece[2].size])
-        if joined:
-            yield joined
-    if pending:
-        yield _join(pending)
-
-
-def _join(pieces: Sequence[tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], ...]:
-    """Join pieces of rows; return an empty tuple if there are none."""
-    if not pieces:
-        return ()
-    labels, scores, ids = zip(*pieces, strict=True)
-    if len({column.dtype.kind for column in ids}) > 1:  # int64 and uint64 would become float64
-        ids = tuple(column.astype(object) for column in ids)
-    return np.concatenate(labels), np.concatenate(scores), np.concatenate(ids)
-
-
-def _columns(batch: Sequence[Any], number: int) -> tuple[NDArray[Any], ...]:
-    if not isinstance(batch, (tuple, list)) or len(batch) != 3:
-        raise TypeError(
-            f"batches must hold tuples (y_true, y_score, qid); batch {number} is a {type(batch).__name__}"
-            f"{f' of {len(batch)}' if isinstance(batch, (tuple, list)) else ''}."
-        )
-    labels, scores = real_array(batch[0], "y_true"), score_array(batch[1], "y_score")
-    ids = ids_as_array(batch[2]) if labels.ndim == 1 else plain_array(batch[2], "qid")
-    if len({labels.shape, scores.shape, ids.shape}) != 1 or labels.ndim != 1:
-        raise ValueError(
-            f"a batch must have one label, score and query id per row; batch {number} has shapes {labels.shape}, "
-            f"{scores.shape} and {ids.shape}."
-        )
-    if ids.size and ids.dtype == object:
-        group_by_ids(ids, ids.size)  # raises if an id is missing: nan does not equal itself
-    return labels, scores, convert_ids(ids)
-
-
 # -- parts --------------------------------------------------------------------------------------------------------
 
 
@@ -599,6 +380,225 @@ def _empty_part(flavor: Flavor, k: KSpec) -> PartialEvaluation:
         id_kind="",
         ids=np.empty(0, dtype=np.uint64),
     )
+
+
+# -- streams ------------------------------------------------------------------------------------------------------
+
+
+def whole_queries(batches: Iterable[Sequence[Any]]) -> Iterator[tuple[NDArray[Any], ...]]:
+    """Yield the rows of a stream in batches of complete queries."""
+    refuse_lazy(batches, "batches")
+    if not isinstance(batches, Iterable) or is_frame(batches) or isinstance(batches, (str, bytes, Mapping)):
+        hint = " For a frame in memory, evaluate(frame, columns={...})." if is_frame(batches) else ""
+        raise TypeError(
+            "batches must be an iterable of tuples (y_true, y_score, qid), such as a generator that reads a file; got "
+            f"{type(batches).__name__}.{hint}"
+        )
+    pending: list[tuple[NDArray[Any], ...]] = []  # rows of the last query, which may continue
+    for number, batch in enumerate(batches):
+        rows = _columns(batch, number)
+        ids = rows[2]
+        if not ids.size:
+            continue
+        before, first = (digests(column[:1]) for column in (pending[0][2] if pending else ids, ids))
+        if before[0] != first[0]:  # merging raises if kinds of ids differ; joining would convert them to strings
+            yield _join(pending)
+            pending = []
+        last = ids == ids[-1]
+        if ids.dtype == object:  # NumPy would convert the id to a string without trailing NULs
+            last = np.fromiter((query == ids[-1] for query in ids.tolist()), bool, ids.size)
+        if pending and bool(last.all()) and before[1] == first[1]:
+            pending.append(rows)
+            continue
+        whole = [*pending, tuple(column[~last] for column in rows)]
+        pending = [tuple(column[last] for column in rows)]
+        joined = _join([piece for piece in whole if piece[2].size])
+        if joined:
+            yield joined
+    if pending:
+        yield _join(pending)
+
+
+def _join(pieces: Sequence[tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], ...]:
+    """Join pieces of rows; return an empty tuple if there are none."""
+    if not pieces:
+        return ()
+    labels, scores, ids = zip(*pieces, strict=True)
+    if len({column.dtype.kind for column in ids}) > 1:  # int64 and uint64 would become float64
+        ids = tuple(column.astype(object) for column in ids)
+    return np.concatenate(labels), np.concatenate(scores), np.concatenate(ids)
+
+
+def _columns(batch: Sequence[Any], number: int) -> tuple[NDArray[Any], ...]:
+    if not isinstance(batch, (tuple, list)) or len(batch) != 3:
+        raise TypeError(
+            f"batches must hold tuples (y_true, y_score, qid); batch {number} is a {type(batch).__name__}"
+            f"{f' of {len(batch)}' if isinstance(batch, (tuple, list)) else ''}."
+        )
+    labels, scores = real_array(batch[0], "y_true"), score_array(batch[1], "y_score")
+    ids = ids_as_array(batch[2]) if labels.ndim == 1 else plain_array(batch[2], "qid")
+    if len({labels.shape, scores.shape, ids.shape}) != 1 or labels.ndim != 1:
+        raise ValueError(
+            f"a batch must have one label, score and query id per row; batch {number} has shapes {labels.shape}, "
+            f"{scores.shape} and {ids.shape}."
+        )
+    if ids.size and ids.dtype == object:
+        group_by_ids(ids, ids.size)  # raises if an id is missing: nan does not equal itself
+    return labels, scores, convert_ids(ids)
+
+
+# -- exact sums ---------------------------------------------------------------------------------------------------
+
+Exact: TypeAlias = tuple[float, ...]
+"""An exact sum: the float nearest to it, then the float nearest to the remainder, and so on."""
+
+
+def exact_sum(values: Iterable[float]) -> Exact:
+    """Return the exact sum of the values. Equal sums are equal tuples, whatever the values.
+
+    Raises
+    ------
+    ValueError
+        A value or the sum is infinite, or a value is nan.
+    """
+    rest, parts = list(values), list[float]()
+    try:
+        while part := math.fsum(rest):
+            if not math.isfinite(part):
+                raise OverflowError
+            parts.append(part)
+            rest.append(-part)
+    except (OverflowError, ValueError):  # infinities of both signs
+        raise ValueError("an NDCG, or a sum of them, is too large for float64. Use a smaller grade scale.") from None
+    return tuple(parts)
+
+
+def nearest(total: Exact) -> float:
+    """Return the float64 nearest to an exact sum."""
+    return total[0] if total else 0.0
+
+
+class ExactSums(NamedTuple):
+    """Exact numerator and denominator of a mean at each cut-off."""
+
+    numerator: tuple[Exact, ...]
+    denominator: tuple[Exact, ...]
+
+    @classmethod
+    def total(cls, parts: Sequence[ExactSums]) -> ExactSums:
+        """Add the sums of several sets of queries."""
+        numerators, denominators = (zip(*side, strict=True) for side in zip(*parts, strict=True))
+        return cls(
+            tuple(exact_sum(chain(*column)) for column in numerators),
+            tuple(exact_sum(chain(*column)) for column in denominators),
+        )
+
+
+# -- query ids as 64-bit numbers, which reveal a query that is in two parts -----------------------------------------
+
+Digests: TypeAlias = NDArray[np.uint64]
+
+_64_BITS = 2**64 - 1
+
+
+def digests(ids: NDArray[Any]) -> tuple[str, Digests]:
+    """Return the kind of the ids (int, str, bytes, float or time) and a number for each.
+
+    Integers, floats and times keep their value. Strings and bytes are hashed to 64 bits: the probability that any two
+    of a million have the same hash is 3e-8.
+
+    Raises
+    ------
+    TypeError
+        The ids are of another type, or of several; integers beyond 64 bits; times finer than nanoseconds.
+    """
+    ids = convert_ids(ids)
+    values: list[Any] = ids.tolist() if ids.dtype.kind in "OSU" else []
+    kind = ids.dtype.kind
+    if kind in "OSU" and all(isinstance(value, str) for value in values):
+        return "str", _hashes([value.encode("utf-8", "surrogatepass") for value in values])
+    if kind in "OSU" and all(isinstance(value, bytes) for value in values):
+        return "bytes", _hashes(values)
+    if kind == "f":
+        return "float", (ids.astype(np.float64) + 0.0).view(np.uint64)  # -0.0 is 0.0
+    if kind == "M":
+        times = ids.astype("datetime64[ns]")  # outside the years 1677 to 2262 modulo 2^64, so still distinct
+        if (times != ids).any():
+            raise TypeError(f"query ids that are times must be whole nanoseconds; got dtype {ids.dtype}.")
+        return "time", times.view(np.uint64)
+    if kind in "biu":
+        return "int", ids.astype(np.uint64 if kind == "u" else np.int64).view(np.uint64)
+    if values and all(map(_is_integer, values)):
+        wide = next((value for value in values if not -(2**63) <= value <= _64_BITS), None)
+        if wide is not None:
+            raise TypeError(
+                f"query ids that are integers must fit in 64 bits; got {brief(wide)}. Convert them, for example to "
+                "strings."
+            )
+        return "int", np.array([value & _64_BITS for value in values], dtype=np.uint64)
+    kinds = sorted({type(value).__name__ for value in values}) or [str(ids.dtype)]
+    raise TypeError(
+        "query ids must be integers, strings, bytes, floats or times, all of one type, so that parts can compare them; "
+        f"got {', '.join(kinds)}. Convert them, for example to strings."
+    )
+
+
+def join_digests(parts: Sequence[tuple[str, Digests]]) -> tuple[str, Digests]:
+    """Return the kind and the sorted numbers of all parts, which must not share a query.
+
+    Raises
+    ------
+    TypeError
+        The query ids of two parts differ in type.
+    ValueError
+        A query is in two of the parts.
+    """
+    kinds = sorted({kind for kind, _ in parts})
+    if len(kinds) > 1:
+        raise TypeError(
+            f"query ids must have one type in all parts, so that the same query is recognised; got "
+            f"{' and '.join(kinds)}. Convert them before evaluating."
+        )
+    if not parts:
+        return "", np.empty(0, dtype=np.uint64)
+    # A stable sort is fast here, because the numbers of each part are already sorted.
+    ids = np.sort(np.concatenate([numbers for _, numbers in parts]), kind="stable")
+    repeated = ids[1:][ids[1:] == ids[:-1]]
+    if repeated.size:
+        named = f" (such as query {repeated.view(np.int64)[0]})" if kinds == ["int"] else ""
+        raise ValueError(
+            f"every query must be entirely in one part; {repeated.size} of the queries "
+            f"{'is' if repeated.size == 1 else 'are'} in two of the parts{named}. Either a query was split "
+            "(partition the rows by query id, or use evaluate_batches), a part was evaluated twice, or a query was "
+            "sampled repeatedly."
+        )
+    return kinds[0], ids
+
+
+def convert_ids(ids: NDArray[Any]) -> NDArray[Any]:
+    """Convert an array of Python numbers or times to their NumPy type. Return other arrays unchanged."""
+    values: list[Any] = ids.tolist() if ids.dtype == object else []
+    if not values or isinstance(values[0], (str, bytes)):  # NumPy's strings would drop trailing NULs
+        return ids
+    if all(map(_is_integer, values)):
+        for dtype in (np.int64, np.uint64):
+            if np.iinfo(dtype).min <= min(values) and max(values) <= np.iinfo(dtype).max:
+                return np.array(values, dtype=dtype)
+        return ids  # NumPy would round them to floats
+    if len(set(map(type, values))) == 1:
+        array = np.array(values)
+        if array.dtype.kind in "fM" and array.ndim == 1:
+            return array
+    return ids
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, (int, np.integer, np.bool_)) and not isinstance(value, np.timedelta64)
+
+
+def _hashes(values: list[bytes]) -> Digests:
+    joined = b"".join(hashlib.blake2b(value, digest_size=8).digest() for value in values)
+    return np.frombuffer(joined, dtype="<u8").astype(np.uint64)
 
 
 # -- tables of Dask, Ray and Spark --------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from ndcg_ml._core.checks import one_of, true_or_false, whole_number
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.layout import FloatArray
-from ndcg_ml._core.one_line import percent, visible, wrapped
+from ndcg_ml._core.one_line import block, paragraph, percent, visible, wrapped
 from ndcg_ml._core.result import WORDS
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._decide.differences import DIFFERENCE, INTERVAL, P_ADJUSTED, SYSTEMS, VERDICT, Difference
@@ -461,15 +461,13 @@ class Comparison:
         return plot.compared(self, ax)
 
     def _repr_html_(self) -> str:
-        from ndcg_ml._core import one_line as escaping
-
         table = replace(pairs_record(self, 4), caption="")
         words = ["Marked: pairs with a verdict."] if table.marked else []
         slices = [] if self.slices is None else [self.slices._record().html()]
-        return escaping.block(
+        return block(
             systems_record(self).html(),
             table.html(),
-            *map(escaping.paragraph, [*words, *closing_lines(self)]),
+            *map(paragraph, [*words, *closing_lines(self)]),
             *slices,
         )
 
