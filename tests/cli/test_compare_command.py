@@ -62,21 +62,6 @@ def test_compare_prints_what_the_function_finds():
     assert as_json == f"{json.dumps(expected.to_dict(), indent=2)}\n"
 
 
-def test_columns_of_a_table_are_compared():
-    rng = np.random.default_rng(0)
-    labels = rng.integers(0, 3, 200)
-    scores = {name: labels + rng.normal(0, noise, 200) for name, noise in (("old", 2.0), ("new", 0.5), ("score", 1.0))}
-    qid = np.repeat(np.arange(20), 10)
-    lines = [",".join(map(repr, map(float, row))) for row in zip(qid, labels, *scores.values(), strict=True)]
-    text_of_table = "\n".join(["qid,label,old,new,score", *lines, ""])
-    Path("scores.csv").write_text(text_of_table)
-    expected = by_scores(scores["old"], scores["new"], y_true=labels, qid=qid, k=5)
-    [pair] = document("compare old new --table scores.csv -k 5")["pairs"]
-    assert pair["difference"] == pytest.approx(expected.difference, abs=1e-12)
-    assert (pair["a"], pair["b"], pair["p_value"]) == ("old", "new", expected.p_value)
-    assert document("compare old new --table - -k 5", input=text_of_table)["pairs"][0]["p_value"] == expected.p_value
-
-
 NAMES = {"qid": "user", "label": "rating", "score": "s", "docno": "item"}
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -274,19 +272,3 @@ def test_tables_and_labels_have_gates_too(data):
         result = invoke(f"gate table.json {data.replace('{}', name)} --margin .01")
         assert result.exit_code == code
     assert "queries whose judgements changed" in result.stderr
-
-
-@pytest.mark.parametrize(("run", "code"), [("old", 0), ("worse", 3)])
-def test_the_process_ends_with_the_code_and_loads_nothing_heavy(run, code):
-    script = (
-        "import sys\nfrom ndcg_ml.cli import main\n"
-        "try:\n    main()\nfinally:\n"
-        "    heavy = {'pandas', 'torch', 'matplotlib', 'scipy', 'sklearn', 'jinja2', 'pyarrow', 'numba', 'lightgbm'}\n"
-        "    assert not heavy & set(sys.modules), heavy & set(sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script, "gate", "base.json", "--run", f"{run}.json", "--margin", "0.01"],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == code, done.stderr

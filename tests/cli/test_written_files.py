@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from html import unescape
 from pathlib import Path
 
@@ -111,9 +109,7 @@ def test_a_report_of_an_evaluation():
 
 def test_without_the_extra_a_report_is_refused_before_any_work():
     Path("run").write_text("not a run\n")  # reading this file would be an error of its own
-    without = "import sys; sys.modules['jinja2'] = None; from ndcg_ml.cli import main; main()"
-    arguments = [sys.executable, "-c", without, "eval", *TREC.split(), "--html", "report.html"]
-    done = subprocess.run(arguments, capture_output=True, text=True)
+    done = program(["eval", *TREC.split(), "--html", "report.html"], ("jinja2",))
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert done.stderr.startswith("Error: a report needs jinja2 and matplotlib")
     assert "pip install 'ndcg_ml[report]'" in done.stderr

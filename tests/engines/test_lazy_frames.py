@@ -163,10 +163,3 @@ def test_duckdb_itself():
 def test_an_argument_without_batches_is_refused(batches, got):
     with pytest.raises(TypeError, match=rf"batches must be an iterable of tuples \(y_true, y_score, qid\).*got {got}"):
         evaluate_batches(batches)
-
-
-@pytest.mark.parametrize("library", ["polars", "pyarrow"])
-def test_frames_in_memory_are_accepted(library):
-    module = pytest.importorskip(library)
-    frame = (module.DataFrame if library == "polars" else module.table)(ROWS.to_dict("list"))
-    assert evaluate(frame, columns={}).value == evaluate(ROWS, columns={}).value

@@ -49,9 +49,11 @@ def document(command: str, *more: object, ok: tuple[int, ...] = (0,), **settings
     return json.loads(result.stdout, parse_constant=refuse)
 
 
-def program(arguments: list[object], **settings: object) -> subprocess.CompletedProcess[str]:
-    """Run the command in a new process."""
-    run = "from ndcg_ml.cli import main; main()"
+def program(
+    arguments: list[object], without: tuple[str, ...] = (), **settings: object
+) -> subprocess.CompletedProcess[str]:
+    """Run the command in a new process, in which some packages cannot be imported."""
+    run = f"import sys; sys.modules.update(dict.fromkeys({without})); from ndcg_ml.cli import main; main()"
     return subprocess.run([sys.executable, "-c", run, *map(str, arguments)], capture_output=True, text=True, **settings)
 
 
