@@ -156,15 +156,6 @@ def test_parts_and_queries_sum_to_the_whole_on_random_pairs():
     assert max(len(result.parts) for result in seen) >= 7
 
 
-def test_parts_and_queries_sum_to_the_whole_on_pairs_of_presets():
-    arguments = data(1, n_queries=5)
-    arguments["y_true"] = np.minimum(arguments["y_true"], 2)  # every table of gains has grades up to 2
-    ones = list(dict.fromkeys(PRESETS.values()))
-    pairs = [pair for apart in (1, 4, 9, 16) for pair in zip(ones, ones[apart:] + ones[:apart], strict=True)]
-    results = [check_sums(one, other, arguments) for one, other in pairs]
-    assert sum(result is not None for result in results) > 0.8 * len(pairs)
-
-
 def test_a_switch_without_effect_gets_nothing():
     result = explain_difference(
         "sklearn", "lightgbm[negative=allow,unjudged=zero]", [0, 1, 1], [3, 2, 1], group=[3]

@@ -130,7 +130,6 @@ def changed(rng, setting, what):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("n", [60, pytest.param(500, marks=pytest.mark.long)])
 def test_no_change_passes_unseen(tmp_path, n):
-    refused = compared = 0
     for seed in range(n):
         rng = random.Random(seed)
         setting, scores = drawn(rng)
@@ -149,14 +148,10 @@ def test_no_change_passes_unseen(tmp_path, n):
         except GateError as error:
             said = str(error)
         if said is not None:
-            refused += 1
             assert SAID[what] in said, (seed, what)
         else:
-            compared += 1
             assert new.value == old.value, (seed, what)
             assert found.comparisons[setting.k].difference == 0.0, (seed, what)
-    assert refused + compared == n
-    print(f"{n} drawn: {refused} refused by name, {compared} compared, no difference")
 
 
 @pytest.mark.parametrize("aggregate", ["macro", "micro"])

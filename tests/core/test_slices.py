@@ -32,7 +32,7 @@ def rows(slices: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("aggregate", ["macro", "micro"])
 @pytest.mark.parametrize("empty", [0.0, 1.0, "skip"])
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
-def test_slices_are_evaluations_that_add_up(aggregate, empty, weight):
+def test_slices_add_up(aggregate, empty, weight):
     flavor = Flavor(aggregate=aggregate, empty=empty, k=5)
     whole = evaluate(Y, SCORES, flavor=flavor, query_weight=weight, by={"country": COUNTRY, "device": DEVICE})
     assert len(whole.slices) == 5
@@ -44,21 +44,9 @@ def test_slices_are_evaluations_that_add_up(aggregate, empty, weight):
         assert sum(row["share"] for row in table) == pytest.approx(1)
         assert sum(row["share"] * row["ndcg"] for row in table) == pytest.approx(whole.value, rel=1e-12)
         for row in table:
-            inside = labels == row["label"]
             each = whole.slices[column, row["label"]]
             assert (each.value, each.n_queries, each.n_empty) == (row["ndcg"], row["n_queries"], row["n_empty"])
-            of_weight = None if weight is None else weight[inside]
-            alone = evaluate(Y[inside], SCORES[inside], flavor=flavor, query_weight=of_weight)
-            others = evaluate(
-                Y[~inside], SCORES[~inside], flavor=flavor, query_weight=None if weight is None else weight[~inside]
-            )
-            assert each.value == pytest.approx(alone.value, rel=1e-12)
-            assert row["difference"] == pytest.approx(alone.value - others.value, abs=1e-12)
-            assert each.n_empty == alone.n_empty
-            assert each.per_query.qid.tolist() == np.flatnonzero(inside).tolist()
-            expected = alone.interval(method="t")
-            assert (row["low"], row["high"]) == pytest.approx((expected.low, expected.high), rel=1e-9)
-            assert each.interval(seed=0).n_queries == expected.n_queries
+            assert each.per_query.qid.tolist() == np.flatnonzero(labels == row["label"]).tolist()
 
 
 def test_the_slices_that_differ_most_come_first():
@@ -142,7 +130,10 @@ def t_interval(evaluation: Evaluation[Any] | None) -> tuple[float, float] | None
         interval = None if evaluation is None else evaluation.interval(method="t")
     except ValueError:
         return None
-    return None if interval is None else (interval.low, interval.high)
+    if interval is None:
+        return None
+    assert not math.isnan(evaluation.value + interval.low + interval.high + evaluation.std)
+    return interval.low, interval.high
 
 
 def same(got: Any, expected: Any) -> bool:
@@ -172,20 +163,8 @@ def test_a_slice_equals_evaluate_of_its_rows(data: st.DataObject) -> None:
         limits = None if row["low"] is None else (row["low"], row["high"])
         assert same(limits, t_interval(expected))
         assert same(t_interval(one), limits)
-        assert limits is None or not math.isnan(one.value)  # no interval is around nan
         less = math.nan if expected is None or others is None else expected.value - others.value
         assert same(row["difference"], None if math.isnan(less) else less)
-
-
-@examples(200)
-@given(st.data())
-def test_there_is_no_interval_around_nan(data: st.DataObject) -> None:
-    flavor = data.draw(flavors(empty=data.draw(st.sampled_from([0.0, 1.0, math.nan, math.nan, "skip"]))))
-    problem = data.draw(problems(flavor, min_queries=2))
-    result = alone(problem, flavor, list(range(len(problem.queries))))
-    assume(result is not None)
-    limits = t_interval(result)
-    assert limits is None or not math.isnan(result.value + sum(limits) + result.std)
 
 
 def test_an_ndcg_too_large_to_be_squared_has_no_interval():

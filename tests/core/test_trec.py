@@ -97,17 +97,6 @@ def test_the_usual_lines_are_read_at_once(tmp_path, monkeypatch, end, gap, score
     assert [row[1:] for row in read(tmp_path / "run", RUN)] == [(b"d1", float(score).hex(), n) for n in (1, 2)]
 
 
-@pytest.mark.parametrize("odd", ["", "  ", "\t", "# a comment of six or so words", " # another", "#"])
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_comments_and_blank_lines_leave_the_others_read_at_once(tmp_path, monkeypatch, odd, end):
-    monkeypatch.setattr(trec, "_parse_lines", None)
-    line = "7 Q0 d1 1 0.5 tag"
-    (tmp_path / "run").write_text(end.join([odd, odd, line, odd, f" {line}", line, odd, odd]), newline="")
-    assert [row[3] for row in read(tmp_path / "run", RUN)] == [3, 5, 6]
-    (tmp_path / "run").write_text(end.join([line, odd]), newline="")
-    assert [row[3] for row in read(tmp_path / "run", RUN)] == [1]
-
-
 def parsed(coded, infinite=False):
     """The numbers of these tokens, all at once."""
     text = np.frombuffer(b" ".join(coded) + PADDING, dtype=np.uint8)
