@@ -372,15 +372,9 @@ def _inseparable(a: Flavor, b: Flavor) -> list[Switches]:
     for names in together:
         inside = [part for part in parts if names.intersection(part)]
         if len(inside) > 1:
-            parts = _merged(parts, inside)
+            whole = tuple(name for name in differ if any(name in part for part in inside))
+            parts = [whole if part == inside[0] else part for part in parts if part == inside[0] or part not in inside]
     return parts
-
-
-def _merged(parts: Sequence[Switches], inside: Sequence[Switches]) -> list[Switches]:
-    """Return the parts with those of `inside` merged into one, at the position of the first."""
-    names = {name for part in inside for name in part}
-    whole = tuple(f.name for f in fields(Flavor) if f.name in names)
-    return [whole if part == inside[0] else part for part in parts if part == inside[0] or part not in inside]
 
 
 def _shapley(parts: Sequence[Switches], mixtures: _Mixtures) -> list[tuple[Switches, float]] | None:

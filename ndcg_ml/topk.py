@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, overload
 
@@ -17,7 +16,7 @@ from ndcg_ml._core.layout import FloatArray, Groups, IntArray, keys_of, starts_o
 from ndcg_ml._core.mean import Totals
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Queries, Weights, find_repeats, read_weights
-from ndcg_ml._core.query_groups import group_by_sizes, unique_ids
+from ndcg_ml._core.query_groups import group_by_ids, unique_ids
 from ndcg_ml._core.result import evaluation_from_totals
 from ndcg_ml._core.scores import Prepared
 from ndcg_ml._files.run_result import RunEvaluation, as_run_evaluation, refuse_lost_topics, warn_of_empty_answers
@@ -125,7 +124,7 @@ def evaluate_topk(
     ids = np.arange(n_users) if users is None else users.copy()
     weight = None
     if query_weight is not None:
-        weight = read_weights(query_weight, replace(group_by_sizes(np.ones(n_users, dtype=np.int64), n_users), ids=ids))
+        weight = read_weights(query_weight, group_by_ids(ids, n_users))
         refuse_unknown_ids(query_weight, "query_weight", keys_of(ids))
     held = _read_held_out(held_out, n_users, users)
     _check_items(retrieved, held)
@@ -272,7 +271,11 @@ def _read_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
     for name, numbers in ids.items():
         if numbers.size:
             _require_integers(numbers, f"held_out {name}")
-    values = _require_finite(grades)
+    values = real_array(grades, "the grades of held_out").astype(np.float64, copy=False)
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"the grades of held_out must be finite; got {values[~np.isfinite(values)][0]}. Leave the entry out."
+        )
     shapes = (*(numbers.shape for numbers in ids.values()), values.shape)
     if len(set(shapes)) > 1 or values.ndim != 1:
         raise ValueError(
@@ -298,15 +301,6 @@ def _read_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
         )
     starts = np.append(0, np.cumsum(np.bincount(row, minlength=n_users)))
     return _Held(starts, item, values, int(item.max(initial=-1)) + 1, False)
-
-
-def _require_finite(grades: Any) -> FloatArray:
-    values = real_array(grades, "the grades of held_out").astype(np.float64, copy=False)
-    if not np.isfinite(values).all():
-        raise ValueError(
-            f"the grades of held_out must be finite; got {values[~np.isfinite(values)][0]}. Leave the entry out."
-        )
-    return values
 
 
 def _check_items(retrieved: NDArray[Any], held: _Held) -> None:

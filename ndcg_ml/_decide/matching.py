@@ -16,7 +16,8 @@ from ndcg_ml._core.checks import one_of
 from ndcg_ml._core.frames import align_by_id
 from ndcg_ml._core.layout import BoolArray, FloatArray, as_objects, keys_of
 from ndcg_ml._core.one_line import brief, visible
-from ndcg_ml._core.query_groups import unique_ids
+from ndcg_ml._core.queries import read_weights
+from ndcg_ml._core.query_groups import group_by_ids, unique_ids
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._decide.intervals import FEWEST_FOR_INTERVAL
 from ndcg_ml._unjudged.completions import RangeError, UnsearchedRangeError
@@ -198,9 +199,7 @@ def sources_of_values(named: Mapping[str, list[Any]], qid: Any, query_weight: An
     ids = unique_ids(qid)
     weight = np.ones(ids.size)
     if query_weight is not None:
-        weight = np.asarray(align_by_id(query_weight, "query_weight", ids), dtype=np.float64)
-        if weight.shape != ids.shape or not np.isfinite(weight).all() or weight.min() < 0 or not weight.sum() > 0:
-            raise ValueError(f"query_weight must have one number, 0 or more, for each of {ids.size} queries.")
+        weight = read_weights(query_weight, group_by_ids(ids, ids.size))
     sources = []
     for name, runs in named.items():
         for run in runs:

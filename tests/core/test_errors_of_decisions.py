@@ -88,7 +88,7 @@ old = [of(A), of(B)]
         (lambda: by_values(ONE[:2], TWO[:2], measure="m", qid=["x", "x"]), ValueError, "each query once"),
         (lambda: by_values(ONE[:2], TWO[:2], measure="m", qid=["x", None]), ValueError, "qid must have an id"),
         (lambda: by_values(ONE[:2], [0.1, math.inf], measure="m", qid=["x", "y"]), ValueError, "b must be finite"),
-        (lambda: by_values(ONE, TWO, **OF, query_weight=[1.0] * 39), ValueError, "query_weight must have one number"),
+        (lambda: by_values(ONE, TWO, **OF, query_weight=[1.0] * 39), ValueError, "query_weight must have one weight per query"),
         (lambda: compare_values([ONE, TWO], **OF), TypeError, "values must be a mapping from system names to values per query; got list"),
         (lambda: by_values(ONE, np.where(np.arange(40) == 5, math.nan, TWO), **OF), ValueError, r"without a value in b: 'q5' \(1\)"),
         (lambda: by_values(ONE, TWO, **OF).range(), RangeError, "precomputed values"),
