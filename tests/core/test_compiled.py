@@ -337,17 +337,19 @@ def test_without_a_cache_folder_the_kernel_is_compiled_every_time(compiled, tmp_
 
 
 @pytest.mark.parametrize(
-    ("variable", "rank", "failure", "kernel"),
+    ("variable", "rank", "failure", "installed", "kernel"),
     [
-        (None, None, None, "numpy; compiled once 64 million rows were ranked (0 so far)"),
-        (None, print, None, "compiled"),
-        (None, None, "it is broken", "numpy (it is broken)"),
-        ("compiled", None, None, "compiled (NDCG_ML_KERNEL=compiled)"),
-        ("compiled", None, "it is broken", "none (NDCG_ML_KERNEL=compiled, but it is broken)"),
-        ("numpy", print, None, "numpy (NDCG_ML_KERNEL=numpy)"),
+        (None, None, None, True, "numpy; compiled once 64 million rows were ranked (0 so far)"),
+        (None, print, None, True, "compiled"),
+        (None, None, "it is broken", True, "numpy (it is broken)"),
+        ("compiled", None, None, True, "compiled (NDCG_ML_KERNEL=compiled)"),
+        ("compiled", None, "it is broken", True, "none (NDCG_ML_KERNEL=compiled, but it is broken)"),
+        ("numpy", print, None, True, "numpy (NDCG_ML_KERNEL=numpy)"),
+        (None, None, None, False, "numpy (Numba is not installed. Install it with: pip install 'ndcg_ml[fast]')"),
     ],
 )
-def test_show_versions(variable, rank, failure, kernel, not_loaded, monkeypatch, capsys):
+def test_show_versions(variable, rank, failure, installed, kernel, not_loaded, monkeypatch, capsys):
+    monkeypatch.setattr(choice, "_numba_is_installed", lambda: installed)
     monkeypatch.setenv("NDCG_ML_THREADS", "3")
     monkeypatch.setenv("NDCG_ML_KERNEL", variable or "")
     monkeypatch.setattr(choice._State, "rank", rank)
@@ -356,12 +358,3 @@ def test_show_versions(variable, rank, failure, kernel, not_loaded, monkeypatch,
     rows = dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines())
     assert (rows["numpy"], rows["threads"]) == (np.__version__, "at most 3, in the compiled kernel")
     assert rows["kernel"] == kernel
-
-
-def test_show_versions_without_numba(not_loaded, monkeypatch, capsys):
-    monkeypatch.setattr(choice, "_numba_is_installed", lambda: False)
-    show_versions()
-    assert (
-        "kernel: numpy (Numba is not installed. Install it with: pip install 'ndcg_ml[fast]')"
-        in capsys.readouterr().out
-    )

@@ -92,7 +92,6 @@ CASES = {
     "a tie with a copy, averaged": ([1, 0, 1, 2], [1, 1, 1, 0], {"group": [4], "doc_id": list("abac"), "flavor": Flavor(duplicates="first")}, ValueError, "must not tie a document with its own repeat.*got 1 such.*duplicates=first"),
     "ascending ids without ids": (Y, S, {"qid": Q, "flavor": "sentence_transformers"}, ValueError, "given under ties='docid_ascending', which orders tied documents by ascending"),
     "labels above a binary scale": (Y, S, {"qid": Q, "flavor": Flavor(gain="binary", max_grade=1)}, ValueError, r"y_true must not exceed Flavor\.max_grade=1"),
-    "labels above the top of the ideal": (Y, S, {"qid": Q, "flavor": Flavor(ideal="max", max_grade=1)}, ValueError, r"y_true must not exceed Flavor\.max_grade=1"),
     "a grade above gdeval's": ([5, 0, 1, 0], S, {"qid": Q, "flavor": "gdeval", "doc_id": list("abcd")}, ValueError, r"must not exceed Flavor\.max_grade=4"),
     **{
         f"{label} under {preset}": ([label, 0, 1, 2], S, {"qid": Q, "flavor": preset}, ValueError, words)

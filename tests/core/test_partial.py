@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import pickle
 import re
 from dataclasses import replace
@@ -112,19 +111,6 @@ def test_parts_add_up_to_the_whole_in_any_grouping(data: st.DataObject) -> None:
     np.testing.assert_array_equal(merged.ids, everything.ids)
 
 
-@given(st.data())
-def test_a_part_survives_pickle(data: st.DataObject) -> None:
-    flavor = data.draw(flavors())
-    problem = data.draw(problems(flavor))
-    queries = list(range(len(problem.queries)))
-    part = outcome(lambda: part_of(problem, flavor, queries, data.draw(st.sampled_from([..., KS]))))
-    if isinstance(part, str):
-        return
-    again = pickle.loads(pickle.dumps(part))
-    assert again == part
-    assert same(outcome(lambda: again.value), outcome(lambda: part.value))
-
-
 def test_a_part_says_what_the_evaluation_of_its_rows_says() -> None:
     y, s, qid = [3, 0, 1, 0, 0], [0.9, 0.1, 0.3, 0.2, 0.8], list("aaabb")
     part = evaluate_part(y, s, qid=qid, flavor="lightgbm", k=10)
@@ -172,15 +158,6 @@ def test_a_part_whose_weights_are_0_counts_for_nothing_and_is_still_seen() -> No
     assert (without_rows.n_queries, without_rows.n_empty, without_rows.value) == (2, 2, 0.0)
     empty = evaluate_part([0], [1], qid=[1], flavor=Flavor(empty="skip"))
     assert (empty + evaluate_part([1], [1], qid=[2], flavor=Flavor(empty="skip"))).value == 1.0
-
-
-def test_an_undefined_query_makes_the_whole_undefined() -> None:
-    flavor = Flavor(empty=math.nan)
-    whole = evaluate_part([1], [1], qid=[1], flavor=flavor)
-    empty = evaluate_part([0], [1], qid=[2], flavor=flavor)
-    assert whole.value == 1.0
-    assert math.isnan((whole + empty).value)  # type: ignore[arg-type]
-    assert math.isnan(ndcg_score([1, 0], [1, 1], group=[1, 1], flavor=flavor))
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------

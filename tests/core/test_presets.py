@@ -41,18 +41,6 @@ def test_elasticsearch_cuts_the_ideal_at_the_hits_that_came_back() -> None:
     assert score(labels, scores, flavor="elasticsearch", retrieved=two, k=1) == pytest.approx(1 / 7)
 
 
-def test_without_hits_the_ideal_is_empty() -> None:
-    nothing = evaluate([3, 1], [1, 0], group=[2], retrieved=[False, False], flavor="elasticsearch")
-    assert nothing.n_empty == 1
-    assert nothing.value == 0.0
-
-
-def test_the_top_of_the_scale_for_as_many_ranks_as_were_retrieved() -> None:
-    flavor = Flavor(ideal="max", max_grade=2, ideal_depth="retrieved", k=3)
-    assert score([2, 2], flavor=flavor) == 1.0
-    assert score([2, 2], flavor=flavor.replace(ideal_depth="k")) == pytest.approx((1 + LOG3) / (1.5 + LOG3))
-
-
 def test_spark_takes_the_judgements_in_the_order_given() -> None:
     assert score([3, 1], [1, 0], flavor="spark_graded") == 1.0
     expected = (7 + LOG3) / (1 + 7 * LOG3)
@@ -107,13 +95,6 @@ def test_a_list_shorter_than_k_scores_0(preset: str) -> None:
     assert longer.value == 1.0
 
 
-def test_unretrieved_documents_do_not_lengthen_a_list() -> None:
-    flavor = Flavor(short_lists="zero", unjudged="condense", k=2)
-    assert score([1, 1], flavor=flavor, retrieved=[True, False]) == 0.0
-    assert score([1, math.nan], flavor=flavor) == 0.0
-    assert score([1, math.nan], flavor=flavor.replace(unjudged="zero")) == 1.0
-
-
 # -- scores
 
 
@@ -121,11 +102,6 @@ def test_trec_eval_compares_scores_in_float32_until_version_10() -> None:
     arguments: dict[str, Any] = {"y_score": [1.0, 1.0 + 1e-9], "doc_id": ["b", "a"]}
     assert score([1, 0], flavor="trec_eval", **arguments) == 1.0
     assert score([1, 0], flavor="trec_eval10", **arguments) == pytest.approx(LOG3)
-
-
-def test_gdeval_takes_grades_up_to_4() -> None:
-    ids = {"doc_id": ["a", "b"]}
-    assert score([4, 0], flavor="gdeval", **ids) == 1.0
 
 
 def test_gdeval_skips_topics_without_a_relevant_document() -> None:

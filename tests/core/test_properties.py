@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import SORTED_IDEALS, Problem, examples, flavors, problems
+from strategies import examples, flavors, problems
 
-from ndcg_ml import Evaluation, evaluate, ndcg_score
+from ndcg_ml import Evaluation, evaluate
 
 pytestmark = pytest.mark.usefixtures("kernel")
 
@@ -25,39 +25,6 @@ def table(result: Evaluation, order: Any = slice(None), columns: tuple[str, ...]
 def assert_same(got: dict[str, Any], expected: dict[str, Any], rtol: float = 0.0) -> None:
     for name, column in expected.items():
         np.testing.assert_allclose(got[name], column, rtol=rtol, atol=rtol, err_msg=name)
-
-
-@examples(60)
-@pytest.mark.parametrize("ties", ["average", "best", "worst", "docid"])
-@given(st.data())
-def test_the_order_of_rows_does_not_matter(ties: str, data: st.DataObject) -> None:
-    flavor = data.draw(flavors(empty=0.0, ties=ties, ideals=SORTED_IDEALS))
-    problem = data.draw(problems(flavor))
-    order = [data.draw(st.permutations(range(n))) for n in problem.group]
-    moved = Problem(
-        tuple(tuple(query[i] for i in at) for query, at in zip(problem.queries, order, strict=True)), problem.weights
-    )
-    assert_same(
-        table(evaluate(flavor=flavor, **moved.flat(flavor))),
-        table(evaluate(flavor=flavor, **problem.flat(flavor))),
-        rtol=1e-12,
-    )
-
-
-@examples(150)
-@given(st.data())
-def test_ndcg_lies_between_0_and_1(data: st.DataObject) -> None:
-    flavor = data.draw(
-        flavors(
-            empty=0.0, negative="zero", gains=("linear", "exponential", "binary"), ideals=SORTED_IDEALS, ideal_depth="k"
-        )
-    )
-    assume(flavor.recall_depth is None)
-    problem = data.draw(problems(flavor))
-    result = evaluate(flavor=flavor, **problem.flat(flavor))
-    assert isinstance(result.value, float)
-    for value in (result.value, *result.per_query.ndcg):
-        assert 0.0 <= value <= 1.0
 
 
 @examples(150)
@@ -118,17 +85,3 @@ def test_padding_may_hold_anything(data: st.DataObject) -> None:
         padded = evaluate(flavor=flavor, **problem.padded(flavor, garbage, extra))
         assert_same(table(padded), table(plain))
         assert padded.value == plain.value
-
-
-@examples(60)
-@given(st.data())
-def test_an_integer_weight_repeats_a_query(data: st.DataObject) -> None:
-    flavor = data.draw(flavors(empty=0.0))
-    problem = data.draw(problems(flavor, weighted=False))
-    times = data.draw(st.lists(st.integers(0, 3), min_size=len(problem.queries), max_size=len(problem.queries)))
-    assume(sum(times) > 0)
-    repeated = Problem(tuple(q for q, n in zip(problem.queries, times, strict=True) for _ in range(n)))
-    weighted = Problem(problem.queries, tuple(float(n) for n in times))
-    assert ndcg_score(flavor=flavor, **weighted.flat(flavor)) == pytest.approx(
-        ndcg_score(flavor=flavor, **repeated.flat(flavor)), rel=1e-9, abs=1e-12
-    )

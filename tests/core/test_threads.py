@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import os
 import pickle
 import subprocess
@@ -13,9 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from lanes import quick
 
-from ndcg_ml import Flavor, evaluate, ndcg_score, prepare
+from ndcg_ml import Flavor, ndcg_score, prepare
 from ndcg_ml._core import kernel_and_threads as threads_module
 from ndcg_ml._core.kernel_and_threads import Cache
 
@@ -124,7 +122,7 @@ def test_an_error_in_another_thread_is_raised_when_all_have_ended():
 # -- forks ------------------------------------------------------------------------------------------------------------
 
 FORKED = """
-import multiprocessing, os, sys, warnings
+import multiprocessing, warnings
 import numpy as np
 from ndcg_ml import prepare
 from ndcg_ml._core import kernel_and_threads as threads_module
@@ -136,37 +134,27 @@ labels, scores = rng.integers(0, 5, sizes.sum()), rng.normal(size=sizes.sum())
 prepared = prepare(labels, group=sizes, threads=4)
 before = prepared(scores)
 
-def again(send=None):
-    value = prepared(scores), prepare(labels, group=sizes, threads=4)(scores)
-    if send is not None:
-        send.send(value)
-    return value
+def again():
+    return prepared(scores), prepare(labels, group=sizes, threads=4)(scores)
 
-if sys.argv[1] == "os":
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if again() == (before, before) else 3)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+context = multiprocessing.get_context("fork")
+receive, send = context.Pipe(False)
+child = context.Process(target=lambda: send.send(again()))
+child.start()
+child.join(60)
+if child.is_alive():
+    child.kill()
+    print("hangs")
 else:
-    context = multiprocessing.get_context("fork")
-    receive, send = context.Pipe(False)
-    child = context.Process(target=again, args=(send,))
-    child.start()
-    child.join(60)
-    if child.is_alive():
-        child.kill()
-        print("hangs")
-    else:
-        print(0 if receive.poll(0) and receive.recv() == (before, before) else 3)
+    print(receive.poll(0) and receive.recv() == (before, before))
 print(again() == (before, before))
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.parametrize("how", quick(["multiprocessing"], ["os", "multiprocessing"]))
-def test_a_fork_after_the_threads_were_used(how):
-    done = subprocess.run([sys.executable, "-c", FORKED, how], capture_output=True, text=True, timeout=120)
-    assert (done.stdout.split(), done.stderr) == (["0", "True"], "")
+def test_a_fork_after_the_threads_were_used():
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=120)
+    assert (done.stdout.split(), done.stderr) == (["True", "True"], "")
 
 
 # -- new processes ----------------------------------------------------------------------------------------------------
@@ -280,28 +268,6 @@ def test_a_wrong_number_of_threads_is_refused(monkeypatch, value):
         prepare([1, 0], group=[2], threads=1.5)
 
 
-def test_an_unretrieved_document_may_be_relevant():
-    flavor = Flavor(gain="exponential", ideal="recall")
-    kept = np.array([True, True, False])
-    expected = ndcg_score([1, 2], [3, 2], group=[2], flavor=flavor)
-    result = evaluate([1, 2, 490], [3, 2, 1], group=[3], retrieved=kept, flavor=flavor)
-    assert result.value == expected < 1
-    assert result.per_query.n_relevant.tolist() == [3]
-
-
-def test_a_callable_gain_is_called_for_occurring_grades_only():
-    asked = []
-
-    def gain(grade):
-        asked.append(grade)
-        return 1 + np.log(grade)
-
-    y, mask = [[1, math.nan, 2, 0]], np.array([[True, True, True, False]])
-    flavor = Flavor(gain=gain, unjudged="zero")
-    assert ndcg_score(y, [[3, 2, 1, 0]], mask=mask, flavor=flavor) < 1
-    assert sorted(asked) == [1.0, 2.0]
-
-
 def contents(number: float) -> tuple[np.ndarray, None]:
     return np.full(3, number), None
 
@@ -344,11 +310,3 @@ def test_copies_and_pickles_of_a_cache_are_empty() -> None:
         assert (len(other), other.slots) == (0, 3)
         assert other.get_or_make(contents(1.0), lambda: "there") == "there"
     assert len(cache) == 1
-
-
-def test_threads_may_share_a_cache() -> None:
-    cache: Cache[float] = Cache(3)
-    with ThreadPoolExecutor(8) as pool:
-        numbers = [number % 5 for number in range(400)]
-        assert list(pool.map(lambda n: cache.get_or_make(contents(n), lambda: n), numbers)) == numbers
-    assert len(cache) == 3
