@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ndcg_ml._core.checks import KSpec, cutoffs, one_of, refuse_docid, true_or_false
+from ndcg_ml._core.checks import KSpec, cutoffs, one_of, refuse_docid, refuse_nan, true_or_false
 from ndcg_ml._core.flavor_text import at_cutoff, switch_text
 from ndcg_ml._core.gains_and_discounts import gain
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
@@ -296,11 +296,7 @@ class NamedMetric:
         self.ks, self._several = cutoffs(k, self.flavor)
         name = type(self).__name__
         refuse_docid(self.flavor, name, f"{library} does not store document ids")
-        if self.flavor.empty != self.flavor.empty:
-            raise ValueError(
-                f"{name} does not support empty=nan because {why_no_nan}. Choose empty='skip' to leave empty queries "
-                "out, or 0 or 1."
-            )
+        refuse_nan(self.flavor, name, why_no_nan)
         self.names: tuple[str, ...] = tuple(f"{self.flavor.metric_name}{at_cutoff(k)}" for k in self.ks)
 
     def __repr__(self) -> str:

@@ -185,7 +185,7 @@ def is_vector(value: object) -> TypeGuard[Sequence[Any]]:
     return several and not isinstance(value, (str, bytes, bytearray, memoryview))
 
 
-# -- ties by document id --------------------------------------------------------------------------------------------
+# -- switches that some callers do not support ----------------------------------------------------------------------
 
 
 TIES_BY_ID = ("docid", "docid_ascending")
@@ -198,6 +198,15 @@ def refuse_docid(flavor: Flavor, caller: str, because: str) -> None:
         raise ValueError(
             f"{caller} does not support ties={flavor.ties!r} because {because}. "
             f"Use flavor={flavor.replace(ties='average').short_text!r}."
+        )
+
+
+def refuse_nan(flavor: Flavor, caller: str, because: str) -> None:
+    """Refuse nan as the value of an empty query; `because` explains what it would do."""
+    if flavor.empty != flavor.empty:
+        raise ValueError(
+            f"{caller} does not support empty=nan because {because}. Choose empty='skip' to leave empty queries out, "
+            "or 0 or 1."
         )
 
 

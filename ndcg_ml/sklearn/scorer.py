@@ -17,7 +17,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from ndcg_ml._core.arrays import ids_as_array, plain_array
-from ndcg_ml._core.checks import KSpec, cutoffs, plain_signature, refuse_docid, true_or_false
+from ndcg_ml._core.checks import KSpec, cutoffs, plain_signature, refuse_docid, refuse_nan, true_or_false
 from ndcg_ml._core.flavor_text import metric_key
 from ndcg_ml._core.frames import Axes, match_index
 from ndcg_ml._core.kernel_and_threads import Cache
@@ -144,11 +144,7 @@ class NDCGScorer:
         if not several:
             flavor = flavor.replace(k=self.ks[0])
         refuse_docid(flavor, "a scorer", "scikit-learn passes it no document ids")
-        if flavor.empty != flavor.empty:
-            raise ValueError(
-                "a scorer does not support empty=nan because one nan makes a search return its first candidate. "
-                "Choose empty='skip' to leave empty queries out, or 0 or 1."
-            )
+        refuse_nan(flavor, "a scorer", "one nan makes a search return its first candidate")
         self.flavor = flavor
         self.names: tuple[str, ...] | None = tuple(map(metric_key, self.ks)) if several else None
         self.qid_column: str | int | None = folds.check_column(qid_column)
