@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import warnings
 from pathlib import Path
 
 import pytest
+from printed import blocks
 
 from ndcg_ml import ndcg_score
 
@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "training.md"
 
 
-def blocks():
-    found = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+def code():
+    found = blocks(PAGE)
     assert len(found) == 10
     [script] = [block for block in found if block.startswith("# validate.py\n")]
     # tests/pytorch/test_accelerate.py runs the other that begins with a comment
@@ -33,7 +33,7 @@ def test_the_code_of_the_page_runs(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     warnings.filterwarnings("error", "queries are added after|this state_dict leaves out")  # our own warnings
     scope: dict[str, object] = {"__name__": "training_page"}
-    for block in blocks()[0]:
+    for block in code()[0]:
         exec(compile(block, PAGE.name, "exec"), scope)
     printed = capsys.readouterr().out
     assert "4 of the queries appeared more than once (such as id 6)" in printed
@@ -50,7 +50,7 @@ def test_the_code_of_the_page_runs(capsys, tmp_path, monkeypatch):
 def test_the_script_of_the_page_runs_in_two_processes(tmp_path):
     torch = pytest.importorskip("torch")
     script = tmp_path / "validate.py"
-    script.write_text(blocks()[1], encoding="utf-8")
+    script.write_text(code()[1], encoding="utf-8")
     logs = ["--log-dir", str(tmp_path / "logs"), "--redirects", "3"]  # on one stream their lines would mix
     run = subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *logs, str(script)],

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ if __name__ == "__main__":
 
 import pytest
 from peers.test_parity_golden import recorded
+from printed import blocks
 
 from ndcg_ml import PRESETS, ndcg_score
 from ndcg_ml.readers import read_columns
@@ -102,11 +102,10 @@ def test_the_spread_is_the_rule_for_empty_queries():
 
 def test_the_code_prints_what_the_page_says(capsys):
     text = PAGE.read_text()
-    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    *blocks, _ = blocks  # tests/peers/test_conformance.py runs the last
-    assert len(blocks) == 3
+    *found, _ = blocks(PAGE)  # tests/peers/test_conformance.py runs the last
+    assert len(found) == 3
     printed = []
-    for block in blocks:
+    for block in found:
         exec(compile(block, PAGE.name, "exec"), {})
         printed.append(capsys.readouterr().out)
     identified, first, claims = printed
