@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from comparing import by_values
+from comparing import by_values, of_values
 
 from ndcg_ml import Flavor, RangeError, compare, compare_values, correct_labels, evaluate, evaluate_ranked, evaluate_run
 from ndcg_ml._decide.differences import Settings
@@ -64,6 +64,8 @@ old = [of(A), of(B)]
         (lambda: compare(of(k=(1, 5)), of(B, k=(1, 5)), k=10), ValueError, r"must have the cut-off 10; got one with \(1, 5\)"),
         (lambda: compare(a, b, confidence=0.9999999), ValueError, r"confidence must be at most 0\.999999 here"),
         (lambda: compare(a, b).to_markdown(details=1), TypeError, "details must be"),
+        (lambda: a.to_html(top=-1), ValueError, "top must be an integer >= 0"),
+        (lambda: compare(a, b).to_html(top=-1), ValueError, "top must be an integer >= 0"),
         (lambda: compare(a, b).to_markdown(1.5), TypeError, "digits must be an integer"),
         (lambda: compare(a, b).queries_needed(0.0), ValueError, "difference must not be 0"),
         (lambda: compare(a, b).smallest_detectable(power=1), ValueError, "power must be above 0 and below 1"),
@@ -194,22 +196,14 @@ def test_labels_of_queries_without_ids_or_rows_are_refused():
 
 # -- labels of a model ------------------------------------------------------------------------------------------------
 
-UNIT = Flavor(ideal="max", max_grade=1, k=1)
 N = 300
 HUMAN = np.random.default_rng(5).beta(2, 2, N)
 MODEL = np.clip(HUMAN + 0.1, 0.001, 1)
 SOME, OTHERS = (np.random.default_rng(seed).choice(N, 40, replace=False) for seed in (6, 7))
 
 
-def unit(values, ids=None, **options):
-    """An evaluation whose queries have these values: the label of the first of two documents."""
-    ids = np.arange(len(values)) if ids is None else ids
-    labels = np.column_stack([values, np.zeros(len(values))]).reshape(-1)
-    return evaluate(labels, np.tile([1.0, 0.0], len(values)), qid=np.repeat(ids, 2), **{"flavor": UNIT} | options)
-
-
 def corrected(some=SOME, kept=slice(None)):
-    return correct_labels(unit(MODEL[kept], np.arange(N)[kept]), unit(HUMAN[some], some))
+    return correct_labels(of_values(MODEL[kept], np.arange(N)[kept]), of_values(HUMAN[some], some))
 
 
 def undefined(rows):
@@ -219,18 +213,18 @@ def undefined(rows):
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: correct_labels(unit(MODEL), unit(HUMAN[SOME], SOME + 1000)), ValueError, "every query of human must be among"),
-        (lambda: correct_labels(unit(MODEL), unit(HUMAN[SOME[:19]], SOME[:19])), ValueError, "at least 20 of the 300 .* got 19"),
-        (lambda: correct_labels(unit(MODEL), unit(HUMAN)), ValueError, "and not all of them; got 300"),
-        (lambda: correct_labels(unit(MODEL), unit(HUMAN[SOME], SOME, k=2)), ValueError, "must have one flavor; got"),
-        (lambda: correct_labels(unit(MODEL, k=(1, 2)), unit(HUMAN[SOME], SOME)), TypeError, "model must be an evaluation at one"),
-        (lambda: correct_labels(unit(MODEL), HUMAN), TypeError, "human must be an evaluation at one cut-off, .*got ndarray"),
-        (lambda: correct_labels(unit(MODEL, query_weight=dict(enumerate(MODEL))), unit(HUMAN[SOME], SOME)), ValueError, "model must be a plain mean over all its queries"),
-        (lambda: correct_labels(unit(MODEL), unit(HUMAN[SOME], SOME, cluster=dict(zip(SOME.tolist(), SOME.tolist(), strict=True)))), ValueError, "human must be a plain mean"),
+        (lambda: correct_labels(of_values(MODEL), of_values(HUMAN[SOME], SOME + 1000)), ValueError, "every query of human must be among"),
+        (lambda: correct_labels(of_values(MODEL), of_values(HUMAN[SOME[:19]], SOME[:19])), ValueError, "at least 20 of the 300 .* got 19"),
+        (lambda: correct_labels(of_values(MODEL), of_values(HUMAN)), ValueError, "and not all of them; got 300"),
+        (lambda: correct_labels(of_values(MODEL), of_values(HUMAN[SOME], SOME, k=2)), ValueError, "must have one flavor; got"),
+        (lambda: correct_labels(of_values(MODEL, k=(1, 2)), of_values(HUMAN[SOME], SOME)), TypeError, "model must be an evaluation at one"),
+        (lambda: correct_labels(of_values(MODEL), HUMAN), TypeError, "human must be an evaluation at one cut-off, .*got ndarray"),
+        (lambda: correct_labels(of_values(MODEL, query_weight=dict(enumerate(MODEL))), of_values(HUMAN[SOME], SOME)), ValueError, "model must be a plain mean over all its queries"),
+        (lambda: correct_labels(of_values(MODEL), of_values(HUMAN[SOME], SOME, cluster=dict(zip(SOME.tolist(), SOME.tolist(), strict=True)))), ValueError, "human must be a plain mean"),
         (lambda: correct_labels(undefined(slice(None)), undefined(np.arange(180) % 7 < 5)), ValueError, "queries without a value"),
         (lambda: compare(corrected(), corrected(OTHERS), names=["old", "new"]), ValueError, r"old and new differ in \d+, .* of human. Evaluate every system with the same"),
         (lambda: compare(corrected(), corrected(kept=np.arange(N) != np.setdiff1d(np.arange(N), SOME)[7])), ValueError, r"a and b differ in \d+ \(1\) of model"),
-        (lambda: compare(corrected(), unit(MODEL)), TypeError, "all be results of correct_labels, one each"),
+        (lambda: compare(corrected(), of_values(MODEL)), TypeError, "all be results of correct_labels, one each"),
         (lambda: compare(corrected(), corrected(), by={"half": ["a", "b"] * 20}), ValueError, "cluster, by, k and missing must be left out"),
         (lambda: compare(corrected(), corrected(), missing="drop"), ValueError, "cluster, by, k and missing must be left out"),
     ],

@@ -18,7 +18,7 @@ RUN = {"q3": {"d9": 7.0, "d5": 3.5}, "q1": {"d3": 0.5, "d1": 0.9, "d7": 0.5}, "q
 ONE, TWICE = {"q1": {"d1": 1}}, {"q1": ["d1", "d1", "x"]}
 OF_TOPICS = {"q1": 1.0, "q2": 2.0, "q3": 0.5}
 LONG = "x" * 100_000
-MISSED = {"ideal": "recall", "unjudged": "zero", "ties": "docid", "empty": 1.0}
+MISSED = {"ideal": "recall", "unjudged": "zero", "ties": "docid"}
 
 RUNS = [
     (QRELS, {1: {"d1": 1.0}}, {}, TypeError, r"topic ids must have one type.*str in qrels and int in run"),
@@ -55,8 +55,10 @@ RUNS = [
     # what the flavor refuses
     (QRELS, {"q3": RUN["q3"]}, {"flavor": "trec_eval[unjudged=raise]", "queries": "run"}, ValueError, r"unjudged='raise'; got 1, the first in run\['q3'\], document 'd9'"),
     ({"q": {"a": 1, "b": -1}}, {"q": ["a", "b"]}, {"flavor": "sklearn"}, ValueError, r"the first in run\['q'\], document 'b'"),
-    (QRELS, RUN, {"flavor": Flavor(**MISSED), "k": (1, 10)}, ValueError, r"rank some document under ideal='recall'.*the first 'q2'"),
-    (QRELS, {**RUN, "q2": []}, {"flavor": Flavor(**{**MISSED, "empty": "skip"})}, ValueError, r"rank some document under ideal='recall'.*the first 'q2'"),
+    *(
+        (QRELS, run, {"flavor": Flavor(**MISSED, empty=empty), "k": (1, 10)}, ValueError, r"rank some document under ideal='recall'.*the first 'q2'")
+        for empty in (1.0, "skip") for run in (RUN, {**RUN, "q2": []})
+    ),
     *((ONE, TWICE, {"flavor": flavor}, ValueError, r"twice in a topic; 'd1' does.*duplicates='first'") for flavor in ("trec_eval", "mlflow", "sklearn")),
     # weights of topics
     (QRELS, RUN, {"query_weight": {"q1": 1.0}}, ValueError, r"query_weight must have an entry for the id of each query; got none for 'q2' \(2 of 3"),

@@ -32,16 +32,6 @@ def test_decimals_are_those_that_are_written_or_needed(value, decimals):
     assert (found.value, found.decimals) == (float(value), decimals)
 
 
-def test_a_number_of_three_decimals_finds_its_flavor():
-    value = ndcg_score(**DATA, flavor="sklearn")
-    assert f"{value:.4f}"[-1] not in "0"  # four decimals would miss it
-    for reported in (f"{value:.3f}", float(f"{value:.3f}")):
-        result = identify(reported, **DATA)
-        assert result.decimals == 3
-        assert any("sklearn" in match.presets for match in result.matches)
-    assert not any("sklearn" in match.presets for match in identify(f"{value:.3f}0", **DATA).matches)
-
-
 def test_a_number_in_per_cent_is_named():
     value = ndcg_score(**DATA)
     hint = "if the number is in per cent, pass "

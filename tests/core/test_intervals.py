@@ -151,23 +151,6 @@ def test_queries_that_are_equal_need_no_exchange():
     assert (result.exact, result.p_value) == (True, 2 / 32)
 
 
-@pytest.mark.parametrize("n", [7, 8, 9, 13])
-def test_exact_randomisation_by_enumeration(n):
-    differences = np.random.default_rng(5).normal(0.1, 0.2, n)
-    sums = [
-        abs(sum(s * d for s, d in zip(signs, differences, strict=True)))
-        for signs in itertools.product((1, -1), repeat=n)
-    ]
-    p_value = sum(each >= abs(differences.sum()) - 1e-12 for each in sums) / len(sums)
-    assert 0 < p_value < 1
-    exact = from_zero(*differences).test(n_resamples=2**n)
-    assert exact.exact
-    assert exact.p_value == pytest.approx(p_value, abs=1e-12)
-    drawn = from_zero(*differences).test(n_resamples=2**n - 1, seed=1)
-    assert not drawn.exact
-    assert drawn.p_value == pytest.approx(p_value, abs=5 * math.sqrt(p_value / 2**n))
-
-
 def test_an_exchange_weighs_what_its_query_weighs():
     heavy = Paired(np.zeros(3), np.array([0.1, 0.1, -0.1]), np.array([1.0, 5.0, 1.0]))
     assert heavy.difference == pytest.approx(0.5 / 7)

@@ -8,19 +8,11 @@ from hashlib import blake2b
 
 import numpy as np
 import pytest
+from comparing import of_values
 
-from ndcg_ml import Flavor, compare, correct_labels, evaluate, evaluate_run
+from ndcg_ml import compare, correct_labels, evaluate, evaluate_run
 
-UNIT = Flavor(ideal="max", max_grade=1, k=1)
 N = 300
-
-
-def of_values(values, ids=None, **options):
-    """An evaluation whose queries have these values: the label of the first of two documents."""
-    values = np.asarray(values, dtype=float)
-    ids = np.arange(values.size) if ids is None else np.asarray(ids)
-    labels, scores = np.column_stack([values, np.zeros(values.size)]).reshape(-1), np.tile([1.0, 0.0], values.size)
-    return evaluate(labels, scores, qid=np.repeat(ids, 2), **{"flavor": UNIT} | options)
 
 
 def drawn(seed, bias=0.1, noise=0.1, n_people=40):

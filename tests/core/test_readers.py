@@ -157,16 +157,6 @@ def test_labels_with_a_side_file_of_sizes(tmp_path):
     assert rows.qid.tolist() == ["1", "2", "2"]
 
 
-def test_lightgbms_example_is_read_whole(data_dir, tmp_path):
-    labels = data_dir / "lightgbm_lambdarank" / "rank.test"
-    (tmp_path / "scores").write_text("0.5\n" * 768)
-    rows = read_letor(labels, tmp_path / "scores")
-    sizes = np.loadtxt(f"{labels}.query", dtype=int)
-    assert [rows.qid.tolist().count(str(i + 1)) for i in range(50)] == sizes.tolist()
-    expected = [float(line.split()[0]) for line in labels.read_text().splitlines()]
-    assert rows.y_true.tolist() == expected
-
-
 # -- columns --------------------------------------------------------------------------------------------------------
 
 CSV = 'docno,score,extra,label,qid\nd1,0.5,x,2,07\n"d,2",-inf,y,,07\nd\xe9,1e-3,z,nan,8\n'

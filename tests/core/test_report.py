@@ -153,12 +153,6 @@ def test_what_is_not_known_is_said():
     assert "There is no interval: at least two queries must count in the mean" in one
 
 
-def test_wrong_arguments():
-    for result in (evaluate(Y, A), compared()):
-        with pytest.raises(ValueError, match="top must be an integer >= 0"):
-            result.to_html(top=-1)
-
-
 @pytest.mark.parametrize("missing", ["jinja2", "matplotlib"])
 def test_without_a_library_the_extra_is_named(monkeypatch, missing):
     for name in [name for name in sys.modules if name.partition(".")[0] == missing]:

@@ -35,6 +35,7 @@ def same(one, other):
         assert one.per_query[name].dtype.kind == other.per_query[name].dtype.kind, name
         assert one.per_query[name].tolist() == other.per_query[name].tolist() or np.isnan(one.per_query[name]).any()
     assert np.array_equal(judgement_digests(one), judgement_digests(other))
+    assert np.array_equal(one.cluster, other.cluster)
 
 
 def again(evaluation, folder):
@@ -52,12 +53,12 @@ def test_a_run_comes_back(tmp_path, k, flavor, queries):
 
 @pytest.mark.parametrize("qid", [np.repeat([7, 3, 2**70], 4), np.repeat(["a", "b\0", "é"], 4).astype(object)])
 @pytest.mark.parametrize("flavor", ["sklearn[empty=nan]", "lightgbm", Flavor(gain=(0, 1, 5), empty="skip")])
-@pytest.mark.parametrize("weight", [None, {True: 0.5}])
-def test_scores_come_back(tmp_path, qid, flavor, weight):
+@pytest.mark.parametrize(("weight", "cluster"), [(None, ["u", "v", "u"]), ([0.5, 0.0, 3.0], None)])
+def test_scores_come_back(tmp_path, qid, flavor, weight, cluster):
     y, s = np.array([2, 0, 1, 0, 0, 0, 0, 0, 1, 2, 0, 1]), RNG.normal(size=12).round(1)
     ids = list(dict.fromkeys(qid.tolist()))
-    weights = None if weight is None else dict(zip(ids, [0.5, 0.0, 3.0], strict=True))
-    result = evaluate(y, s, qid=qid.tolist(), flavor=flavor, k=(1, 3), query_weight=weights)
+    weight, cluster = (each and dict(zip(ids, each, strict=True)) for each in (weight, cluster))
+    result = evaluate(y, s, qid=qid.tolist(), flavor=flavor, k=(1, 3), query_weight=weight, cluster=cluster)
     same(again(result, tmp_path), result)
 
 

@@ -8,12 +8,12 @@ from hashlib import blake2b
 
 import numpy as np
 import pytest
-from comparing import by_values
+from comparing import by_values, of_values
 from paired import Paired
 
 stats = pytest.importorskip("scipy.stats")
 
-from ndcg_ml import Flavor, compare, correct_labels, evaluate, evaluate_run
+from ndcg_ml import compare, correct_labels, evaluate_run
 from ndcg_ml._decide import randomisation
 from ndcg_ml._decide.distributions import normal_cdf, normal_quantile, t_quantile, t_tail
 from ndcg_ml._decide.means import Means, spread_of
@@ -203,12 +203,6 @@ def test_ranx():
 
 
 # -- labels of a model ------------------------------------------------------------------------------------------------
-
-
-def of_values(values, ids):
-    """An evaluation whose queries have these values."""
-    labels, scores = np.column_stack([values, np.zeros(values.size)]).reshape(-1), np.tile([1.0, 0.0], values.size)
-    return evaluate(labels, scores, qid=np.repeat(ids, 2), flavor=Flavor(ideal="max", max_grade=1, k=1))
 
 
 @pytest.mark.filterwarnings("ignore:the queries with human labels")

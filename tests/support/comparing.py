@@ -1,11 +1,13 @@
-"""Compare scores of the same documents, and numbers per query, by default under the names a, b, c, ..."""
+"""Compare scores of the same documents, and numbers per query, by default under the names a, b, c, ...; given NDCGs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ndcg_ml import Comparison, compare, compare_values, evaluate
+import numpy as np
+
+from ndcg_ml import Comparison, Evaluation, Flavor, compare, compare_values, evaluate
 
 OF_DATA = ("qid", "group", "mask", "retrieved", "doc_id", "query_weight", "flavor", "k")
 
@@ -20,3 +22,11 @@ def by_values(*systems: Any, names: Sequence[str] | None = None, **options: Any)
         return compare_values(systems[0], **options)
     letters = [chr(ord("a") + at) if at < 26 else f"s{at + 1}" for at in range(len(systems))]
     return compare_values(dict(zip(names or letters, systems, strict=True)), **options)
+
+
+def of_values(values: Any, ids: Any = None, **options: Any) -> Evaluation[Any]:
+    """An evaluation whose queries have these values: the label of the first of two documents."""
+    ids = np.arange(len(values)) if ids is None else np.asarray(ids)
+    labels = np.column_stack([values, np.zeros(len(values))]).reshape(-1)
+    scores, unit = np.tile([1.0, 0.0], len(values)), Flavor(ideal="max", max_grade=1, k=1)
+    return evaluate(labels, scores, qid=np.repeat(ids, 2), **{"flavor": unit} | options)
