@@ -1,4 +1,4 @@
-"""What an unknown name may mean: the words of other libraries, and similar spellings."""
+"""Suggest meanings of an unknown name: the words of other libraries, and similar spellings."""
 
 from __future__ import annotations
 
