@@ -109,12 +109,6 @@ def test_the_flavor_is_named_by_its_first_preset(seed, flavor, k, name, presets)
         assert preset in str(result)
 
 
-def test_a_cut_off_that_is_neither_common_nor_of_a_preset_is_not_tried():
-    y, s, group = data(6, n_queries=12)
-    value = ndcg_score(y, s, group=group, flavor="catboost@7")
-    assert identify(value, y, s, group=group, decimals=None).matches == ()
-
-
 def test_the_maximal_ideal_takes_the_highest_label():
     value = ndcg_score(flavor=Flavor(ideal="max", max_grade=3, ties="first", k=3), **SMALL)
     match = identify(value, **SMALL, k=3, decimals=None).matches[0]
