@@ -226,6 +226,3 @@ def test_an_epoch_that_is_resumed_in_the_middle(tmp_path, saved):
     [(n_queries, value)] = resumed.counted
     assert n_queries == (N_QUERIES if saved else N_QUERIES - 12)
     assert (value == pytest.approx(whole.counted[0][1], abs=1e-12)) == saved
-
-
-# -- two processes ---------------------------------------------------------------------------------------------------

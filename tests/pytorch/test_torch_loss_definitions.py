@@ -246,16 +246,6 @@ def test_values_and_gradients_of_pairs(scheme, k, discount):
         assert gradient[0].tolist() == pytest.approx(pushes, abs=1e-12)
 
 
-def test_ties_are_ranked_as_they_stand_and_keep_their_gradient():
-    labels = torch.tensor([[0, 1, 2, 0]])
-    want, pushes = by_pairs([0.0] * 4, [0, 1, 2, 0], "lambdarank", None)
-    for ties in ("average", "worst"):
-        value, gradient = value_and_gradient(LambdaNDCGLoss(Flavor(ties=ties)), doubles([0.0] * 4), labels)
-        assert value.item() == pytest.approx(want, rel=1e-13)
-        assert gradient[0].tolist() == pytest.approx(pushes, abs=1e-14)
-    assert gradient[0, 2] < gradient[0, 1] < 0 < gradient[0, 0]
-
-
 # -- SoftmaxLoss and ListMLELoss -------------------------------------------------------------------------------------
 
 
@@ -419,15 +409,6 @@ def test_scores_far_apart_keep_the_gradient_finite_in_long_lists():
 
 
 # -- Stochastic ------------------------------------------------------------------------------------------------------
-
-
-def test_a_single_draw_without_scale_to_speak_of_is_the_loss():
-    scores, labels = doubles([0.4, 0.1, -0.3, 0.9], [0.1, 0.2, 0.3, 0.4]), torch.tensor([[0, 1, 2, 1], [3, 0, 0, 1]])
-    mask = torch.tensor([[True, True, True, True], [True, True, False, True]])  # sample- and list-major must not mix
-    loss = ApproxNDCGLoss(Flavor(k=2), reduction="none")
-    want, gradient = value_and_gradient(loss, scores, labels, mask)
-    noisy = value_and_gradient(Stochastic(loss, scale=1e-14), scores, labels, mask)
-    torch.testing.assert_close(noisy, (want, gradient), rtol=0, atol=1e-12)
 
 
 def test_the_law_of_the_noise(monkeypatch):
@@ -618,11 +599,6 @@ def test_the_cold_limit_of_approx_is_the_metric(flavor, depth, data):
         flavor = flavor.replace(recall_depth=2)
     loss = ApproxNDCGLoss(flavor, temperature=1e-3, cut_temperature=1e-3, reduction="none")
     tends_to_the_metric(loss, flavor, data)
-
-
-def test_the_tied_limit_of_approx_is_the_middle_rank():
-    loss = ApproxNDCGLoss(Flavor(), temperature=1e-3)(doubles([0.0, 0.0, 0.0]), torch.tensor([[1, 0, 0]]))
-    assert loss.item() == pytest.approx(1 - 1 / math.log2(2 + 1))
 
 
 @examples(100)

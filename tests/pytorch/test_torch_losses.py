@@ -259,12 +259,8 @@ def test_a_flavor_that_needs_the_order_of_rows_has_it_in_batches():
     assert gradient.isfinite().all()
 
 
-def test_lists_without_documents_have_no_loss():
-    scores = torch.zeros(2, 0, requires_grad=True)
+def test_rows_without_lists_have_no_loss():
     for make in (*LOSSES.values(), *RANDOM.values()):
-        found = make(reduction="none")(scores, torch.zeros(2, 0))
-        assert found.tolist() == [0.0, 0.0]
-        found.sum().backward()
         none = torch.zeros(0, requires_grad=True)
         loss = make()(none, torch.zeros(0), indexes=torch.zeros(0, dtype=torch.int64))
         loss.backward()

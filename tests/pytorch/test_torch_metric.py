@@ -239,15 +239,6 @@ def test_rows_on_a_device_tell_their_queries_in_compute():
 # -- one batch ----------------------------------------------------------------------------------------------------
 
 
-def test_forward_gives_the_batch_and_keeps_the_sum():
-    metric = NDCG()
-    assert metric(*PERFECT) == 1.0
-    assert metric(*WORST).item() == pytest.approx(1 / math.log2(3))
-    assert metric.compute().item() == pytest.approx(MIXED)
-    metric.reset()
-    assert metric(*PERFECT) == metric.compute() == 1.0
-
-
 @pytest.mark.parametrize("split", [False, True])
 def test_forward_does_not_copy_what_was_seen_before(split):
     """torchmetrics would copy it, and the time of an epoch would grow with the square of its batches."""
@@ -257,15 +248,6 @@ def test_forward_does_not_copy_what_was_seen_before(split):
         firsts.append(metric.ids[0])
     assert firsts[0] is firsts[1] is firsts[2]
     assert len(metric.ids) == 3
-
-
-def test_a_batch_without_queries_changes_nothing():
-    metric = NDCG()
-    metric.update(*PERFECT)
-    metric.update(torch.zeros(0, 2), torch.zeros(0, 2))
-    metric.update(torch.zeros(0), torch.zeros(0), indexes=torch.zeros(0, dtype=torch.int64))
-    assert metric.compute() == 1.0
-    assert metric.n_queries == 1
 
 
 def test_names_and_cutoffs_find_the_same_value():
