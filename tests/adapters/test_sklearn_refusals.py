@@ -75,6 +75,7 @@ SCORER = {
     "a column of ids of lists": (lambda: of_lists(ndcg_scorer("sklearn", qid_column=0)), ValueError, PER_ROW, None),
     "all ids of lists": (lambda: of_lists(ndcg_scorer("sklearn", qid=QID)), ValueError, PER_ROW, None),
     "routed ids of lists": (lambda: search(LISTS), ValueError, r"set_score_request\(qid=False\)", lambda: search(LISTS, ndcg_scorer("sklearn").set_score_request(qid=False))),
+    "a column of labels without routing": (lambda: cross_validate(LinearRegression(), ROWS, Y[:, None], scoring=ndcg_scorer("sklearn"), cv=GroupKFold(3), groups=QID), ValueError, "no query ids arrived", None),
     "weights within a query": (lambda: score(Ridge(), qid=QID, sample_weight=Y + 1.0), ValueError, "sample_weight must be equal in all rows of a query", lambda: score(Ridge(), qid=QID, sample_weight=QID + 1.0)),
     "weights not requested": (lambda: search(sample_weight=QID + 1.0), ValueError, r"not explicitly set as requested or not requested for (NDCGScorer|ndcg_scorer)", lambda: search(scoring=ndcg_scorer("sklearn").set_score_request(sample_weight=True), sample_weight=QID + 1.0)),
     "weights that are not kept": (lambda: score(Ridge(), flavor=ndcg_scorer("sklearn", keep_queries=True), qid=QID, sample_weight=QID + 1.0), ValueError, "sample_weight must be None with keep_queries=True", None),
@@ -180,10 +181,3 @@ def test_a_number_is_refused_if_columns_have_numbers_as_labels(labels, column):
             use(frame)
         if column != 1:
             use(frame.set_axis(frame.columns.astype(str), axis=1))
-
-
-def test_labels_in_one_column_without_ids_are_not_queries_of_one_document():
-    with pytest.raises(ValueError, match="no query ids arrived"):  # without routing they do not reach the scorer
-        cross_validate(
-            LinearRegression(), ROWS, Y[:, None], scoring=ndcg_scorer("sklearn"), cv=GroupKFold(3), groups=QID
-        )

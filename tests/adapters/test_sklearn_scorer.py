@@ -16,20 +16,17 @@ import subprocess
 import sys
 import warnings
 
-import joblib
 import numpy as np
 import pandas as pd
 import polars as pl
 import sklearn
-from core.test_threads import data
 from lanes import quick
 from lightgbm import LGBMRanker
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_selection import RFECV, SequentialFeatureSelector
-from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
-from sklearn.metrics import ndcg_score as sklearn_ndcg_score
+from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -49,7 +46,6 @@ from sklearn.preprocessing import StandardScaler
 from ndcg_ml import Flavor, evaluate, ndcg_score
 from ndcg_ml.sklearn import CutQueryWarning, QueryKFold, QueryRanker, ndcg_scorer
 
-__all__ = ["data"]  # data is a fixture
 LIGHTGBM = Flavor.preset("lightgbm", k=10)
 SCORER, SEVERAL = ndcg_scorer("lightgbm", k=10), ndcg_scorer("lightgbm", k=(1, 10))
 
@@ -87,16 +83,6 @@ def test_grid_search_equals_the_by_hand(routing, n_jobs):
     assert search.score(X, y, groups=qid) == ndcg_score(y, search.predict(X), qid=qid, flavor=LIGHTGBM)
 
 
-def test_two_dimensional_y_needs_no_ids():
-    rng = np.random.default_rng(0)
-    X, Y = rng.normal(size=(40, 3)), rng.integers(0, 4, (40, 6)).astype(float)
-    fitted = Ridge().fit(X, Y)
-    expected = sklearn_ndcg_score(Y, fitted.predict(X), k=4)
-    assert ndcg_scorer("sklearn", k=4)(fitted, X, Y) == pytest.approx(expected, abs=1e-12)
-    search = GridSearchCV(Ridge(), {"alpha": [1.0, 2.0]}, scoring=ndcg_scorer("sklearn"), cv=3).fit(X, Y)
-    assert 0 < search.best_score_ <= 1
-
-
 def test_a_classifier_is_scored_by_its_expected_grade():
     forest = RandomForestClassifier(10, random_state=0).fit(X[::2], y[::2])
     expected = forest.predict_proba(X) @ forest.classes_
@@ -106,12 +92,6 @@ def test_a_classifier_is_scored_by_its_expected_grade():
     binary = RidgeClassifier().fit(X, y > 1)
     got = ndcg_scorer("sklearn")(binary, X, (y > 1).astype(int), qid=qid)
     assert got == ndcg_score((y > 1).astype(int), binary.decision_function(X), qid=qid)
-
-
-def test_predictions_in_one_column_are_scores():
-    column, flat = LinearRegression().fit(X, y[:, None]), LinearRegression().fit(X, y)
-    scorer = ndcg_scorer("sklearn")
-    assert scorer(column, X, y, qid=qid) == scorer(flat, X, y, qid=qid)
 
 
 def test_pickle_repr_and_cutoff():
@@ -331,28 +311,6 @@ def test_copies_of_the_scorer_keep_its_request():
         assert again.get_metadata_routing().score.requests == {"qid": "session", "groups": False, "sample_weight": True}
     unset = scorer.set_score_request().get_metadata_routing().score.requests
     assert unset == {"qid": True, "groups": True, "sample_weight": None}
-
-
-# -- threads ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_grid_search_in_threads(data, routing):
-    labels, sizes, scores = data
-    qid = np.repeat(np.arange(sizes.size), sizes)
-    X = np.stack(scores[:4], axis=1).astype("f8") * [1, 30, 1, 1] + labels[:, None] * [0.2, 1, 0, 0]
-    grid = {"alpha": [1e-3, 1e4, 1e5, 1e6], "fit_intercept": [True, False]}
-
-    def searched(n_jobs):
-        scoring = {"ndcg": ndcg_scorer("lightgbm", k=5), "micro": ndcg_scorer(Flavor(aggregate="micro"))}
-        search = GridSearchCV(Ridge(), grid, scoring=scoring, refit="ndcg", cv=GroupKFold(4), n_jobs=n_jobs)
-        search.fit(X, labels, groups=qid)
-        names = [name for name in search.cv_results_ if "test" in name]
-        return {name: search.cv_results_[name].tolist() for name in names}, search.best_params_
-
-    serial = searched(None)
-    with joblib.parallel_backend("threading", n_jobs=4):
-        assert searched(4) == serial
-    assert len(set(serial[0]["mean_test_ndcg"])) > 1
 
 
 # == splits that cut queries =========================================================================================
