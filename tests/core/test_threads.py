@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import pickle
 import subprocess
@@ -301,12 +300,3 @@ def test_labels_with_nan_are_found_again() -> None:
     assert cache.get_or_make((labels, ids), lambda: "first") == "first"
     assert cache.get_or_make((labels.copy(), ids), lambda: "again") == "first"
     assert cache.get_or_make((np.array([1.0, 0.0, np.nan]), ids), lambda: "moved") == "moved"
-
-
-def test_copies_and_pickles_of_a_cache_are_empty() -> None:
-    cache: Cache[str] = Cache(3)
-    cache.get_or_make(contents(1.0), lambda: "here")
-    for other in (pickle.loads(pickle.dumps(cache)), copy.deepcopy(cache), copy.copy(cache)):
-        assert (len(other), other.slots) == (0, 3)
-        assert other.get_or_make(contents(1.0), lambda: "there") == "there"
-    assert len(cache) == 1
