@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -129,11 +127,6 @@ def test_values_are_formatted_or_unknown(cell: str, text: str) -> None:
 
 
 MARKUP = "<script>alert(\"1\")</script> & 'two' \ud800"
-LABELS, SCORES = [[3, 0, 1], [0, 1, 0], [1, 0, 2], [0, 0, 0]], [[3, 2, 1], [3, 1, 2], [3, 2, 2], [1, 3, 2]]
-
-
-def evaluated(**arguments):
-    return evaluate(LABELS, SCORES, **arguments)
 
 
 def compared():
@@ -141,40 +134,6 @@ def compared():
     labels = rng.integers(0, 3, (40, 6))
     systems = [labels + rng.normal(0, noise, labels.shape) for noise in (3.0, 0.1, 0.11)]
     return by_scores(*systems, y_true=labels, names=[MARKUP, "b", "c"], seed=0)
-
-
-CASES: dict[str, Callable[[], Any]] = {
-    "flavor": lambda: Flavor.preset("lightgbm", k=10),
-    "flavor with a hostile callable": lambda: Flavor(gain=hostile_gain()),
-    "evaluation": lambda: evaluated(k=(1, None)),
-    "evaluation at one cut-off": lambda: evaluated(k=2, flavor="ndcg[empty=skip]"),
-    "run": lambda: evaluate_run({"q1": {"d1": 1}, "q2": {"d2": 1}}, {"q1": ["d1", "x"]}, k=(1, 5)),
-    "slices": lambda: evaluated(k=(1, 2), by={MARKUP: [MARKUP, "x", "x", "x"]}).slices,
-    "comparison": compared,
-    "comparison of two": lambda: by_scores(SCORES, SCORES, y_true=LABELS),
-}
-
-
-def hostile_gain():
-    def gain(grade: float) -> float:
-        return grade
-
-    gain.__qualname__ = MARKUP.rpartition(" ")[0]  # a flavor's text has no lone half of a character
-    return gain
-
-
-@pytest.mark.parametrize("make", CASES.values(), ids=CASES.keys())
-def test_every_result_is_well_formed_and_plain(make):
-    text = make()._repr_html_()
-    page = Page(text)
-    assert {tag for tag, _ in page.tags} <= {"div", "table", "caption", "thead", "tbody", "tr", "th", "td", "p"}
-    assert {name for _, attributes in page.tags for name in attributes} <= {"style", "scope"}
-    for rows in page.tables:
-        assert len({len(row) for row in rows}) == 1
-    text.encode("utf-8")
-    # Neither black nor white: what is coloured is seen through, on a dark page as on a light one.
-    styles = " ".join(attributes.get("style", "") for _, attributes in page.tags)
-    assert not re.findall(r"#[0-9a-f]{3,6}|rgb\(|(?<!-)color:(?!inherit)", styles)
 
 
 def test_a_flavor_marks_what_differs_from_scikit_learn():
@@ -200,6 +159,7 @@ def test_a_comparison_marks_clear_differences():
     page = Page(result._repr_html_())
     systems, pairs = page.tables
     assert [row[0] for row in systems[1:]][1:] == ["b", "c"]
+    result._repr_html_().encode("utf-8")
     assert page.marked == [False, False, False, *(pair.significant for pair in result.pairs)]
     assert {pair.significant for pair in result.pairs} == {True, False}
     assert [row[3] for row in pairs[1:]] == [f"{pair.difference:+.4f}" for pair in result.pairs]
@@ -236,8 +196,14 @@ def results(text):
     rows = [([2, 0, 1], [1, 2, 3])] * 12
     y_true, y_score = ([x for row in rows for x in row[side]] for side in (0, 1))
     qid = [topic for topic in topics for _ in range(3)]
+
+    def gain(grade: float) -> float:
+        return grade
+
+    gain.__qualname__ = visible(text)  # a flavor shows it as it is
     return {
-        "evaluation": evaluate(y_true, y_score, qid=qid, by={text: [by[text][i // 3] for i in range(36)]}),
+        "flavor": Flavor(gain=gain),
+        "evaluation": evaluate(y_true, y_score, qid=qid, k=(1, None), by={text: [by[text][i // 3] for i in range(36)]}),
         "run": old,
         "slices": old.slices,
         "comparison": comparison,
@@ -282,7 +248,7 @@ def test_no_field_of_a_caller_breaks_a_line_or_is_read_as_markup(text):
                     assert not re.search(r"\]\(|<[a-z]|~|[a-z]://|www\.", one), name
                     assert [one.count(mark) for mark in "*|"] == [expected.count(mark) for mark in "*|"], name
                 if show is html_of:
-                    assert not re.search(r"<(script|img)", one), name
+                    check_page(one)
                 checked += 1
         if hasattr(result, "to_dict"):
             dumped = json.dumps(result.to_dict(), allow_nan=False)
@@ -293,6 +259,18 @@ def test_no_field_of_a_caller_breaks_a_line_or_is_read_as_markup(text):
         assert message.isprintable(), message
         checked += 1
     assert checked >= 42
+
+
+def check_page(text):
+    page = Page(text)
+    assert {tag for tag, _ in page.tags} <= {"div", "table", "caption", "thead", "tbody", "tr", "th", "td", "p"}
+    assert {name for _, attributes in page.tags for name in attributes} <= {"style", "scope"}
+    for rows in page.tables:
+        assert len({len(row) for row in rows}) == 1
+    text.encode("utf-8")
+    # Neither black nor white: what is coloured is seen through, on a dark page as on a light one.
+    styles = " ".join(attributes.get("style", "") for _, attributes in page.tags)
+    assert not re.findall(r"#[0-9a-f]{3,6}|rgb\(|(?<!-)color:(?!inherit)", styles)
 
 
 def texts(result):
