@@ -210,13 +210,6 @@ def test_several_cutoffs_have_a_range_each_and_max_grade_widens_it() -> None:
     assert wider.grades == (0.0, 1.0, 2.0, 3.0)
 
 
-def test_nothing_unjudged_leaves_nothing_open() -> None:
-    result = evaluate([[2, 0, 1], [1, 1, 0]], [[3, 2, 1], [1, 2, 3]], flavor="lightgbm", k=2)
-    found = result.range()
-    assert found.low == found.high == pytest.approx(result.value, abs=1e-15)
-    assert found.settled
-
-
 def test_a_pickled_evaluation_leaves_its_documents_out_and_says_so() -> None:
     result = evaluate([[2, math.nan, 1]] * 2, [[3, 2, 1]] * 2, flavor="trec_eval[ties=first]")
     again = pickle.loads(pickle.dumps(result))
@@ -256,15 +249,6 @@ def test_empty_nan_has_a_range_where_no_query_can_be_empty() -> None:
 def test_ranked_lists_have_a_range() -> None:
     found = evaluate_ranked([[1, math.nan, 0]], judged=[[1, 0, 1]], flavor=Flavor(unjudged="zero")).range()
     assert found.low == found.value < found.high
-
-
-def test_queries_that_may_be_empty_are_in_the_mean_only_where_that_serves_it() -> None:
-    flavor = Flavor(unjudged="zero", empty="skip", max_grade=1)
-    labels = [[0.0, 1.0], [0.0, math.nan], [math.nan, 0.0]]
-    found = evaluate(labels, [[2.0, 1.0]] * 3, flavor=flavor).range()
-    second = 1 / math.log2(3)
-    assert found.high == pytest.approx((second + 1) / 2, abs=1e-12)  # the first query and the third
-    assert found.low == pytest.approx(second, abs=1e-12)  # the first alone, or with the second
 
 
 QRELS = {"q1": {"d1": 2, "d2": 0}, "q2": {"d5": 1}, "q3": {"d1": 1}}

@@ -149,12 +149,6 @@ def test_unsigned_items_are_signed_ones(dtype: type) -> None:
     assert found.per_query.ndcg.tolist() == expected.per_query.ndcg.tolist() == [1 / math.log2(3)] * 2
 
 
-def test_an_explicit_zero_is_a_judgement() -> None:
-    result = evaluate_topk([[5, 6]], ([0, 0], [5, 7], [0, 1]), flavor="recbole", k=2)
-    assert result.per_query.n_judged.tolist() == [2]
-    assert result.judged == 0.5
-
-
 RETRIEVED = [[2, 0, 1], [1, 3, -1]]
 HELD = ([0, 0, 1], [2, 3, 0], [1, 1, 1])
 
