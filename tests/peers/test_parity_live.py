@@ -27,25 +27,20 @@ from ndcg_ml._core.divergences import DIVERGENCES
 KS = (1, 3, 10, None)
 
 
-def ragged(seed, *, ties=True, empties=True, singles=True, top=5, longest=29):
+def ragged(seed, *, ties=True, empties=True, top=5, longest=29):
     """Return queries with tied scores, queries without relevant documents and queries of one document."""
     rng = np.random.default_rng(seed)
-    sizes = rng.integers(1 if singles else 2, longest + 1, 40)
+    sizes = rng.integers(1, longest + 1, 40)
     y = rng.integers(0, top, sizes.sum()).astype(float)
     s = rng.normal(size=y.size)
     if ties:
         s = s.round(rng.integers(0, 2))
     starts = np.cumsum(sizes) - sizes
-    for query in range(0, 40, 7):
-        part = slice(starts[query], starts[query] + sizes[query])
-        if empties:
-            y[part] = 0
-        elif not y[part].any():
-            y[part.start] = 1
-    if not empties:
-        for start, size in zip(starts, sizes, strict=True):
-            if not y[start : start + size].any():
-                y[start] = 1
+    for query, (start, size) in enumerate(zip(starts, sizes, strict=True)):
+        if empties and query % 7 == 0:
+            y[start : start + size] = 0
+        elif not empties and not y[start : start + size].any():
+            y[start] = 1
     return y, s, sizes
 
 
@@ -101,8 +96,8 @@ def test_a_preset_is_the_library_on_arrays(preset, k):
             assert ours == pytest.approx(library(y, s, sizes, k, weight, **options), abs=tolerance)
 
 
-def weighted(library, empties):
-    y, s, sizes = ragged(3, empties=empties)
+def weighted(library):
+    y, s, sizes = ragged(3)
     weight = np.random.default_rng(0).random(sizes.size).astype(np.float32)
     ours = ndcg_score(y, s, group=sizes, flavor=library.__name__.partition("_")[0], k=5, query_weight=weight)
     return ours, library(y, s, sizes, 5, np.repeat(weight, sizes) if library is lightgbm_ndcg else weight)
@@ -140,7 +135,7 @@ def test_sklearn(k, digits):
 # -- runs and judgements
 
 
-def trec(seed, *, ties=True, longest=29, missing=True, near=False):
+def trec(seed, *, ties=True, longest=29, near=False):
     """Return a run and judgements with ties, topics without a relevant document, unjudged and unretrieved documents."""
     y, s, sizes = ragged(seed, ties=ties, longest=longest)
     rng = np.random.default_rng(seed)
@@ -154,7 +149,7 @@ def trec(seed, *, ties=True, longest=29, missing=True, near=False):
         judged = [i for i in here if i == 0 or rng.random() < 0.8]
         qrels[f"q{topic}"] = {ids[i]: int(y[start + i]) for i in judged}
         qrels[f"q{topic}"] |= {ids[60 + i]: int(rng.integers(0, 4)) for i in range(topic % 3)}  # not retrieved
-        if not (missing and topic % 9 == 5):
+        if topic % 9 != 5:
             run[f"q{topic}"] = {ids[i]: float(s[start + i]) for i in here}
     run["q_unjudged"] = {"d1": 1.0}
     return qrels, run
@@ -350,8 +345,8 @@ def one_run(library, preset, kind, grades, scores, k):
 # A preset of the entry and its cases, and the value of ndcg_ml with that of the library.
 DIVERGES = [
     ("sklearn", "a query has one document", lambda: (ndcg_score([[2.0]], [[1.0]]), sklearn_ndcg([[2.0]], [[1.0]]))),
-    ("lightgbm", WEIGHTED, lambda: weighted(lightgbm_ndcg, empties=True)),
-    ("xgboost", WEIGHTED, lambda: weighted(xgboost_ndcg, empties=True)),
+    ("lightgbm", WEIGHTED, lambda: weighted(lightgbm_ndcg)),
+    ("xgboost", WEIGHTED, lambda: weighted(xgboost_ndcg)),
     ("torchmetrics", "the labels of a query sum to 0, but some are above 0",
         lambda: one_list(torchmetrics_ndcg, [1, 0, -1], [3.0, 2.0, 1.0])),
     ("torchmetrics", NEGATIVE_IDEAL, lambda: one_list(torchmetrics_ndcg, [-2, -1], [2.0, 1.0])),

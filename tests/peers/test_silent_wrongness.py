@@ -302,13 +302,10 @@ def test_s2_xgbranker_scores_the_whole_fold_as_one_query():
         )
         with nullcontext() if silent else pytest.raises(ValueError, match=r"qid. is required"):
             theirs.fit(X, y, qid=qid)
-        ranker = QueryRanker(xgb(), flavor="xgboost")
-        ours = GridSearchCV(ranker, {"ranker__n_estimators": grid}, cv=cv).fit(X, y, groups=qid)
     for at, n in enumerate(grid):
         for fold, (train, test) in enumerate(cv.split(X, y, qid)):
             s = xgb(n_estimators=n).fit(X[train], y[train], qid=qid[train]).predict(X[test])
             one, right = one_query(y[test], s, k=32), by_query(y[test], s, qid[test], k=32)
-            assert ours.cv_results_[f"split{fold}_test_score"][at] == pytest.approx(right, abs=1e-12)
             if silent:
                 wrong = theirs.cv_results_[f"split{fold}_test_score"][at]
                 assert wrong == pytest.approx(one, abs=1e-6), FIXED
@@ -330,13 +327,6 @@ def test_s3_plain_kfold_cuts_queries_and_flatters():
         theirs = cross_val_score(xgb(), frame, y, cv=cut)
         whole = cross_val_score(xgb(), frame, y, cv=GroupKFold(3), groups=qid)
     assert theirs.mean() > whole.mean() + 0.15, FIXED
-
-    how = {"scoring": ndcg_scorer("xgboost"), "params": {"groups": qid}}
-    with sklearn.config_context(enable_metadata_routing=True):
-        with pytest.raises(ValueError, match=r"the split cuts \d+ of the \d+ queries.*GroupKFold"):
-            cross_val_score(QueryRanker(xgb()), X, y, cv=cut, **how)
-        ours = cross_val_score(QueryRanker(xgb()), X, y, cv=GroupKFold(3), **how)
-    assert ours == pytest.approx(whole, abs=1e-6)
 
 
 # -- S5: XGBRanker(eval_metric=callable) -----------------------------------------------------------------------------
@@ -448,13 +438,6 @@ def test_s15_half_precision_ties_scores_so_that_the_order_of_rows_decides(dtype)
         assert abs(theirs(y, s) - theirs(y[backwards], s[backwards])) > 0.1, FIXED
     stable = [torch.sort(half[rows], descending=True, stable=True).indices for rows in (slice(None), backwards)]
     assert not torch.equal(stable[0], torch.as_tensor(backwards)[stable[1]]), FIXED
-
-    fair = Flavor(gain="exponential", ties="average", k=10)
-    expected = one_query(y, s, k=10, ties="average")
-    for rows in (np.arange(200), backwards):
-        in_torch = torch_ndcg(half[None, rows], torch.as_tensor(y[rows])[None], flavor=fair)
-        assert in_torch.item() == pytest.approx(expected, abs=1e-12)
-        assert ndcg_score(y[rows], s[rows], group=[200], flavor=fair) == pytest.approx(expected, abs=1e-12)
 
 
 # -- S16: means of batch means ---------------------------------------------------------------------------------------
