@@ -82,12 +82,8 @@ def test_the_catboost_flavor_is_catboosts_own_number_every_round(top, weighted):
         (theirs,) = (result[name] for name in result if name.startswith("NDCG") and ("top" in name) == bool(top))
         assert history(ranker, metric.name, part) == pytest.approx(theirs, abs=1e-9)
         assert len(set(theirs)) > 2
-    unweighted = [ndcg_score(*scored, flavor="catboost", k=top, qid=make(1)[2]) for scored in staged(ranker, valid)]
+    unweighted = [ndcg_score(y, s, flavor="catboost", k=top, qid=q) for s in ranker.staged_predict(valid)]
     assert (np.abs(history(ranker, metric.name) - unweighted).max() > 1e-3) == weighted
-
-
-def staged(ranker, data):
-    return [(data.get_label(), scores) for scores in ranker.staged_predict(data)]
 
 
 def test_early_stopping_keeps_the_best_round():
@@ -142,10 +138,7 @@ def categorical_pool(seed):
     return pool(frame, y, q, cat_features=["e"]), y, q
 
 
-REORDERING = [("categories", {}), ("numbers", {"boosting_type": "Ordered"})]
-
-
-@pytest.mark.parametrize(("features", "options"), REORDERING)
+@pytest.mark.parametrize(("features", "options"), [("categories", {}), ("numbers", {"boosting_type": "Ordered"})])
 def test_a_reordered_learn_set_gets_minus_one(features, options):
     (train, y, q), (valid, yv, qv) = (
         categorical_pool(seed) if features == "categories" else (pool(*make(seed)), *make(seed)[1:]) for seed in (0, 1)

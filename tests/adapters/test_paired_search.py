@@ -258,14 +258,6 @@ def two_values():
     return paired_search(search.fit(X[rows], grades[rows], groups=qid[rows]))
 
 
-def some_empty():
-    return paired_search(fitted(keeping(Flavor(ideal="local", k=1, empty="skip"))))
-
-
-def of_19_queries():
-    return paired_search(fitted(rows=np.isin(qid, np.unique(qid)[:19]))).honest()
-
-
 def of_halving():
     halving = {"resource": "n_estimators", "max_resources": 4, "min_resources": 1, "factor": 2, "random_state": 0}
     forest = RandomForestRegressor(random_state=0)
@@ -279,10 +271,10 @@ REFUSED = {
     "not kept": (lambda: paired_search(fitted(ndcg_scorer(FLAVOR))), TypeError, r"keep_queries=True\); got ndcg_scorer\('lightgbm', k=5\)"),
     "confidence": (lambda: paired_search(fitted(), confidence=95), ValueError, "confidence must be above 0 and below 1; got 95"),
     "pickled": (lambda: paired_search(pickle.loads(pickle.dumps(fitted()))), ValueError, r"no queries of this search are kept in this process.*not saved"),
-    "empty for some": (some_empty, ValueError, "a query must be empty for every candidate or for none"),
+    "empty for some": (lambda: paired_search(fitted(keeping(Flavor(ideal="local", k=1, empty="skip")))), ValueError, "a query must be empty for every candidate or for none"),
     "one query": (two_values, ValueError, "at least two queries must have a value in every system; got 1 of 3"),
     "one candidate": (lambda: paired_search(fitted(grid={"max_depth": [1]})), ValueError, "at least two candidates that were scored; got 1, and 0 whose fit failed"),
-    "no honest value of few": (of_19_queries, ValueError, r"honest needs at least 20 queries, .* got 19"),
+    "no honest value of few": (lambda: paired_search(fitted(rows=np.isin(qid, np.unique(qid)[:19]))).honest(), ValueError, r"honest needs at least 20 queries, .* got 19"),
     "no honest value of halving": (of_halving, ValueError, "a halving search drops most of them early"),
 }  # fmt: skip
 

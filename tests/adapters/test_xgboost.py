@@ -86,10 +86,6 @@ def test_cross_validation_evaluates_whole_queries_and_drops_weights():
     assert dropped["test-ndcg_xgboost@10-mean"] == plain["test-ndcg_xgboost@10-mean"]
 
 
-def value_of(metric, data, scores):
-    return metric(np.asarray(scores), data)[-1][1]
-
-
 # -- the callback -----------------------------------------------------------------------------------------------------
 
 
@@ -257,7 +253,7 @@ SEVERAL = {"objective": "multi:softprob", "num_class": 5, "nthread": 1, "verbosi
 
 
 def evaluated(y, s, group, weight=None):
-    return value_of(NDCGEval("sklearn"), matrix(np.zeros((len(y), 1)), y, group, weight), s)
+    return NDCGEval("sklearn")(np.asarray(s), matrix(np.zeros((len(y), 1)), y, group, weight))
 
 
 def estimated(estimator, **queries):

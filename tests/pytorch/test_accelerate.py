@@ -29,11 +29,6 @@ def padded(items):
     return scores.float(), grades, torch.stack(ids), mask
 
 
-def code_of_the_page():
-    [code] = re.findall(r"```python\n# accelerate\n(.*?)```", PAGE.read_text("utf-8"), flags=re.DOTALL)
-    return code
-
-
 def one_process(folder, code):
     accelerator = accelerate.Accelerator(cpu=True)
     items = [(*map(torch.from_numpy, rows), torch.tensor(at)) for at, rows in enumerate(ROWS)]
@@ -49,7 +44,8 @@ def one_process(folder, code):
 
 @pytest.mark.filterwarnings("ignore")  # accelerate's own
 def test_the_code_of_the_page_gathers_all_queries(tmp_path):
-    accelerate.debug_launcher(one_process, (str(tmp_path), code_of_the_page()), num_processes=2)
+    [code] = re.findall(r"```python\n# accelerate\n(.*?)```", PAGE.read_text("utf-8"), flags=re.DOTALL)
+    accelerate.debug_launcher(one_process, (str(tmp_path), code), num_processes=2)
     grades, scores = np.concatenate(ROWS, axis=1)
     expected = ndcg_score(grades, scores, qid=np.repeat(np.arange(SIZES.size), SIZES), k=10, flavor="lightgbm")
     values = [float(path.read_text()) for path in tmp_path.iterdir()]

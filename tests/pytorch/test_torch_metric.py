@@ -816,7 +816,6 @@ UPDATES = {
     "ids of rows": ((*LISTS, torch.zeros(2, 2).long()), ValueError, r"one query id per list, shape \(2,\).*got \(2, 2\)"),
     "fractions": ((*LISTS, torch.zeros(2)), TypeError, "indexes must hold integers, one query id per list; got dtype torch.float"),
     "a list": ((*LISTS, [0, 1]), TypeError, r"indexes must be a torch.Tensor; got builtins.list"),
-    "another device": ((*LISTS, torch.zeros(2, device="meta").long()), ValueError, r"indexes must be on the device of preds, cpu"),
 }  # fmt: skip
 MADE = {
     "query_ids": ({"query_ids": "local"}, ValueError, "query_ids must be one of 'global', 'batch'; got 'local'"),
