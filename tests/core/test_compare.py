@@ -64,9 +64,11 @@ def test_dates_are_ids_too():
 
 
 def test_queries_that_do_not_match_are_counted():
-    dropped = compare(evaluated(A, slice(50)), evaluated(B, slice(5, None)), missing="drop", seed=0)
-    common = compare(evaluated(A, slice(5, 50)), evaluated(B, slice(5, 50)), seed=0)
+    options = {"by": {qid: at % 3 > 0 for at, qid in enumerate(QID)}, "seed": 0}
+    dropped = compare(evaluated(A, slice(50)), evaluated(B, slice(5, None)), missing="drop", **options)
+    common = compare(evaluated(A, slice(5, 50)), evaluated(B, slice(5, 50)), **options)
     assert dropped.difference == common.difference
+    assert dict(dropped.slices) == dict(common.slices)
     assert dropped.qid.tolist() == QID[5:50]
     assert dropped.not_compared.tolist() == [*QID[:5], *QID[50:]]
 
