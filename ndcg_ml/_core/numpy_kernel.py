@@ -10,7 +10,7 @@ NaN: see ``scores``. ``dcg`` cuts off at k.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -262,10 +262,13 @@ def tied_documents(blocks: Sequence[Filled], scores: Scores, n_queries: int) -> 
 # -- the five ideals ---------------------------------------------------------------------------------------------------
 
 
-def ideal(flavor: Flavor, ks: Cutoffs, graded: Graded, table: FloatArray) -> FloatArray | None:
+def ideal(
+    flavor: Flavor, ks: Cutoffs, graded: Graded, table: FloatArray, ranked: Callable[[], list[Filled]] | None = None
+) -> FloatArray | None:
     """Return the ideal DCG of each query at each cut-off; None if it depends on the ranking: see ``ideal_of_ranking``.
 
-    `table` holds the discounts for the ranks of the longest query and, for ``max``, of the largest cut-off.
+    `table` holds the discounts for the ranks of the longest query and, for ``max``, of the largest cut-off. `ranked`
+    returns the blocks of the ranked documents, which are not filled again if the ideal has the same documents.
     """
     # Two ideals need no sorting: the top grade at every rank, and what depends on the ranking.
     depths = ideal_cutoffs(flavor, ks)
@@ -275,13 +278,18 @@ def ideal(flavor: Flavor, ks: Cutoffs, graded: Graded, table: FloatArray) -> Flo
         return None
     source = graded.ranked if flavor.ideal == "recall" else graded.judged
     out = np.zeros((source.n_queries, len(ks)))
+    # Padding has gain 0 in the blocks of the ranking, which is not the lowest if gains are negative.
+    gains, given = graded.row_gains, flavor.ideal == "given"
+    if ranked and source is graded.ranked and not given and (isinstance(gains, Coded) or gains.min(initial=0.0) >= 0):
+        filled: Iterable[Filled] = ranked()
+    else:
+        filled = ((block, _gather_gains(block, gains, 0.0 if given else -np.inf)) for block in source.blocks())
     # Put the largest gains of each block, as many as the cut-offs reach, at the first ranks.
-    for block in source.blocks():
+    for block, own in filled:
         deepest = depth(depths, block.shape[1])
-        if flavor.ideal == "given":
-            best = full(_gather_gains(block, graded.row_gains, 0.0))[:, :deepest]
+        if given:
+            best = full(own)[:, :deepest]
         else:
-            own = _gather_gains(block, graded.row_gains, -np.inf)
             best = own.largest(deepest) if isinstance(own, Coded) else _best_first(own, deepest)
         # A query cannot fill more ranks than it has retrieved documents.
         if flavor.ideal_depth == "retrieved":

@@ -205,7 +205,8 @@ class Prepared(Generic[V]):
         sorts = flavor.ideal in ("global", "recall")
         counts = isinstance(graded.row_gains, Coded)  # the ideal is computed from the number of documents of each grade
         if rank is None or not sorts or counts or flavor.ideal_depth == "retrieved":
-            return numpy_kernel.ideal(flavor, self.ks, graded, self._discounts)
+            ranked = None if rank else lambda: self._blocks  # a compiled ranking would only keep them in memory
+            return numpy_kernel.ideal(flavor, self.ks, graded, self._discounts, ranked)
         source = graded.ranked if flavor.ideal == "recall" else graded.judged
         ks = numpy_kernel.ideal_cutoffs(flavor, self.ks)
         # No gain is NaN, so this ideal is never None.
