@@ -41,6 +41,12 @@ def test_elasticsearch_cuts_the_ideal_at_the_hits_that_came_back() -> None:
     assert score(labels, scores, flavor="elasticsearch", retrieved=two, k=1) == pytest.approx(1 / 7)
 
 
+def test_the_top_of_the_scale_for_as_many_ranks_as_were_retrieved() -> None:
+    flavor = Flavor(ideal="max", max_grade=2, ideal_depth="retrieved", k=3)
+    assert score([2, 2], flavor=flavor) == 1.0
+    assert score([2, 2], flavor=flavor.replace(ideal_depth="k")) == pytest.approx((1 + LOG3) / (1.5 + LOG3))
+
+
 def test_spark_takes_the_judgements_in_the_order_given() -> None:
     assert score([3, 1], [1, 0], flavor="spark_graded") == 1.0
     expected = (7 + LOG3) / (1 + 7 * LOG3)
@@ -93,6 +99,13 @@ def test_a_list_shorter_than_k_scores_0(preset: str) -> None:
     assert not result.per_query.empty.any()
     longer = evaluate(flavor=Flavor.preset(preset, short_lists="score"), k=3, **arguments)
     assert longer.value == 1.0
+
+
+def test_unretrieved_documents_do_not_lengthen_a_list() -> None:
+    flavor = Flavor(short_lists="zero", unjudged="condense", k=2)
+    assert score([1, 1], flavor=flavor, retrieved=[True, False]) == 0.0
+    assert score([1, math.nan], flavor=flavor) == 0.0
+    assert score([1, math.nan], flavor=flavor.replace(unjudged="zero")) == 1.0
 
 
 # -- scores
