@@ -4,7 +4,7 @@ A mutant changes one place of one statement in a copy of the project. The tests 
 quickest first, until one fails. If none fails within the limit, the mutant survives. Then either a test is missing, or
 equivalents.json says why no test should fail.
 
-A room is a module or package directly in ndcg_ml. Each room has mutants in proportion to its lines of code. The first
+An area is a module or package directly in ndcg_ml. Each area has mutants in proportion to its lines of code. The first
 run records the tests of each line with coverage.py, which takes as long as a few runs of the suite (``--record`` does
 it again, after changes of tests). The record and the results are in .cache/mutants. A run continues the sample of its
 seed. ``--again`` runs survivors again, after tests were added. ``--save`` writes the record that
@@ -61,7 +61,7 @@ Tests = frozenset[int]
 class Place:
     """A line: the function whose body it is in, if any, and what the statement of its module or class defines."""
 
-    room: str
+    area: str
     function: str
     text: str
     defines: tuple[str, ...]
@@ -77,7 +77,7 @@ class Mutant:
     """A change of one place of a file."""
 
     key: str
-    room: str
+    area: str
     file: str
     line: int
     places: tuple[Place, ...]
@@ -122,7 +122,7 @@ def files() -> Iterator[tuple[Path, str, list[Place]]]:
         yield path, source, places(path.relative_to(ROOT / "ndcg_ml").parts[0].removesuffix(".py"), source)
 
 
-def places(room: str, source: str) -> list[Place]:
+def places(area: str, source: str) -> list[Place]:
     """Return the place of each line of a file."""
     rows, tree = source.split("\n"), ast.parse(source)
     every = tuple(node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef)))
@@ -144,7 +144,7 @@ def places(room: str, source: str) -> list[Place]:
 
     visit(tree.body, "")
     made = zip(functions, rows, defines, strict=True)
-    return [Place(room=room, function=function, text=row.strip(), defines=names) for function, row, names in made]
+    return [Place(area=area, function=function, text=row.strip(), defines=names) for function, row, names in made]
 
 
 def mutants_of(path: Path, source: str, where: list[Place]) -> tuple[int, list[Mutant]]:
@@ -165,7 +165,7 @@ def mutants_of(path: Path, source: str, where: list[Place]) -> tuple[int, list[M
             found.append(
                 Mutant(
                     key=f"{place.function or ', '.join(place.defines)}| {was} -> {now}",
-                    room=place.room,
+                    area=place.area,
                     file=path.relative_to(ROOT).as_posix(),
                     line=line,
                     places=tuple(where[statement.lineno - 1 : last]),
@@ -251,14 +251,14 @@ def drawn(count: int, seed: int) -> list[Mutant]:
 
     The order is that of digests of the keys. An edit of the package thus changes the mutants of edited lines alone.
     """
-    lines, twins, of_room = Counter[str](), Counter[str](), defaultdict(list)
+    lines, twins, of_area = Counter[str](), Counter[str](), defaultdict(list)
     for path, source, where in files():
         number, mutants = mutants_of(path, source, where)
-        lines[where[0].room] += number
+        lines[where[0].area] += number
         for mutant in mutants:
             twins[mutant.key] += 1
             twin = f" #{twins[mutant.key]}" if twins[mutant.key] > 1 else ""
-            of_room[mutant.room].append(replace(mutant, key=mutant.key + twin))
+            of_area[mutant.area].append(replace(mutant, key=mutant.key + twin))
     if gone := [each["mutant"] for each in judged() if each["mutant"] not in twins]:
         print("\n  ".join(["judged, but not in the package:", *gone]))
 
@@ -266,9 +266,9 @@ def drawn(count: int, seed: int) -> list[Mutant]:
         return hashlib.sha256(f"{seed} {mutant.key}".encode()).hexdigest()
 
     sample = []
-    for room, mutants in of_room.items():
+    for area, mutants in of_area.items():
         valid = (mutant for mutant in sorted(mutants, key=digest) if _compiles(mutant.source))
-        sample += itertools.islice(valid, max(1, round(count * lines[room] / lines.total())))
+        sample += itertools.islice(valid, max(1, round(count * lines[area] / lines.total())))
     return sorted(sample, key=digest)
 
 
@@ -392,7 +392,7 @@ def record() -> None:
 
 
 class Reached:
-    """The record, and the lines that use each name of a room, in the room or where it is imported."""
+    """The record, and the lines that use each name of an area, in the area or where it is imported."""
 
     def __init__(self) -> None:
         kept = json.loads(RECORD.read_text())
@@ -407,16 +407,16 @@ class Reached:
         self.uses: dict[tuple[str, str], list[Place]] = defaultdict(list)
         for _, source, where in files():
             nodes = [*ast.walk(ast.parse(source))]
-            rooms = defaultdict(lambda room=where[0].room: {room})  # type: ignore[misc]
+            areas = defaultdict(lambda area=where[0].area: {area})  # type: ignore[misc]
             for node in nodes:
                 if isinstance(node, ast.ImportFrom) and (module := (node.module or "").split("."))[0] == "ndcg_ml":
                     for alias in node.names:
-                        rooms[alias.name].add([*module, alias.name][1])
+                        areas[alias.name].add([*module, alias.name][1])
             for node in nodes:
                 if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
                     name = node.id if isinstance(node, ast.Name) else node.attr
-                    for room in rooms[name]:
-                        self.uses[room, name].append(where[node.lineno - 1])
+                    for area in areas[name]:
+                        self.uses[area, name].append(where[node.lineno - 1])
 
     def tests_of(self, where: Iterable[Place]) -> Tests:
         """Return the tests that reach a statement.
@@ -425,17 +425,17 @@ class Reached:
         functions, those of the lines that use it.
         """
         found = frozenset[int]().union(*(self.lines.get(place.key, ()) for place in where))
-        pending = [(place.room, name) for place in where for name in place.defines if not found]
+        pending = [(place.area, name) for place in where for name in place.defines if not found]
         done = set()
         while pending:
-            room, name = pending.pop()
+            area, name = pending.pop()
             found |= self.bodies[name]
-            if (room, name) not in done and not self.bodies[name]:
-                for place in self.uses[room, name.rpartition(".")[2]]:
+            if (area, name) not in done and not self.bodies[name]:
+                for place in self.uses[area, name.rpartition(".")[2]]:
                     tests = self.lines.get(place.key, frozenset())
                     found |= tests
-                    pending += [(place.room, other) for other in place.defines if not tests]
-            done.add((room, name))
+                    pending += [(place.area, other) for other in place.defines if not tests]
+            done.add((area, name))
         return found
 
     def batches(self, tests: Tests) -> list[list[int]]:
@@ -527,18 +527,18 @@ def judged() -> list[dict[str, str]]:
 
 
 def table(mutants: list[Mutant], rows: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return for each room the share of killed mutants, without those judged, and Wilson's interval (95 %)."""
+    """Return for each area the share of killed mutants, without those judged, and Wilson's interval (95 %)."""
     names, score = {each["mutant"] for each in judged()}, {}
     tried = [mutant for mutant in mutants if mutant.key in rows]
-    for room in [*sorted({mutant.room for mutant in tried}), "all"]:
-        of_room = [mutant.key for mutant in tried if room in (mutant.room, "all")]
-        killed = sum(bool(rows[key]["by"]) for key in of_room)
-        equivalent = sum(key in names and not rows[key]["by"] for key in of_room)
-        counted = len(of_room) - equivalent
+    for area in [*sorted({mutant.area for mutant in tried}), "all"]:
+        of_area = [mutant.key for mutant in tried if area in (mutant.area, "all")]
+        killed = sum(bool(rows[key]["by"]) for key in of_area)
+        equivalent = sum(key in names and not rows[key]["by"] for key in of_area)
+        counted = len(of_area) - equivalent
         low, high = binomtest(killed, counted).proportion_ci(method="wilson") if counted else (0.0, 1.0)
         share, *interval = (round(100 * float(part), 1) for part in (killed / max(counted, 1), low, high))
-        counts = {"mutants": len(of_room), "killed": killed, "judged": equivalent, "survived": counted - killed}
-        score[room] = {**counts, "% killed": share, "95 % interval": interval}
+        counts = {"mutants": len(of_area), "killed": killed, "judged": equivalent, "survived": counted - killed}
+        score[area] = {**counts, "% killed": share, "95 % interval": interval}
     return score
 
 
@@ -559,9 +559,9 @@ def main() -> None:
     done = {key for key, row in read(out).items() if row["by"] or key in kinds or not chosen.again}
     run([mutant for mutant in mutants if mutant.key not in done], out, chosen.minutes)
     score = table(mutants, rows := read(out))
-    print("| room |", " | ".join(score["all"]), "|\n|---|" + "--:|" * len(score["all"]))
-    for room, of_room in score.items():
-        print(f"| {room} |", " | ".join(map(str, of_room.values())), "|")
+    print("| area |", " | ".join(score["all"]), "|\n|---|" + "--:|" * len(score["all"]))
+    for area, of_area in score.items():
+        print(f"| {area} |", " | ".join(map(str, of_area.values())), "|")
     past = sum(rows[mutant.key]["by"] == PAST for mutant in mutants if mutant.key in rows)
     survivors = [kinds.get(mutant.key) for mutant in mutants if mutant.key in rows and not rows[mutant.key]["by"]]
     messages = survivors.count("message")
