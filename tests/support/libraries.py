@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pytest
 
 QUIET = {"verbosity": -1, "num_threads": 1}
 
@@ -44,12 +45,11 @@ def catboost_ndcg(
 
 
 def torchmetrics_ndcg(y: Any, s: Any, sizes: Any, k: Any = None, action: str = "neg") -> float:
-    import torch
-    from torchmetrics.retrieval import RetrievalNormalizedDCG
-
+    torch = pytest.importorskip("torch")
+    retrieval = pytest.importorskip("torchmetrics.retrieval")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        metric = RetrievalNormalizedDCG(top_k=k, empty_target_action=action)
+        metric = retrieval.RetrievalNormalizedDCG(top_k=k, empty_target_action=action)
     query = torch.arange(len(sizes)).repeat_interleave(torch.as_tensor(sizes))
     metric.update(torch.as_tensor(s), torch.as_tensor(y).long(), indexes=query)
     return float(metric.compute())
