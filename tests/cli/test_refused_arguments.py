@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -90,20 +91,20 @@ def test_wrong_arguments(command):
 @pytest.mark.parametrize(
     ("command", "hint"),
     [
-        ("judge-next run better --qrels qrels --k 5", "--k'. Did you mean -k?"),
-        ("judge-next run better --qrels qrels --n 5", "--n'. Did you mean -n?"),
-        (f"eval {TREC} --cutoff 5", "--cutoff'. Did you mean -k?"),
-        (f"eval {TREC} --metric ndcg", "--metric'. Did you mean --flavor?"),
-        (f"eval {TREC} --flavour ndcg", "--flavour'. Did you mean '--flavor'?"),
-        (f"eval {TREC} -m ndcg", "-m'.\n"),
-        ("eval qrels run", "(qrels run). Pass each value after its option, such as --run FILE."),
-        ("gate qrels run --margin .01", "(run). Pass each value after its option, such as --run FILE."),
+        ("judge-next run better --qrels qrels --k 5", r"--k\W+Did you mean -k\?"),
+        ("judge-next run better --qrels qrels --n 5", r"--n\W+Did you mean -n\?"),
+        (f"eval {TREC} --cutoff 5", r"--cutoff\W+Did you mean -k\?"),
+        (f"eval {TREC} --metric ndcg", r"--metric\W+Did you mean --flavor\?"),
+        (f"eval {TREC} --flavour ndcg", r"--flavour\W+Did you mean '?--flavor'?\?"),
+        (f"eval {TREC} -m ndcg", r" '?-m'?\.?\n"),
+        ("eval qrels run", r"\(qrels run\)\. Pass each value after its option, such as --run FILE\."),
+        ("gate qrels run --margin .01", r"\(run\)\. Pass each value after its option, such as --run FILE\."),
     ],
 )
 def test_options_that_were_meant_are_named(command, hint):
     done = program(command.split())
     assert (done.returncode, done.stdout) == (2, "")
-    assert hint in done.stderr
+    assert re.search(hint, done.stderr)  # click 8.2 prints options without quotes
 
 
 def test_no_command_shows_the_help_line_by_line():
