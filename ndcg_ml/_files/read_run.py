@@ -241,7 +241,7 @@ def read_rows(name: str, data: RunLike, ids: Ids, names: Mapping[str, Any]) -> R
     elif is_frame(data):
         rows = _read_frame(name, data, ids, names)
     else:
-        hint = f" Pass {name}.to_dict()." if hasattr(data, "to_dict") else ""  # of ranx
+        hint = f" Pass {name}.to_dict()." if hasattr(data, "to_dict") else ""  # containers of ranx
         raise TypeError(f"{name} must be {_SHAPES[name]}; got {type(data).__name__}.{hint}")
     if not rows.topics.size:
         raise ValueError(f"{name} must hold at least one document; got none.")

@@ -82,7 +82,7 @@ FILES = [
     ("run", LINE.decode().encode("utf-16"), "got a NUL byte. Save it as UTF-8"),
     ("run", gzip.compress(LINE * 100, mtime=0)[:-12], "is damaged and cannot be unpacked"),
     ("run", gzip.compress(LINE * 100, mtime=0)[:40] + b"\x00\x01" + gzip.compress(LINE * 100, mtime=0)[42:], "is damaged|NUL|line"),
-    ("run", b"301 Q0 d 1 2.5\ntag 302 Q0 d 1 2.5 tag\n", "line 1: .* got 5"),  # as many words as two lines have
+    ("run", b"301 Q0 d 1 2.5\ntag 302 Q0 d 1 2.5 tag\n", "line 1: .* got 5"),  # the words of two lines
     ("qrels", b"q 0 a 1\nq 0 b 0 5\n0 c 2\nq 0 d 1\n", "line 2: .* got 5"),
     ("run", b"q1 Q0 d1 1 2.0 my tag\nq1 Q0 d 2 2 1.5 tag\nq1 Q0 d3 3 1.0 tag\n", "line 2: .* An id cannot contain a blank"),
     ("run", b"301 Q0 d 1\x1c2.5 tag\n", "line 1: a line of a run must have 6 or more columns"),

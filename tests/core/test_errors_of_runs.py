@@ -52,7 +52,7 @@ RUNS = [
     ("no such qrels", "no such run", {"queries": None}, TypeError, "queries must be one of"),
     ("no such qrels", "no such run", {"k": 0}, ValueError, "k must be"),
     ("no such qrels", "no such run", {"flavor": "trec"}, ValueError, "Did you mean 'trec_eval'"),
-    # what the flavor refuses
+    # labels that the flavor refuses
     (QRELS, {"q3": RUN["q3"]}, {"flavor": "trec_eval[unjudged=raise]", "queries": "run"}, ValueError, r"unjudged='raise'; got 1, the first in run\['q3'\], document 'd9'"),
     ({"q": {"a": 1, "b": -1}}, {"q": ["a", "b"]}, {"flavor": "sklearn"}, ValueError, r"the first in run\['q'\], document 'b'"),
     *(

@@ -212,7 +212,7 @@ def test_single_lists_pieces_of_queries_and_batches_of_unequal_lists_are_not():
     [
         (torch.int64, torch.float32, True),
         (torch.uint8, torch.float64, True),
-        (torch.float32, torch.float32, False),  # of any values: reading them would wait for a device
+        (torch.float32, torch.float32, False),  # any values: reading them would wait for a device
         (torch.int64, torch.int64, False),
         (torch.float16, torch.int64, False),
     ],
