@@ -161,7 +161,7 @@ def river() -> tuple[float, float]:
 
 
 TABLE = Path(__file__).parent / "results" / "clients.md"
-RECIPES, ENGINES = "tests/pages/test_recipes_page.py", "tests/engines/test_engines.py"
+RECIPES, ENGINES = "tests/pages/test_docs.py", "tests/engines/test_engines.py"
 # By the name of the row: a test of the package or a function, the distributions whose versions are printed, and others
 # that the tool needs and does not bring.
 CLIENTS: dict[str, tuple[str | Callable[[], tuple[Any, float]], str, str]] = {

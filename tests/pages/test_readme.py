@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from printed import assert_shown, code_and_output
+from printed import assert_shown, code_and_output, run_blocks
 
 from ndcg_ml import PRESETS, compare, evaluate_run
 
@@ -131,10 +131,9 @@ def test_a_block_runs_alone_and_prints_what_is_shown(block, needs, capsys):
     for library in needs:
         pytest.importorskip(library)
     code, shown = code_and_output(README)[block]
-    exec(compile(code, "README.md", "exec"), {})
     # Another version of a library trains another model, which may stop a few rounds sooner or later.
     slack = {1: [0, 0.02], 2: [0.02], 3: [5, 0.02]}.get(block, 1e-12)
-    assert_shown(capsys.readouterr().out, shown, slack)
+    assert_shown(*run_blocks(capsys, code), shown, slack)
 
 
 def test_it_counts_the_presets():

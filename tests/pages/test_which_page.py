@@ -14,7 +14,7 @@ if __name__ == "__main__":
 
 import pytest
 from peers.test_parity_golden import recorded
-from printed import blocks
+from printed import blocks, run_blocks
 
 from ndcg_ml import PRESETS, ndcg_score
 from ndcg_ml.readers import read_columns
@@ -103,12 +103,7 @@ def test_the_spread_is_the_rule_for_empty_queries():
 def test_the_code_prints_what_the_page_says(capsys):
     text = PAGE.read_text()
     *found, _ = blocks(PAGE)  # tests/peers/test_conformance.py runs the last
-    assert len(found) == 3
-    printed = []
-    for block in found:
-        exec(compile(block, PAGE.name, "exec"), {})
-        printed.append(capsys.readouterr().out)
-    identified, first, claims = printed
+    identified, first, claims = (run_blocks(capsys, block)[0] for block in found)
     recorded_of = {preset: was_recorded(library, variant) for library, variant, preset in ROWS}
     for preset, value in map(str.split, first.splitlines()):
         assert float(value) == pytest.approx(recorded_of[preset], abs=1e-6)

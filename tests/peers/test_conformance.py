@@ -25,7 +25,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from oracle import Document, NothingToAverageError, TiedRepeatError, oracle, oracle_overall
-from printed import assert_shown
+from printed import assert_shown, run_blocks
 
 from ndcg_ml import PRESETS, Flavor, evaluate
 
@@ -304,8 +304,7 @@ def shown_as(language: str) -> tuple[str, str]:
 def test_the_python_of_the_page_prints_what_it_shows(capsys, monkeypatch):
     monkeypatch.chdir(PAGE.parents[1])
     code, shown = shown_as("python")
-    exec(compile(code, "conformance", "exec"), {})
-    assert_shown(capsys.readouterr().out, shown)
+    assert_shown(*run_blocks(capsys, code), shown)
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")

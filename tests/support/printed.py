@@ -10,6 +10,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,15 @@ def blocks(page: Path, section: str = "") -> list[str]:
     if section:
         [text] = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", text, flags=re.DOTALL | re.MULTILINE)
     return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+
+
+def run_blocks(capsys: Any, *code: str, scope: dict[str, Any] | None = None) -> list[str]:
+    """Run blocks one after another with the same names, and return what each prints."""
+    scope, printed = {} if scope is None else scope, []
+    for block in code:
+        exec(compile(block, "a page", "exec"), scope)
+        printed.append(capsys.readouterr().out)
+    return printed
 
 
 def run_script(folder: Path, *code: str, **environment: str) -> str:
