@@ -1,14 +1,21 @@
-"""``compare``: which queries are paired, several systems, what is printed, refusals, and how often chance wins."""
+"""``compare``, ``Evaluation.interval``, and labels of a model that a hundred of people correct."""
 
 from __future__ import annotations
 
+import itertools
 import math
+import statistics
+import warnings
+from hashlib import blake2b
 
 import numpy as np
 import pytest
-from comparing import by_scores
+from comparing import by_scores, of_values
+from paired import Paired
 
-from ndcg_ml import Comparison, Flavor, compare, compare_values, evaluate, evaluate_run
+from ndcg_ml import Comparison, Flavor, compare, compare_values, correct_labels, evaluate, evaluate_run
+from ndcg_ml._decide.means import Means, spread_of
+from ndcg_ml._decide.randomisation import exchange_tests, queries_needed
 
 RNG = np.random.default_rng(2)
 Y = RNG.integers(0, 4, (60, 10))
@@ -200,3 +207,481 @@ def test_a_bundle_of_equal_queries_barely_moves_the_interval():
 
 def test_a_level_that_takes_many_draws_is_kept():
     assert compare(*systems(50, 20), confidence=0.9999, seed=0).pairs[0].interval.confidence == 0.9999
+
+
+# -- ``Evaluation.interval``, ``.std``, ``.standard_error``: what counts, several cut-offs, ratios, and refusals
+
+
+RANDOM = np.random.default_rng(8)
+GRADED = RANDOM.integers(0, 4, (40, 12)) * (RANDOM.random((40, 1)) > 0.15)  # some queries have no relevant document
+RANKED = GRADED + RANDOM.normal(0, 3, GRADED.shape)
+N_EMPTY = int((GRADED.max(axis=1) == 0).sum())
+METHODS = ("bca", "percentile", "t")
+
+
+def limits(interval) -> tuple[float, float, int]:
+    return interval.low, interval.high, interval.n_queries
+
+
+def test_a_plain_mean_is_the_textbook_s():
+    result = evaluate(GRADED, RANKED, k=5)
+    values = result.per_query.ndcg.tolist()
+    assert result.std == pytest.approx(statistics.stdev(values), rel=1e-12)
+    assert result.standard_error == pytest.approx(statistics.stdev(values) / math.sqrt(40), rel=1e-12)
+    interval = result.interval(method="t")
+    assert (interval.value, interval.confidence, interval.method) == (result.value, 0.95, "t")
+    assert (interval.n_queries, interval.n_resamples) == (40, None)
+    assert interval.high - interval.value == pytest.approx(2.022690920 * result.standard_error, rel=1e-9)
+    assert interval.value - interval.low == pytest.approx(interval.high - interval.value, rel=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_more_confidence_is_wider(method):
+    result = evaluate(GRADED, RANKED, k=5)
+    narrow, wide = (result.interval(confidence, method, seed=0) for confidence in (0.8, 0.99))
+    assert wide.low < narrow.low < result.value < narrow.high < wide.high
+
+
+def test_skipped_queries_count_neither_in_the_value_nor_in_its_interval():
+    flavor = Flavor(empty="skip", k=5)
+    result, without = (
+        evaluate(GRADED, RANKED, flavor=flavor),
+        evaluate(GRADED[GRADED.any(1)], RANKED[GRADED.any(1)], flavor=flavor),
+    )
+    assert result.standard_error == pytest.approx(without.standard_error, rel=1e-12)
+    for method in METHODS:
+        expected = limits(without.interval(method=method, seed=1))
+        assert limits(result.interval(method=method, seed=1)) == pytest.approx(expected, abs=1e-12)
+    assert result.interval().n_queries == 40 - N_EMPTY
+    scored = evaluate(GRADED, RANKED, flavor=flavor.replace(empty=1.0))
+    assert scored.interval().n_queries == 40
+    assert scored.standard_error != result.standard_error
+
+
+def test_weights_count_as_in_the_value():
+    weight = RANDOM.random(40) + 0.5
+    result = evaluate(GRADED, RANKED, k=5, query_weight=weight)
+    share = weight / weight.sum()
+    apart = result.per_query.ndcg - result.value
+    assert result.std == pytest.approx(math.sqrt((share * apart**2).sum() * 40 / 39), rel=1e-12)
+    assert result.standard_error == pytest.approx(math.sqrt((share**2 * apart**2).sum() * 40 / 39), rel=1e-12)
+    for method in METHODS:
+        interval = result.interval(method=method, seed=0)
+        assert interval.low < result.value < interval.high
+        assert interval != evaluate(GRADED, RANKED, k=5).interval(method=method, seed=0)
+    scaled = evaluate(GRADED, RANKED, k=5, query_weight=weight * 1e140).interval(seed=0)
+    assert (scaled.low, scaled.high) == pytest.approx(
+        tuple(getattr(result.interval(seed=0), end) for end in ("low", "high")), rel=1e-12
+    )
+
+
+def test_a_micro_average_is_a_ratio():
+    result = evaluate(GRADED, RANKED, flavor=Flavor(aggregate="micro", k=5))
+    counted = ~result.per_query.empty
+    dcg, ideal = result.per_query.dcg[counted], result.per_query.idcg[counted]
+    n = dcg.size
+    # The delta method, term by term.
+    residual = (dcg - result.value * ideal) / ideal.mean()
+    assert result.standard_error == pytest.approx(residual.std(ddof=1) / math.sqrt(n), rel=1e-9)
+    # The bootstrap, drawn again.
+    rng = np.random.default_rng(5)
+    drawn = rng.integers(0, n, (499, n))
+    ratios = dcg[drawn].sum(axis=1) / ideal[drawn].sum(axis=1)
+    interval = result.interval(method="percentile", n_resamples=499, seed=5)
+    assert (interval.low, interval.high) == pytest.approx(tuple(np.quantile(ratios, (0.025, 0.975))), abs=1e-12)
+    assert interval.n_queries == n == 40 - N_EMPTY
+
+
+def test_several_cutoffs_share_the_resamples():
+    result = evaluate(GRADED, RANKED, k=(1, 5, None))
+    intervals = result.interval(seed=3)
+    assert list(intervals) == [1, 5, None]
+    for k, interval in intervals.items():
+        alone = evaluate(GRADED, RANKED, k=k)
+        assert (interval.low, interval.high) == pytest.approx(
+            (alone.interval(seed=3).low, alone.interval(seed=3).high), abs=1e-12
+        )
+        assert (result.std[k], result.standard_error[k]) == pytest.approx((alone.std, alone.standard_error), rel=1e-12)
+
+
+def test_cutoffs_at_which_other_queries_count():
+    # The ideal of what is retrieved at rank 1 is 0 where the first document is irrelevant.
+    flavor = Flavor(ideal="local", empty="skip")
+    result = evaluate(GRADED, RANKED, flavor=flavor, k=(1, 5))
+    assert result.n_empty[1] > result.n_empty[5]
+    intervals = result.interval(seed=0)
+    for k in (1, 5):
+        assert intervals[k].n_queries == 40 - result.n_empty[k]
+        assert intervals[k].low <= result.value[k] <= intervals[k].high
+
+
+def test_a_confidence_just_below_one_is_not_a_hundred_per_cent():
+    rng = np.random.default_rng(0)
+    found = evaluate(rng.integers(0, 3, (20, 5)), rng.normal(size=(20, 5)))
+    for confidence, text in ((0.9999999, "99.99999 %"), (0.95, "95 %"), (0.999, "99.9 %")):
+        assert text in str(found.interval(confidence, method="t"))
+
+
+def from_zero(*differences: float):
+    """Systems a, all 0, and b."""
+    b = np.array(differences, dtype=np.float64)
+    return Paired(np.zeros(b.size), b)
+
+
+@pytest.mark.parametrize(
+    ("differences", "p_value"),
+    [
+        ((1, 2, 3), 2 / 8),
+        ((1, -2, 3), 6 / 8),  # |sum| >= 2: all but +1 +2 -3 and its mirror
+        ((0, 1, 0, -2, 3, 0), 6 / 8),
+        ((0.1, 0.2, 0.3), 2 / 8),
+        ((1, -1), 1.0),
+        ((0.5, 0), 1.0),
+        ((0.0, 0.0), 1.0),
+        ((1e-15, 0.0, 1e-15, 1e-15), 1.0),  # rounding
+    ],
+)
+def test_exact_randomisation_by_hand(differences, p_value):
+    result = from_zero(*differences).test()
+    assert result.exact
+    assert result.p_value == pytest.approx(p_value, abs=1e-12)
+
+
+def test_queries_that_are_equal_need_no_exchange():
+    result = from_zero(*[0.0, 1e-15] * 20, 0.1, 0.2, 0.3, 0.4, 0.5).test(n_resamples=32)
+    assert (result.exact, result.p_value) == (True, 2 / 32)
+
+
+def test_an_exchange_weighs_what_its_query_weighs():
+    heavy = Paired(np.zeros(3), np.array([0.1, 0.1, -0.1]), np.array([1.0, 5.0, 1.0]))
+    assert heavy.difference == pytest.approx(0.5 / 7)
+    assert heavy.test().p_value == pytest.approx(6 / 8)  # 0.7, 0.5, 0.5, 0.3 and their mirrors
+
+
+def test_an_exchange_of_ratios_exchanges_both_parts():
+    # A micro average: the ideals of the two systems differ, so that the denominators change places too.
+    values, ideals = np.array([[0.2, 0.9], [0.4, 0.5], [1.0, 0.7]]), np.array([[1.0, 2.0], [3.0, 1.0], [2.0, 2.0]])
+    means = Means.from_weights(values, ideals)
+    observed = abs(np.subtract(*np.average(values, axis=0, weights=ideals)))
+    hits = 0
+    scaled = ideals / ideals.sum(axis=0)
+    for flips in itertools.product((False, True), repeat=3):
+        v, w = values.copy(), scaled.copy()
+        v[list(flips)], w[list(flips)] = v[list(flips), ::-1], w[list(flips), ::-1]
+        hits += abs(np.subtract(*np.average(v, axis=0, weights=w))) >= observed - 1e-12
+    [found] = exchange_tests(means.linear(), [(0, 1)], 100, np.random.default_rng(0))
+    assert found.exact
+    assert found.p_value == pytest.approx(hits / 8)
+
+
+def test_weights_are_repeated_queries_to_the_mean_and_the_jackknife():
+    a, b = np.random.default_rng(3).random((2, 4))
+    weight = np.array([1.0, 2.0, 5.0, 0.5])
+    both = Paired(a, b, weight)
+    assert both.difference == pytest.approx(np.average(b - a, weights=weight), abs=1e-15)
+    rest = [np.average(np.delete(a, i), weights=np.delete(weight, i)) for i in range(4)]
+    assert spread_of(both.means)[0].without_each == pytest.approx(np.array(rest), abs=1e-15)
+    scaled = Paired(a, b, weight * 1e100)
+    assert scaled.standard_error == pytest.approx(both.standard_error, rel=1e-12)
+
+
+def test_bootstrap_by_hand():
+    # Two differences a and b have the resampled means a, (a + b) / 2 and b, with chances 1/4, 1/2 and 1/4.
+    interval = from_zero(0.2, 0.6).interval(method="percentile", seed=0)
+    assert (interval.low, interval.high) == pytest.approx((0.2, 0.6), abs=1e-12)
+    for method in ("bca", "percentile", "t"):
+        constant = from_zero(0.25, 0.25, 0.25).interval(method=method)
+        assert (constant.low, constant.value, constant.high) == (0.25, 0.25, 0.25)
+        # The mean of 400 coin tosses is normal with standard deviation 1/20.
+        interval = from_zero(*[1.0, -1.0] * 200).interval(method=method, seed=0)
+        assert (interval.low, interval.high) == pytest.approx((-1.96 / 20, 1.96 / 20), abs=0.006)
+
+
+def test_bca_of_one_query_among_equal_ones_ends_with_the_draws():
+    b = np.zeros(1000)
+    b[7] = 1.0
+    both = Paired(np.zeros(1000), b)
+    interval = both.interval(method="bca", seed=0)
+    assert 0 <= interval.low < 0.001 < interval.high < 0.02
+    draws = both.spread(9999, 0).draws
+    assert both.interval(1 - 1e-12, "bca", seed=0).high == draws.max()
+    mirrored = Paired(b, np.zeros(1000)).interval(1 - 1e-12, "bca", seed=0)
+    assert mirrored.low == -draws.max()
+
+
+def test_the_seed_decides_what_is_drawn():
+    both = from_zero(*np.random.default_rng(1).normal(0.05, 0.2, 40))
+    first = both.interval(method="bca", seed=3)
+    assert both.interval(method="bca", seed=3) == first
+    assert both.interval(method="bca", seed=np.random.default_rng(3)) == first
+    assert both.interval(method="bca", seed=4) != first
+    assert both.interval(method="bca") != both.interval(method="bca")
+    # A result without an interval holds NaN, and Python 3.13 counts two such results as different.
+    assert both.test(seed=3).p_value == both.test(seed=3).p_value != both.test(seed=4).p_value
+
+
+def test_a_p_value_is_never_zero():
+    result = from_zero(*[0.5] * 60).test(n_resamples=999, seed=0)
+    assert (result.exact, result.p_value) == (False, 1 / 1000)
+
+
+def test_queries_needed_by_hand():
+    # (1.959964 + 0.841621)^2 (0.2/0.1)^2 + 1.959964^2 / 2
+    assert queries_needed(0.2, 0.1, 0.8, 0.95) == math.ceil(31.395539 + 1.920729)
+    assert queries_needed(0.2, -0.1, 0.8, 0.95) == queries_needed(0.2, 0.1, 0.8, 0.95)
+    assert queries_needed(0.0, 0.1, 0.8, 0.95) == 6  # the exact test of five has no p-value below 1/16
+    assert queries_needed(0.0, 0.1, 0.8, 0.99) == 8
+
+
+# -- labels of a model that a hundred of people correct: by hand, by simulation, and what is refused
+
+
+N = 300
+
+
+def drawn(seed, bias=0.1, noise=0.1, n_people=40):
+    """Values under human labels and under those of a model, and the queries with human labels."""
+    rng = np.random.default_rng(seed)
+    human = rng.beta(2, 2, N)
+    model = np.clip(human + bias + rng.normal(0, noise, N), 0.001, 1)  # a label of 0 is not relevant
+    return human, model, rng.choice(N, n_people, replace=False)
+
+
+def corrected(human, model, some):
+    return correct_labels(of_values(model), of_values(human[some], some))
+
+
+def by_hand(f, d, chosen):
+    """Prediction-powered inference with two folds by a digest of the ids: value, standard error, weight."""
+    order = sorted(range(chosen.size), key=lambda at: blake2b(str(chosen[at]).encode()).digest())
+    chosen, d = chosen[order], d[order]
+    rest, n = np.delete(f, chosen), chosen.size
+    weights, value, variance = [], 0.0, 0.0
+    for half in (0, 1):
+        mine, other = slice(half, None, 2), slice(1 - half, None, 2)
+        g = f[chosen]
+        slope = np.cov(d[other], g[other])[0, 1] / ((1 + n / rest.size) * g[other].var(ddof=1))
+        w = min(1.0, max(0.0, slope))
+        left = d[mine] - w * g[mine]
+        weights.append((w, left.size))
+        value += left.size / n * (w * rest.mean() + left.mean())
+        variance += (left.size / n) ** 2 * left.var(ddof=1) / left.size
+    weight = sum(w * size for w, size in weights) / n
+    return value, math.sqrt(variance + weight**2 * rest.var(ddof=1) / rest.size), weight
+
+
+@pytest.mark.parametrize("n_people", [20, 41, N - 2])
+def test_the_corrected_value_by_hand(n_people):
+    human, model, some = drawn(1, n_people=n_people)
+    found = corrected(human, model, some)
+    value, error, weight = by_hand(model, human[some], some)
+    assert (found.value, found.standard_error, found.weight) == pytest.approx((value, error, weight))
+    assert found.bias == pytest.approx((model - human)[some].mean())
+    assert found.effective_queries == pytest.approx(human[some].var(ddof=1) / error**2)
+    interval = found.interval(0.9)
+    if n_people == 20:
+        assert interval.method == "bounded"
+        return
+    stats = pytest.importorskip("scipy.stats")
+    reach = stats.t.ppf(0.95, n_people - 2) * error
+    assert (interval.low, interval.high) == pytest.approx((value - reach, value + reach))
+
+
+def test_a_model_that_is_the_negative_of_the_truth_has_no_weight():
+    human, _, some = drawn(1)
+    found = corrected(human, 1 - human, some)
+    assert (found.weight, found.value) == (0, pytest.approx(human[some].mean()))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_order_of_rows_does_not_matter(seed):
+    human, model, some = drawn(8)
+    other = np.roll(human, 1)
+    rng = np.random.default_rng(seed)
+
+    def ordered(human, model):
+        rows, of_people = rng.permutation(N), rng.permutation(some)
+        return correct_labels(of_values(model[rows], rows), of_values(human[of_people], of_people))
+
+    plain = [corrected(human, model, np.sort(some)), corrected(other, np.roll(model, 1), np.sort(some))]
+    shuffled = [ordered(human, model), ordered(other, np.roll(model, 1))]
+    for one, two in [*zip(plain, shuffled, strict=True), (compare(*plain).pairs[0], compare(*shuffled).pairs[0])]:
+        assert one.standard_error == pytest.approx(two.standard_error, rel=1e-9)
+    assert compare(*shuffled).difference == pytest.approx(compare(*plain).difference, abs=1e-12)
+    assert shuffled[0].value == pytest.approx(plain[0].value, abs=1e-12)
+
+
+def test_the_difference_of_two_systems_is_corrected_by_itself_and_that_of_their_values():
+    human, model, some = drawn(2)
+    other, other_model = np.clip(human + 0.05, 0, 1), np.clip(model - 0.02, 0.001, 1)
+    old, new = corrected(human, model, some), corrected(other, other_model, some)
+    found = compare(old, new, names=["old", "new"], margin=0.2)
+    value, error, _ = by_hand(other_model - model, (other - human)[some], some)
+    assert (found.difference, found.standard_error) == pytest.approx((value, error))
+    assert found.values[1] - found.values[0] == pytest.approx(found.difference, abs=1e-12)
+    assert np.mean(found.values) == pytest.approx(
+        by_hand((other_model + model) / 2, (other + human)[some] / 2, some)[0]
+    )
+    assert (found.interval.low > 0) == found.pairs[0].significant
+    assert found.verdict == "equivalent"
+    assert found.wins == ((other - human)[some] > 1e-12).sum()
+    assert "300 queries have labels of a model; the correction is valid if the 40 queries" in found.notes[0]
+    assert "corrected" in str(found)
+
+
+@pytest.mark.parametrize("baseline", [None, "a"])
+def test_several_systems_hold_together(baseline):
+    rng = np.random.default_rng(3)
+    human, model, some = drawn(3)
+    systems = {name: corrected(np.clip(human + rng.normal(0, 0.1, N), 0, 1), model, some) for name in "abc"}
+    found = compare(systems, baseline=baseline, seed=0)
+    assert len(found.pairs) == (3 if baseline is None else 2)
+    value = dict(zip(found.names, found.values, strict=True))
+    for pair in found.pairs:
+        assert pair.p_adjusted >= pair.p_value
+        assert (pair.interval.low > 0 or pair.interval.high < 0) == pair.significant
+        alone = compare(systems[pair.a], systems[pair.b])
+        assert value[pair.b] - value[pair.a] == pytest.approx(pair.difference, abs=1e-12)
+        assert alone.interval.high - alone.interval.low < pair.interval.high - pair.interval.low
+
+
+def test_what_is_printed_says_what_is_not_corrected():
+    human, model, some = drawn(4)
+    found = corrected(human, model, some)
+    assert f"Not corrected: {model.mean():.6f} under the model's labels" in str(found)
+    assert "40 by people" in str(found)
+    assert found.to_dict()["interval"]["low"] == found.interval().low
+
+
+# -- what is refused --------------------------------------------------------------------------------------------------
+
+HUMAN, MODEL, SOME = drawn(5)
+
+
+def test_queries_that_people_judged_in_part_are_named():
+    ids = [f"q{i}" for i in range(60)]
+    run = {qid: ["a", "b", "c"] for qid in ids}
+    by_model = {qid: {"a": 1, "b": 0, "c": i % 2} for i, qid in enumerate(ids)}
+    by_people = {qid: dict(by_model[qid]) for qid in np.random.default_rng(0).permutation(ids)[:25].tolist()}
+    found = correct_labels(evaluate_run(by_model, run, k=2), evaluate_run(by_people, run, k=2))
+    assert found.bias == 0
+    partly = next(iter(by_people))
+    del by_people[partly]["c"]
+    with pytest.raises(ValueError, match=f"same number of documents .* the numbers differ in '{partly}'"):
+        correct_labels(evaluate_run(by_model, run, k=2), evaluate_run(by_people, run, k=2))
+
+
+def of_documents(prefix, shift, ids):
+    run = {qid: {f"{prefix}{at}": shift - at for at in range(3)} for qid in ids}
+    return lambda queries, grade: evaluate_run(
+        {q: {f"{prefix}{at}": grade for at in range(3)} for q in queries}, {q: run[q] for q in queries}, k=2
+    )
+
+
+def of_rows(prefix, shift, ids):
+    return lambda queries, grade: evaluate(
+        np.full(3 * len(queries), grade),
+        np.tile([3.0, 2.0, 1.0], len(queries)) + shift,
+        qid=np.repeat(queries, 3),
+        doc_id=None if prefix is None else np.tile([prefix, "y", "z"], len(queries)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("system", "one", "other"),
+    [
+        (of_documents, ("d", 9), ("e", 9)),
+        (of_documents, ("d", 9), ("d", 10)),
+        (of_rows, ("d", 0), ("e", 0)),
+        (of_rows, ("d", 0), ("d", 1)),
+        (of_rows, (None, 0), (None, 1)),
+        (of_rows, ("d", 0), (None, 1)),
+    ],
+)
+def test_other_documents_or_scores_are_refused(system, one, other):
+    ids = [f"q{i}" for i in range(60)]
+    people = np.random.default_rng(0).permutation(ids)[:25].tolist()
+    model = system(*one, ids)(ids, 1)
+    correct_labels(model, system(*one, ids)(people[::-1], 2))
+    with pytest.raises(
+        ValueError, match=f"the same documents and scores in model and human; got others in '{people[0]}'"
+    ):
+        correct_labels(model, system(*other, ids)(people, 2))
+
+
+def test_a_sample_that_is_not_random_is_warned_of():
+    with pytest.warns(UserWarning, match=r"must be a random sample; these are the first ones \(pass qid= to both"):
+        corrected(HUMAN, MODEL, np.arange(40))
+    best = np.argsort(-MODEL)[:40]
+    with pytest.warns(
+        UserWarning, match=r"random sample; under the model's labels their mean is 0\.9\d+, and that of the others"
+    ):
+        corrected(HUMAN, MODEL, best)
+
+
+def test_a_system_is_unchanged_beside_itself():
+    one = corrected(HUMAN, MODEL, SOME)
+    found = compare(one, one, margin=0.001)
+    assert found.verdict == "unchanged"
+    assert (found.interval.low, found.interval.high) == (0.0, 0.0)
+
+
+def test_systems_that_only_the_model_tells_apart_are_not_unchanged():
+    rng = np.random.default_rng(0)
+    some = rng.choice(N, 50, replace=False)
+    human, worse = np.full(N, 0.9), np.full(N, 0.9)
+    worse[np.setdiff1d(np.arange(N), some)[:15]] = 0.5
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # no loss was drawn, which is not likely
+        systems = [corrected(human, labels, some) for labels in (human, worse)]
+    found = compare(*systems, margin=0.02)
+    pair = found.pairs[0]
+    assert (found.verdict, found.difference, found.p_value, pair.widened) == ("undecided", 0, 1, True)
+    # Up to 1 - .025^(1/50) of the queries may lose as much as the model's labels say.
+    assert found.interval.low == pytest.approx(-0.4 * (1 - 0.025 ** (1 / 50)))
+    assert "none of 50 queries changed" in str(found)
+    assert "up to 7.1 % of other queries may" in str(found)
+    assert pair.unseen == pytest.approx(1 - 0.05 ** (1 / 50))
+    assert pair.smallest_detectable() == math.inf
+    family = compare(*systems, systems[0], margin=0.02)
+    assert [one.verdict for one in family.pairs] == ["undecided", "unchanged", "undecided"]
+    assert family.pairs[0].interval.low <= found.interval.low
+
+
+def test_fewer_than_six_changed_queries_widen_the_interval_on_both_sides():
+    rng = np.random.default_rng(1)
+    some = rng.choice(N, 100, replace=False)
+    old, new = np.full(N, 0.9), np.full(N, 0.9)
+    new[some[:3]] = 0.5
+    new[np.setdiff1d(np.arange(N), some)[:6]] = 0.5
+    found = compare(corrected(old, old, some), corrected(new, new, some))
+    alone = compare(of_values(old[some], some), of_values(new[some], some))
+    assert (found.pairs[0].widened, found.verdict) == (True, "undecided")
+    assert found.difference - found.interval.low == pytest.approx(alone.difference - alone.interval.low)
+    assert found.interval.high - found.difference == pytest.approx(found.difference - found.interval.low)
+    assert found.p_value > 0.05
+
+
+def test_values_at_a_bound_have_the_interval_of_people_at_least():
+    rng = np.random.default_rng(2)
+    human, some = np.where(rng.random(N) < 0.9, 1.0, rng.random(N)), rng.choice(N, 60, replace=False)
+    model = np.where(rng.random(N) < 0.1, rng.random(N), human)
+    perfect = some[human[some] == 1][:30]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = corrected(human, model, perfect)
+        other = corrected(human, model, some)
+    alone = of_values(human[perfect], perfect).interval()
+    interval = found.interval()
+    assert (interval.low, interval.high, interval.method) == pytest.approx((alone.low, 1.0, "bounded"))
+    assert "interval between bounds" in str(found)
+    for confidence in (0.5, 0.95, 0.999):
+        interval = other.interval(confidence)
+        assert 0 <= interval.low < other.value < interval.high <= 1
+
+
+def test_few_queries_of_people_are_not_blamed_on_weights():
+    human, model, some = drawn(7, noise=1.0, n_people=20)
+    found = compare(corrected(human, model, some), corrected(human[::-1].copy(), model, some))
+    assert found.pairs[0].effective_queries < 30
+    assert not any("weights" in note for note in found.notes)

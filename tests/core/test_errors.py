@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import re
+import warnings
+from typing import Any
 
 import numpy as np
 import pytest
+from strategies import square_root
 
-from ndcg_ml import Flavor, dcg_score, evaluate, evaluate_ranked, ndcg_score, prepare
+from ndcg_ml import (
+    Flavor,
+    PartialEvaluation,
+    dcg_score,
+    evaluate,
+    evaluate_batches,
+    evaluate_part,
+    evaluate_ranked,
+    explain_difference,
+    identify,
+    ndcg_score,
+    prepare,
+)
+from ndcg_ml.parts import exact_sum
 
 Y, S, Q = [3, 0, 1, 2], [0.4, 0.3, 0.2, 0.1], [1, 1, 2, 2]
 Y2, S2 = [[3, 0], [1, 2]], [[0.4, 0.3], [0.2, 0.1]]
@@ -336,3 +353,188 @@ def test_any_value_fits_on_a_line(value):
     text = message(value)
     assert len(text) <= 300
     assert text.isprintable()
+
+
+# -- what parts and streams refuse, in each part or when they are merged
+
+
+ROWS = np.ones((2, 3))
+HALF_MASKED = np.ma.masked_array([1, 2], mask=[False, True])
+SKIP, CALLABLE = Flavor(empty="skip"), Flavor(gain=square_root)
+
+
+def part(qid: Any = 1, labels: Any = 1, **options: Any) -> PartialEvaluation:
+    """Two queries of one document that have these ids, or one query."""
+    ids = np.atleast_1d(np.asarray(qid))
+    return evaluate_part(np.full(ids.size, labels), np.ones(ids.size), qid=ids, **options)
+
+
+def objects(*ids: Any) -> Any:
+    out = np.empty(len(ids), dtype=object)
+    out[:] = ids
+    return out
+
+
+def stream(*ids: Any, scores: Any = (1, 2)) -> PartialEvaluation:
+    return evaluate_batches([([1, 0][: len(each)], scores[: len(each)], each) for each in ids])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        *((lambda bad=bad: exact_sum([1.0, *bad]), ValueError, "too large for float64") for bad in ([math.nan], [math.inf], [math.inf, -math.inf], [1.7e308, 1.7e308])),
+        (lambda: evaluate_part([], [1.0], qid=[]), ValueError, "y_score must be as long as y_true"),
+        *((lambda name=name: evaluate_part([], [], qid=[], **{name: [True]}), ValueError, f"{name} must be as long as y_true, which has no rows") for name in ("query_weight", "retrieved", "doc_id")),
+        (lambda: part(query_weight=[0.0]).value, ValueError, "above 0"),
+        (lambda: part(query_weight=[0.0, 0.0]), ValueError, "one weight per query"),
+        (lambda: part(["a", "b"], [1, 0], flavor=Flavor(empty="raise")), ValueError, "query 'b'"),
+        (lambda: part(labels=0, flavor=SKIP).value, ValueError, "nothing to average"),
+        # ids
+        (lambda: evaluate_part(ROWS, ROWS), ValueError, "got neither"),
+        (lambda: evaluate_part([1], [1], qid=[1], query_id=[1]), ValueError, "got both"),
+        (lambda: evaluate_part(ROWS, ROWS, query_id=[1, 2, 3]), ValueError, "one id per query, 2; got 3"),
+        (lambda: evaluate_part(ROWS, ROWS, query_id=np.array([1, 1])), ValueError, "query_id must have each query once; got 1"),
+        (lambda: evaluate_part(ROWS, ROWS, query_id=[1, math.nan]), ValueError, "missing value"),
+        (lambda: evaluate_part(ROWS, ROWS, query_id=["1", 1]), TypeError, "all of one type"),
+        (lambda: evaluate_part(ROWS, ROWS, query_id=HALF_MASKED), TypeError, "query_id"),
+        (lambda: part(objects((1, 2), "a")), TypeError, "query ids must be integers, strings"),
+        (lambda: part(objects(1, "a")), TypeError, "query ids must be integers, strings"),
+        (lambda: part(np.array([1 + 2j, 3])), TypeError, "query ids must be integers, strings"),
+        (lambda: part(objects((0.5, 1.5), (0.5, 1.5))), TypeError, "query ids must be integers, strings"),
+        (lambda: part(np.array([1, 2], dtype="m8[s]")), TypeError, "query ids must be integers, strings"),
+        (lambda: part(objects(np.timedelta64(1, "s"), np.timedelta64(2, "s"))), TypeError, "query ids must be integers, strings"),
+        *((lambda wide=wide: part(objects(0, wide)), TypeError, f"that are integers must fit in 64 bits; got {wide}") for wide in (2**64, -(2**63) - 1)),
+        # merged
+        (lambda: part([1]) + part(["1"]), TypeError, "query ids must have one type in all parts"),
+        (lambda: part([1]) + part([1.0]), TypeError, "query ids must have one type in all parts"),
+        (lambda: part(["a"]) + part([b"a"]), TypeError, "query ids must have one type in all parts"),
+        (lambda: part([-7, 93]) + part(-7), ValueError, r"is in two of the parts \(such as query -7\)\. Either"),
+        (lambda: part([12, 112]) + part(12), ValueError, r"is in two of the parts \(such as query 12\)\. Either"),
+        (lambda: part(k=5) + part(2, k=6), ValueError, "one flavor and the same cut-offs"),
+        (lambda: part(k=5) + part(2, k=[5]), ValueError, "one flavor and the same cut-offs"),
+        (lambda: part(k=5) + part(2, k=5, flavor="lightgbm"), ValueError, "one flavor and the same cut-offs"),
+        (lambda: PartialEvaluation.merge([]), ValueError, "at least one part"),
+        (lambda: PartialEvaluation.merge([part(), 0.5]), TypeError, "PartialEvaluation objects; got float"),  # type: ignore[list-item]
+        *((lambda wrong=wrong: wrong + part(), TypeError, "unsupported operand") for wrong in (1, 0.0, None)),
+        # callables are blamed only if all else is the same
+        *(
+            (lambda more=more: part(flavor=CALLABLE, k=[1, 2]) + part(2, **{"flavor": CALLABLE, "k": [1, 2], **more}), ValueError, "^parts must have one flavor and the same cut-offs; got ")
+            for more in ({"flavor": CALLABLE.replace(discount="ln")}, {"k": [1, 3]}, {"k": [2, 3]}, {"k": 1})
+        ),
+        # streams
+        (lambda: evaluate_batches([([1, 1, 0], [1, 1, 0], ["1", 1, 2])]), TypeError, "all of one type"),
+        (lambda: stream(HALF_MASKED), TypeError, "qid"),
+        (lambda: stream(objects(2**64, 2**64 + 1)), TypeError, "must fit in 64 bits; got 18446744073709551616"),
+        (lambda: stream(np.array([1, 2], dtype="M8[ps]")), TypeError, "whole nanoseconds"),
+        (lambda: stream([datetime.date(2026, 1, 1)]), TypeError, "got date"),
+        (lambda: stream([7], ["7"]), TypeError, "one type in all parts, .*; got int and str"),
+        (lambda: stream([7, 7], scores=np.array([2**60 + 1, 2**60])), ValueError, "y_score must hold scores that stay different in float64"),
+        (lambda: sum([stream([1, 2]), stream([2, 3])]), ValueError, "a query was split"),
+        *((lambda n=n: stream(*([2 * i, 2 * i + 1] for i in range(n)), [0]), ValueError, r"a query reappeared after other queries\. Sort the rows") for n in (2, 300)),
+        (lambda: evaluate_batches([], flavor=Flavor(ties="docid")), ValueError, "docid"),
+        (lambda: evaluate_batches([([1], [1])]), TypeError, "batch 0 is a tuple of 2"),  # type: ignore[list-item]
+        (lambda: evaluate_batches([([1], [1], [1]), 5]), TypeError, "batch 1 is a int"),  # type: ignore[list-item]
+        (lambda: evaluate_batches([([1], [1, 2], [1])]), ValueError, r"batch 0 has shapes \(1,\), \(2,\) and \(1,\)"),
+        (lambda: evaluate_batches([([[1]], [[1]], [[1]])]), ValueError, "one label, score and query id per row"),
+        (lambda: evaluate_batches([([1], [math.nan], [1])]), ValueError, "must not hold NaN"),
+        (lambda: evaluate_batches([([1, 1], [1, 2], [1.0, math.nan])]), ValueError, "missing value"),
+        (lambda: evaluate_batches([(["a"], [1], [1])]), TypeError, "y_true"),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:each of the")
+def test_a_part_or_a_sum_is_refused(call: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        call()
+
+
+# -- likely mistakes on every route for arrays
+
+
+LABELS, SCORES = np.array([3.0, 0, 1, 0, 2, 1]), np.array([0.9, 0.8, 0.1, 0.5, 0.4, 0.3])
+
+ROUTES = {
+    "ndcg_score": lambda y, s, **given: ndcg_score(y, s, **given),
+    "dcg_score": lambda y, s, **given: dcg_score(y, s, **given),
+    "evaluate": lambda y, s, **given: evaluate(y, s, **given).value,
+    "prepare": lambda y, s, **given: prepare(y, **given)(s),
+    "explain_difference": lambda y, s, **given: explain_difference("sklearn", "lightgbm", y, s, **given).value_a,
+    "identify": lambda y, s, **given: identify(1.0, y, s, k=3, **given),
+    "evaluate_part": lambda y, s, **given: evaluate_part(y, s, query_id=np.arange(len(y)), **given).value,
+}
+
+
+@pytest.mark.parametrize("route", ROUTES.values(), ids=ROUTES)
+def test_a_column_is_refused(route):
+    with pytest.raises(ValueError, match=r"\(6, 1\) may be 6 rows.*y_true\.squeeze\(-1\).*qid=.*mask=np\.ones"):
+        route(LABELS[:, None], SCORES[:, None])
+    with pytest.raises(ValueError, match=r"shape \(2, 3, 1\).*squeeze\(-1\)"):
+        route(LABELS.reshape(2, 3, 1), SCORES.reshape(2, 3, 1))
+
+
+@pytest.mark.parametrize("route", ROUTES.values(), ids=ROUTES)
+def test_with_a_mask_lists_of_one_document_cause_a_warning(route):
+    with pytest.warns(UserWarning, match="each of the 6 queries has one document") as seen:
+        value = route(LABELS[:, None], SCORES[:, None], mask=np.ones((6, 1), dtype=bool))
+    assert seen[0].filename == __file__  # the warning points at the caller's line
+    if isinstance(value, float) and route not in (ROUTES["dcg_score"],):
+        assert value == pytest.approx(4 / 6)  # the share of relevant rows
+
+
+@pytest.mark.parametrize("route", ROUTES.values(), ids=ROUTES)
+def test_swapped_labels_and_scores_cause_a_warning(route):
+    grades, scores = LABELS.reshape(2, 3), SCORES.reshape(2, 3)
+    with pytest.warns(UserWarning, match="y_score holds integers and y_true does not, as if the two were swap") as seen:
+        route(scores, grades)
+    assert seen[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        route(grades, scores)
+
+
+PAIR = [[0.5, 0.25, 0.75]]
+
+
+@pytest.mark.parametrize(
+    ("labels", "scores", "given", "warns"),
+    [
+        (PAIR, [[2, 0, 1]], {}, True),
+        (PAIR, [[2.0, 0.0, 100.0]], {}, True),
+        (PAIR, [[2, 0, 101]], {}, False),  # views or ranks
+        (PAIR, [[2, 0, -1]], {}, False),
+        (PAIR, [[0, 0, 0]], {}, False),  # a constant model
+        (PAIR, [[2, 0, 0.5]], {}, False),
+        (PAIR, [[2, 0, -np.inf]], {}, False),
+        ([[0.5, 1, 2]], [[2, 0, 1]], {}, False),
+        ([[0.5, 1, np.nan]], [[2, 0, 1]], {"flavor": "sklearn[unjudged=zero]"}, True),
+        # Padding and documents that were not retrieved may have any score.
+        (PAIR, [[2, 1, 0.5]], {"mask": np.array([[True, True, False]])}, True),
+        (PAIR, [[2, 1, 0.5]], {"retrieved": np.array([[True, True, False]])}, True),
+        ([[0.5, 3, 3]], [[2, 1, 1]], {"mask": np.array([[True, False, False]])}, True),
+        (np.tile([0.5, 1.5], (1, 5000)), np.tile([1.0, 2.0], (1, 5000)), {}, True),
+        (np.tile([0.5, 1.5], (1, 5000)), np.append(np.tile([1.0, 2.0], 4999), [0.5, 0.5])[None], {}, False),
+    ],
+)
+def test_which_labels_and_scores_seem_to_be_swapped(labels, scores, given, warns):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        ndcg_score(labels, scores, **given)
+    assert ["as if the two were swapped" in str(each.message) for each in seen] == [True] * warns
+
+
+@pytest.mark.parametrize("layout", [{"qid": np.arange(6)}, {"group": [1] * 6}, {"group": [1, 0, 1, 1, 1, 1, 1]}])
+def test_row_numbers_as_ids_cause_a_warning(layout):
+    n_queries = len(layout.get("group", LABELS))
+    with pytest.warns(UserWarning, match=f"each of the {n_queries} queries has one document.*ids may number rows"):
+        ndcg_score(LABELS, SCORES, **layout)
+
+
+def test_a_stream_is_checked_as_a_whole():
+    """In one batch, each query may have one document without a warning."""
+    one_each, pair = ([3.0, 0], [1.0, 2], ["a", "b"]), ([3.0, 0], [1.0, 2], ["c", "c"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        evaluate_batches([one_each, pair])
+        evaluate_batches([pair, one_each])
+        evaluate_batches([([3.0], [1.0], ["a"])])
+    with pytest.warns(UserWarning, match="each of the 4 queries has one document"):
+        evaluate_batches([one_each, (*one_each[:2], ["c", "d"])])

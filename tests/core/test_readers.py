@@ -1,24 +1,30 @@
-"""Files of qrels, runs, labels, scores and columns: what is read, and what is refused with which line."""
+"""Files of every format, read line by line or all at once: what is read, and what is refused with which line."""
 
 from __future__ import annotations
 
 import gzip
 import itertools
+import json
 import math
 import os
+import tempfile
 import threading
 import time
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from lanes import quick
 
-from ndcg_ml import evaluate
+from ndcg_ml import align, evaluate, evaluate_run
 from ndcg_ml._files import opening as lines_module
+from ndcg_ml._files import trec
+from ndcg_ml._files.byte_ids import PADDING, Names, digests, earlier
 from ndcg_ml._files.trec import QRELS, RUN, trec_lines
 from ndcg_ml.readers import DataFileError, read_columns, read_letor
-from ndcg_ml.runs import evaluate_run
 
 LINE = b"301 Q0 doc1 1 2.5 tag\n"
 
@@ -258,3 +264,404 @@ def test_files_of_other_packers_are_named(tmp_path, packer):
     name = {"lzma": "xz", "compression.zstd": "zstd"}.get(packer, packer)
     with pytest.raises(DataFileError, match=rf"run: must be plain text or compressed by gzip; got {name}\. Unpack"):
         evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+
+
+# -- qrels and runs as TREC, JSONL, JSON, CSV, BEIR's TSV and Parquet: one value, and errors that name the line
+
+
+JUDGEMENTS = {"q1": {"d1": 2, "d2": 0, "d3": 1}, "07": {"é\t": 1.5, "d1": -1}, "7": {"d1": 3}}
+SYSTEM = {"7": {"d9": 2.5, "d1": -1e-3}, "q1": {"d3": 0.5, "d7": 0.5, "d1": 0.1}, "07": {"é\t": 1.0}, "q9": {"d1": 1.0}}
+RANKED = {"q1": ["d7", "d1", "d3"], "7": ["d1"], "07": []}
+
+
+def json_lines(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def rows(data, value):
+    return [{"qid": q, "docno": d, value: v} for q, listed in data.items() for d, v in listed.items()]
+
+
+def csv(data, names, separator=","):
+    body = [separator.join([q, f'"{d}"', repr(v)]) for q, listed in data.items() for d, v in listed.items()]
+    return "\n".join([separator.join(names), *body, ""])
+
+
+def written(data, value):
+    """The same data in every format of text."""
+    beir = ["query-id", "corpus-id", "score"]
+    return {
+        "jsonl of documents": json_lines(rows(data, value)),
+        "jsonl of BEIR": json_lines(
+            dict(zip(beir, each.values(), strict=True)) | {"more": [1, {"a": None}]} for each in rows(data, value)
+        ),
+        "json": json.dumps(data),
+        "json, indented": json.dumps(data, indent=2),
+        "json, strangely": json.dumps(data).replace(": {", ":\n\n { ").replace(", ", "\n,"),
+        "csv": csv(data, ["qid", "docno", value]),
+        "csv with semicolons": csv(data, ["qid", "docno", value], ";"),
+        "tsv": csv(data, ["qid", "docno", value], "\t"),
+        "BEIR": csv(data, beir, "\t"),
+    }
+
+
+@pytest.mark.parametrize("form", written(JUDGEMENTS, "label"))
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_every_format_gives_the_value_of_the_dicts(tmp_path, form, packed, end):
+    expected = evaluate_run(JUDGEMENTS, SYSTEM, k=(1, 3, None), queries="both")
+    for name, data, value in (("qrels", JUDGEMENTS, "label"), ("run", SYSTEM, "score")):
+        content = ("\ufeff" + written(data, value)[form].replace("\n", end)).encode()
+        (tmp_path / name).write_bytes(gzip.compress(content) if packed else content)
+    for pair in (
+        (tmp_path / "qrels", SYSTEM),
+        (JUDGEMENTS, tmp_path / "run"),
+        (tmp_path / "qrels", str(tmp_path / "run")),
+    ):
+        found = evaluate_run(*pair, k=(1, 3, None), queries="both")
+        assert found.value == expected.value
+        assert found.per_query.qid.tolist() == expected.per_query.qid.tolist()
+    data, files = align(JUDGEMENTS, SYSTEM), align(tmp_path / "qrels", tmp_path / "run")
+    for name in ("qid", "group", "y_true", "y_score", "retrieved", "doc_id"):
+        assert np.array_equal(getattr(data, name), getattr(files, name), equal_nan=name == "y_true"), name
+
+
+TRUTHS, GRADES, LONG_ID = {"q1": {"d1": True, "d2": False, "d3": 1}}, {"q1": {"d1": 2, "d3": 1}}, "d" + "x" * 140_000
+READ = [
+    *(("run", content, RANKED) for content in (json.dumps(RANKED), json.dumps(RANKED).replace(", ", ",\n"))),
+    ("run", json.dumps(RANKED, indent=1), RANKED),
+    ("run", '{"7": [12, "13", 9007199254740993]}\n', {"7": ["12", "13", "9007199254740993"]}),
+    ("run", json_lines({**row, "query_id": 7} for row in rows(SYSTEM, "score")), SYSTEM),
+    ("run", f"q1 Q0 {LONG_ID} 1 1.5 t\n", {"q1": {LONG_ID: 1.5}}),
+    ("qrels", json.dumps(TRUTHS), TRUTHS),
+    ("qrels", json_lines(rows(TRUTHS, "label")), TRUTHS),
+    ("qrels", json_lines(rows(JUDGEMENTS, "grade")), JUDGEMENTS),
+    # Comments of TREC do not define the format.
+    ("qrels", "# topic\titeration\tdocno\tgrade\nq1\t0\td1\t2\nq1\t0\td3\t1\n", GRADES),
+    ("qrels", "# docno,corpus-id\nq1 0 d1 2\nq1 0 d3 1\n", GRADES),
+    ("qrels", "\n  # {\nq1 0 d1 2\nq1 0 d3 1\n", GRADES),
+    *(("qrels", f"{topic} 0 d1 2\n", {topic: {"d1": 2}}) for topic in ("{3F2504E0}", "[1]", "{", "[", "{'a'}")),
+    # Topics may be called as keys are.
+    *(("run", f'{{"{topic}": {{"d1": 1}}}}', {topic: {"d1": 1}}) for topic in ("qid", "query-id", "query_id")),
+    *(("run", f'{{"{topic}": ["d1"]}}', {topic: ["d1"]}) for topic in ("qid", "query-id", "query_id")),
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("name", "content", "data"), READ)
+def test_a_file_reads_as_these_dicts(tmp_path, name, content, data):
+    (tmp_path / name).write_text(content)
+    other = {topic: dict.fromkeys(documents, 1) for topic, documents in data.items()} | {"q1": {"d3": 2, "d1": 1}}
+    sides = ("qrels", "run") if name == "run" else ("run", "qrels")
+    found, expected = (align(**dict(zip(sides, (other, each), strict=True))) for each in (tmp_path / name, data))
+    for column in ("qid", "group", "y_true", "y_score", "retrieved", "doc_id"):
+        assert np.array_equal(getattr(found, column), getattr(expected, column), equal_nan=column == "y_true"), column
+    assert found.qrels_only.tolist() == expected.qrels_only.tolist()  # an empty list is an answer
+
+
+def test_predictions_of_sentence_transformers(tmp_path):
+    lists = {q: [{"corpus_id": d, "score": s} for d, s in docs.items()] for q, docs in SYSTEM.items()}
+    (tmp_path / "run").write_text(
+        json_lines({"query_id": q, "query": "?", "results": docs} for q, docs in lists.items())
+    )
+    assert evaluate_run(JUDGEMENTS, tmp_path / "run").value == evaluate_run(JUDGEMENTS, SYSTEM).value
+    read, write = os.pipe()
+    os.write(write, (tmp_path / "run").read_bytes())
+    os.close(write)
+    assert evaluate_run(JUDGEMENTS, f"/dev/fd/{read}").value == evaluate_run(JUDGEMENTS, SYSTEM).value
+    os.close(read)
+
+
+FORMS = {
+    "TREC": "q1 Q0 d1 1 {} t\nq1 Q0 d2 2 {} t\n",
+    "TREC, a long tag": "q1 Q0 d1 1 {} t t\nq1 Q0 d2 2 {} t\n",
+    "JSON": '{{"q1": {{"d1": {}, "d2": {}}}}}',
+    "JSONL": '{{"qid": "q1", "docno": "d1", "score": {}}}\n{{"qid": "q1", "docno": "d2", "score": {}}}\n',
+    "CSV": "qid,docno,score\nq1,d1,{}\nq1,d2,{}\n",
+}
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("form", FORMS)
+def test_integers_beyond_2_53_are_refused_and_not_rounded(tmp_path, form, sign):
+    (tmp_path / "run").write_text(FORMS[form].format(sign * 2**53, sign * (2**53 - 1)))
+    assert align({"q1": {"d1": 1}}, tmp_path / "run").y_score.tolist() == [sign * 2**53, sign * (2**53 - 1)]
+    (tmp_path / "run").write_text(FORMS[form].format(sign * 2**53, sign * (2**53 + 1)))
+    with pytest.raises(DataFileError, match=r"run.*an integer must be at most 2\^53.* got '?-?9007199254740993"):
+        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+    (tmp_path / "run").write_text(FORMS[form].format("1e300", "1.5e17"))
+    assert align({"q1": {"d1": 1}}, tmp_path / "run").y_score.tolist() == [1e300, 1.5e17]
+
+
+VALUES = {
+    "TREC": ("q1 0 d1 {}\n", "q1 Q0 d1 1 {} t\n"),
+    "BEIR": ("query-id\tcorpus-id\tscore\nq1\td1\t{}\n",) * 2,
+    "CSV": ("qid,docno,label\nq1,d1,{}\n", "qid,docno,score\nq1,d1,{}\n"),
+    "JSONL": ('{{"qid": "q1", "docno": "d1", "label": {}}}\n', '{{"qid": "q1", "docno": "d1", "score": {}}}\n'),
+}
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1"])
+@pytest.mark.parametrize("form", VALUES)
+def test_scores_may_be_infinite_and_grades_may_not(tmp_path, form, value):
+    for name, content, other in zip(("qrels", "run"), VALUES[form], ("run", "qrels"), strict=True):
+        (tmp_path / name).write_text(content.format(value))
+        sides = {name: tmp_path / name, other: {"q1": {"d1": 1}}}
+        if value == "1" or (name == "run" and value != "NaN"):
+            assert evaluate_run(**sides, flavor="sklearn").value == 1.0
+        else:
+            words = "a finite number" if name == "qrels" else "a number, and not NaN"
+            with pytest.raises(DataFileError, match=f"{name}, line .*must be {words}"):
+                evaluate_run(**sides)
+
+
+LATIN = {
+    "qrels": b"# caf\xe9\nq1 \xe9 d1 1\nq1 0 {}d2 0\n",
+    "run": b"q1 Q0 d1 1 2 caf\xe9\n{}q1 Q0 d2 2 1 t\n",
+    "run of lines one by one": b"q1 Q0 d1 1 2 two caf\xe9s\n\x0c{}q1 Q0 d2 2 1 t\n",
+    "CSV": b"qid,docno,score,caf\xe9\nq1,d1,1,2\nq1,{}d2,2,caf\xe9\n",
+}
+
+
+@pytest.mark.parametrize("form", LATIN)
+def test_ids_are_utf_8_and_other_columns_need_not_be(tmp_path, form):
+    def value(start):
+        side = "qrels" if form == "qrels" else "run"
+        (tmp_path / side).write_bytes(LATIN[form].replace(b"{}", start))
+        other = {"run" if form == "qrels" else "qrels": {"q1": {"d1": 1}}}
+        return evaluate_run(**{side: tmp_path / side}, **other).value
+
+    assert value(b"") > 0
+    assert value("\u00e9".encode()) > 0
+    line = LATIN[form][: LATIN[form].index(b"{}")].count(b"\n") + 1
+    with pytest.raises(DataFileError, match=rf"line {line}: an id must be text in UTF-8; got '\\\\xe9"):
+        value(b"\xe9")
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------
+
+TABLE = [
+    {"qid": "7", "label": 2, "score": 0.3},
+    {"qid": 7, "label": None, "score": -1},
+    {"qid": "8", "label": 1.5, "score": 2},
+]
+
+
+def test_a_table_of_json_lines(tmp_path):
+    (tmp_path / "rows").write_text(json_lines(TABLE))
+    found = read_columns(tmp_path / "rows")
+    assert found.qid.tolist() == ["7", "7", "8"]
+    assert np.array_equal(found.y_true, [2, math.nan, 1.5], equal_nan=True)
+    assert found.y_score.tolist() == [0.3, -1, 2]
+    assert found.doc_id is None
+    assert found.lines.tolist() == [1, 2, 3]
+    (tmp_path / "rows").write_text(
+        json_lines({"query": r["qid"], "s": r["score"], "l": 1, "docno": i} for i, r in enumerate(TABLE))
+    )
+    found = read_columns(tmp_path / "rows", "s", qid="query", label="l")
+    assert found.doc_id.tolist() == ["0", "1", "2"]
+    assert evaluate(**found.arguments(), flavor="trec_eval").n_queries == 2
+
+
+# -- blocks of lines read all at once: the same columns and the same errors as line by line
+
+
+NUMBERS = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.decimals(-(10**9), 10**9, places=6, allow_nan=False).map(str),
+    st.integers(-(10**19), 10**19).map(str),
+    st.from_regex(r"[+-]?[0-9]{0,12}\.?[0-9]{1,12}", fullmatch=True),
+)
+ODD_NUMBERS = st.sampled_from(
+    ["inf", "-inf", "nan", "1_0", "0x1", ".", "-", "-.", "5.", ".5", "--1", "1-", "1.2.3", "+3", "1e3", "", "-0", "one"]
+)
+WORDS = st.one_of(
+    st.sampled_from(
+        ["1", "07", "a", "doc0000017", "é", "\U0001f600", "#b", "x#", "q\x0bq", "p\x1cp", "\x85", "x" * 70]
+    ),
+    st.from_regex(r"[a-z0-9-]{1,20}", fullmatch=True),
+)
+GAPS = st.sampled_from([" ", " ", " ", "\t", "  ", " \t", "\x0c"])
+ENDS = st.sampled_from(["\n", "\n", "\n", "\n", "\r\n", "\r", " \n", "\t\r\n", "\n\n", "\n \n", "\n# one two three\n"])
+
+
+@st.composite
+def files(draw, odd):
+    """Files in the form of qrels or a run; if odd, with lines of which some are refused."""
+    form = draw(st.sampled_from([QRELS, RUN]))
+    numbers = st.one_of(NUMBERS, ODD_NUMBERS) if odd else NUMBERS
+    gaps, ends = (GAPS, ENDS) if odd else (st.just(" "), st.just("\n"))
+    text = draw(st.sampled_from(["", "\ufeff", "\n", "# c\n", " "])) if odd else ""
+    topic = "1"
+    for _ in range(draw(st.integers(0, 12))):
+        topic = draw(st.one_of(st.just(topic), WORDS)) if odd else topic
+        columns = [draw(WORDS) for _ in form.columns]
+        columns[0], columns[form.value] = topic, draw(numbers)
+        extra = draw(st.sampled_from([0] * 12 + [-1, 1, 2])) if odd else 0
+        columns = columns[:extra] if extra < 0 else [*columns, *(draw(st.one_of(WORDS, numbers)) for _ in range(extra))]
+        text += "".join(column + draw(gaps) for column in columns[:-1]) + columns[-1] + draw(ends)
+    content = (text[:-1] if draw(st.booleans()) else text).encode()
+    return form, gzip.compress(content) if draw(st.booleans()) else content
+
+
+def read(path, form):
+    try:
+        blocks = list(trec_lines(path, form))
+    except DataFileError as error:
+        return str(error)
+    return [
+        (topic, name, value.hex() if isinstance(value, float) else str(value), number)
+        for block in blocks
+        for topic, name, value, number in zip(
+            np.repeat(np.array(block.topics, dtype=object), block.lengths).tolist(),
+            block.documents,
+            block.values.tolist(),
+            block.numbers.tolist(),
+            strict=True,
+        )
+    ]
+
+
+@pytest.mark.parametrize("size", [1 << 20, 40])
+@pytest.mark.parametrize("odd", [False, True])
+@given(data=st.data())
+def test_all_at_once_and_one_by_one_read_the_same(size, odd, data):
+    form, content = data.draw(files(odd))
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        path = Path(folder, "file")
+        path.write_bytes(content)
+        patch.setattr(lines_module, "_BLOCK", size)
+        at_once = read(path, form)
+        patch.setattr(trec, "_parse_block", lambda *_: None)
+        assert read(path, form) == at_once
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", " \n", "\r"])
+@pytest.mark.parametrize("gap", [" ", "\t", "  \t "])
+@pytest.mark.parametrize("score", ["1", "-3.25", ".5", "5.", "12.345678", "0.12345678901234567", "1e-7", "-inf"])
+def test_the_usual_lines_are_read_at_once(tmp_path, monkeypatch, end, gap, score):
+    monkeypatch.setattr(trec, "_parse_lines", None)
+    line = gap.join(["7", "Q0", "d1", "1", score, "tag"])
+    (tmp_path / "run").write_text(f"{line}{end}{line}", newline="")
+    assert [row[1:] for row in read(tmp_path / "run", RUN)] == [(b"d1", float(score).hex(), n) for n in (1, 2)]
+
+
+def parsed(coded, infinite=False):
+    """The numbers of these tokens, all at once."""
+    text = np.frombuffer(b" ".join(coded) + PADDING, dtype=np.uint8)
+    sizes = np.array([len(token) for token in coded])
+    return trec._parse_numbers(text, np.cumsum(sizes + 1) - sizes - 1, sizes, infinite=infinite)
+
+
+@given(st.lists(st.one_of(NUMBERS, ODD_NUMBERS.filter(bool)), min_size=1, max_size=9), st.booleans())
+def test_numbers_are_pythons(tokens, infinite):
+    coded = [token.encode() for token in tokens]
+    found, expected = parsed(coded, infinite), trec._to_floats(coded, infinite=infinite)
+    assert (found is None) == (expected is None)
+    assert found is None or [value.hex() for value in found.tolist()] == [value.hex() for value in expected.tolist()]
+
+
+def test_numbers_with_more_digits_than_float64_holds_exactly():
+    whole = np.random.default_rng(0).integers(2**53, 10**16, 500).tolist()
+    coded = [f"{number // 10**at}.{number % 10**at:0{at}}".encode() for number in whole for at in (1, 3, 12)]
+    # The first begins like a shorter number in its first eighteen characters.
+    coded += [b"1.2345678901234567890", b"12345678901234567890.5", b"9007199254740992", b"-9007199254740992.0"]
+    assert parsed(coded).tolist() == [float(token) for token in coded]
+
+
+# Ids with trailing NULs, with lengths near the limits of words and columns, and that differ beyond the columns.
+IDS = st.one_of(
+    st.sampled_from([b"", b"\0", b"a", b"a\0", b"b", b"x" * 8, b"x" * 9, b"\xff" * 8, b"\xff" * 7]),
+    st.sampled_from([b"p" * 64, b"p" * 63 + b"q", b"p" * 64 + b"a", b"p" * 64 + b"b", b"p" * 64 + b"a\0", b"p" * 200]),
+    st.binary(max_size=70),
+)
+ROWS = st.lists(st.tuples(st.integers(0, 2), IDS), max_size=30)
+
+
+def names_of(ids):
+    names = Names()
+    names.extend(ids)
+    return names
+
+
+def previous(rows):
+    last, found = {}, []
+    for i, row in enumerate(rows):
+        found.append(last.get(row, -1))
+        last[row] = i
+    return found
+
+
+@given(ROWS, st.integers(0, 30))
+def test_names_are_the_bytes_they_were_made_of(rows, cut):
+    ids = [each for _, each in rows]
+    names = names_of(ids[:cut])
+    names.add(names_of(ids[cut:]))
+    assert list(names) == ids
+    assert names.changes().tolist() == [i for i, each in enumerate(ids) if i == 0 or each != ids[i - 1]]
+
+
+@pytest.mark.parametrize("bits", [64, 3, 0])
+@pytest.mark.parametrize("chunk", [1 << 18, 2])
+@given(ROWS)
+def test_the_same_name_is_found_whatever_its_hash(bits, chunk, rows):
+    topic = np.array([topic for topic, _ in rows], dtype=np.int32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ndcg_ml._files.byte_ids._CHUNK", chunk)
+        hashes = Names.hashes
+        patch.setattr(
+            Names, "hashes", lambda self, rows: hashes(self, rows) & np.uint64(((1 << bits) - 1) << 64 - bits)
+        )
+        assert earlier(topic, names_of([each for _, each in rows])).tolist() == previous(rows)
+
+
+@given(ROWS)
+def test_byte_order(rows):
+    names = names_of([each for _, each in rows])
+    some = np.arange(0, len(rows), 2)
+    topic = np.array([rows[i][0] for i in some], dtype=np.int64)
+    assert [rows[i] for i in names.order_by_bytes(topic, some)] == sorted(rows[i] for i in some)
+
+
+def test_similar_ids_have_different_hashes():
+    names = names_of([b"doc%07d" % i for i in range(200_000)])
+    hashes = names.hashes(slice(0, len(names)))
+    for bits in (40, 48):
+        n_pairs = 200_000**2 / 2
+        assert 200_000 - np.unique(hashes >> np.uint64(64 - bits)).size < 6 + 3 * n_pairs / 2**bits
+
+
+LONG = [b"p" * 64 + end for end in (b"c", b"a", b"b", b"aa", b"")]
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_ids_that_differ_beyond_their_columns_are_in_order_in_every_topic(first):
+    topic = np.array([first, first, *np.repeat([3, 4], len(LONG)), 5])
+    names = names_of([b"z", b"a", *LONG, *LONG, b"b"])
+    ordered = names.order_by_bytes(topic, np.arange(13))
+    assert topic[ordered].tolist() == topic.tolist()
+    assert [names[row] for row in ordered] == [b"a", b"z", *sorted(LONG), *sorted(LONG), b"b"]
+
+
+def test_ids_that_differ_beyond_their_columns_are_different():
+    names = names_of([LONG[0], LONG[1], LONG[1], LONG[0], b"p" * 64, LONG[3]])
+    assert names.changes().tolist() == [0, 1, 3, 4, 5]
+    assert names.are_equal(np.arange(5), np.arange(1, 6)).tolist() == [False, True, False, False, False]
+    assert earlier(np.array([0, 0, 0, 0, 0, 0]), names).tolist() == [-1, -1, 1, 0, -1, -1]
+    assert earlier(np.array([0, 0, 1, 0, 1, 1]), names).tolist() == [-1, -1, -1, 0, -1, -1]
+    assert names.long_rows(slice(1, 4)) == [1, 2, 3]
+    assert names.long_rows(slice(4, 6)) == [5]
+
+
+def test_ids_that_differ_beyond_their_columns_have_different_digests():
+    def digest(ids, values):
+        names = names_of([b"first", *ids])
+        return digests(
+            names, slice(1, len(names)), np.arange(len(ids)), np.array(values, dtype=np.float64), len(ids)
+        ).tolist()
+
+    one, other, again = digest([LONG[0], LONG[1], LONG[0]], [1, 1, 1])
+    assert one == again != other
+    assert digest([LONG[0]], [1]) == [one]
+    assert digest([LONG[0]], [2]) != [one]
+    assert digest([LONG[0]], [0.0]) == digest([LONG[0]], [-0.0])

@@ -1,4 +1,4 @@
-"""TREC runs against qrels: trec_eval's own numbers, topics, forms of input and judged@k."""
+"""TREC runs against qrels: trec_eval's own numbers, topics, forms of input, judged@k, and the options."""
 
 from __future__ import annotations
 
@@ -6,14 +6,26 @@ import gzip
 import math
 import pickle
 import warnings
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ndcg_ml import Evaluation, Flavor, ndcg_score
+from ndcg_ml import (
+    Evaluation,
+    Flavor,
+    align,
+    compare,
+    evaluate,
+    evaluate_ranked,
+    evaluate_run,
+    evaluate_topk,
+    ndcg_score,
+)
+from ndcg_ml._decide.gate import GateError, gate
 from ndcg_ml._files import read_run
-from ndcg_ml.runs import align, evaluate_run
+from ndcg_ml.runs import RunEvaluation
 
 QRELS = {"q1": {"d1": 2, "d2": 0, "d3": 1}, "q2": {"d4": 1}, "q3": {"d5": 3, "d1": 1}}
 RUN = {"q3": {"d9": 7.0, "d5": 3.5}, "q1": {"d3": 0.5, "d1": 0.9, "d7": 0.5}, "q9": {"d1": 1.0}}
@@ -353,3 +365,345 @@ def test_topics_have_a_type_of_numpy_where_it_keeps_them(topics, dtype):
     found = evaluate_run({topic: {"d": 1} for topic in topics}, {topic: ["d"] for topic in topics}).per_query.qid
     assert found.dtype == dtype
     assert found.tolist() == topics
+
+
+# -- topics for which nothing is retrieved: counted, named, and never silent; and topics without a judgement
+
+
+ASKED = {"q1": {"a": 1}, "q2": {"a": 1}, "q3": {"b": 2}, "q4": {"c": 1}}
+LACKING = {"q1": ["a"], "q2": [], "q3": {}}
+EMPTY = r"answers 2 of 4 topics with an empty list, the first 'q2'"
+
+
+def test_empty_answers_are_counted_and_warned_of():
+    with pytest.warns(UserWarning, match=EMPTY) as caught:
+        result = evaluate_run(ASKED, LACKING)
+    assert caught[0].filename == __file__
+    assert result.n_unanswered == 3  # q2, q3 and q4, which the run lacks
+    assert result.per_query.n_retrieved.tolist() == [1, 0, 0, 0]
+    assert "n_unanswered=3" in repr(result)
+    assert "answers: 2 of the evaluated topics are answered with an empty list" in str(result).splitlines()
+    assert "answered with an empty list" in result._repr_html_()
+    assert result.value == 0.25
+
+
+@pytest.mark.parametrize(("queries", "n_unanswered", "n_queries"), [("qrels", 3, 4), ("run", 2, 3), ("both", 2, 3)])
+def test_only_evaluated_topics_count_as_unanswered(queries, n_unanswered, n_queries):
+    with pytest.warns(UserWarning, match=rf"answers 2 of {n_queries} topics"):
+        result = evaluate_run(ASKED, LACKING, queries=queries)
+    assert (result.n_unanswered, result.n_queries) == (n_unanswered, n_queries)
+
+
+def test_a_topic_that_the_run_lacks_is_no_empty_answer():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = evaluate_run(ASKED, {"q1": ["a"]})
+    assert result.n_unanswered == 3
+    assert "answers" not in str(result)
+
+
+def test_condensed_lists_are_answers():
+    flavor = Flavor.preset("trec_eval").replace(unjudged="condense")
+    result = evaluate_run({"q1": {"a": 1}, "q2": {"a": 1}}, {"q1": ["a"], "q2": ["x"]}, flavor=flavor)
+    assert (result.n_unanswered, result.per_query.n_docs.tolist()) == (0, [1, 0])
+
+
+@pytest.mark.parametrize(("empty", "value"), [(0.0, 0.5), (1.0, 1.0), ("skip", 1.0), (math.nan, math.nan)])
+@pytest.mark.parametrize("answer", [["x"], {"x": 1.0}])
+def test_a_topic_without_a_judgement_follows_empty(empty, value, answer):
+    flavor = Flavor(unjudged="zero", empty=empty)
+    qrels, run = {"u1": {}, "u2": {"a": 1}}, {"u1": answer, "u2": ["a"]}
+    result = evaluate_run(qrels, run, flavor=flavor)
+    assert (result.n_empty, result.n_queries) == (1, 2)
+    assert result.value == pytest.approx(value, nan_ok=True)
+    assert evaluate(**align(qrels, run).arguments(), flavor=flavor).value == pytest.approx(value, nan_ok=True)
+
+
+def test_a_topic_without_a_judgement_that_the_run_lacks_is_empty():
+    result = evaluate_run({"u1": {}, "u2": {"a": 1}}, {"u2": ["a"]}, flavor=Flavor(unjudged="zero", empty=1.0))
+    assert (result.value, result.n_empty, result.qrels_only.tolist()) == (1.0, 1, ["u1"])
+
+
+def test_users_of_spark_without_a_relevant_item_count():
+    """A test of Spark's own: the third user has no relevant item, and the mean is 0.328788."""
+    truth = {"a": dict.fromkeys("12345", 1), "b": dict.fromkeys("123", 1), "c": {}}
+    run = {"a": [1, 6, 2, 7, 8, 3, 9, 10, 4, 5], "b": [4, 1, 5, 6, 2, 7, 3, 8, 9, 10], "c": [1, 2, 3, 4, 5]}
+    run = {user: list(map(str, items)) for user, items in run.items()}
+    assert evaluate_run(truth, run, flavor="spark", k=5).value == pytest.approx(0.328788, abs=5e-7)
+
+
+def test_no_judgement_at_all_is_told():
+    with pytest.warns(UserWarning, match="retrieves no judged document in any of the 1 topics.* No document is judged"):
+        result = evaluate_run({"q": {}}, {"q": ["a"]})
+    assert (result.value, result.n_empty) == (0.0, 1)
+
+
+def test_a_comparison_says_who_did_not_answer():
+    qrels = {f"q{i}": {"a": 1, "b": 0} for i in range(6)}
+    full = evaluate_run(qrels, {topic: ["a", "b"] for topic in qrels})
+    with pytest.warns(UserWarning, match="answers 2 of 6 topics"):
+        part = evaluate_run(qrels, {topic: ["a"] if i > 1 else [] for i, topic in enumerate(qrels)})
+    both = compare(full, part, seed=0)
+    assert both.n_unanswered == (0, 2)
+    assert "; 6 queries (no documents returned: a 0, b 2); intervals" in " ".join(str(both).split())
+    assert "no documents returned" not in compare(full, full, seed=0).caption()
+
+
+def test_arrays_without_documents_are_counted_in_a_comparison():
+    one = evaluate([1, 0, 1], [2.0, 1.0, 3.0], group=[2, 1, 0])
+    assert compare(one, one, seed=0).n_unanswered == (1, 1)
+
+
+def test_an_empty_ranked_list_causes_a_warning():
+    with pytest.warns(UserWarning, match=r"grades has an empty list for 1 of 2 queries.*query 1"):
+        result = evaluate_ranked([[1, 0], []], judged=[[1, 0], [2]])
+    assert result.value == 0.5
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        evaluate_ranked([[1, 0], []])
+        evaluate_ranked([[1, 0], []], judged=[[1, 0], [0]])
+
+
+CITED = {"a": {"b": 2, "c": 1}, "b": {"a": 1}}
+CITING = {"a": ["a", "b", "x"], "b": {"b": 9.0, "c": 3.0, "a": 2.0}}
+SCORED = {"a": {"a": 3.0, "b": 2.0, "x": 1.0}, "b": CITING["b"]}
+
+
+def without(run, excluded):
+    """The run with these documents taken out by hand."""
+    left = {}
+    for topic, documents in run.items():
+        drop = set(excluded.get(topic, ()))
+        if isinstance(documents, dict):
+            left[topic] = {d: s for d, s in documents.items() if d not in drop}
+        else:
+            left[topic] = [d for d in documents if d not in drop]
+    return left
+
+
+@pytest.mark.parametrize(
+    ("exclude", "by_hand", "n"),
+    [
+        ("identical", {"a": ["a"], "b": ["b"]}, 2),
+        ({"a": ["x"], "b": {"c"}, "of no topic": ["b"]}, {"a": ["x"], "b": ["c"]}, 2),
+        ({"a": ["x", "x", "a"], "b": np.array(["zz"])}, {"a": ["x", "a"]}, 2),
+        ({}, {}, 0),
+        ({"a": ()}, {}, 0),
+    ],
+)
+@pytest.mark.parametrize("k", [None, 1, 2])
+def test_an_excluded_document_is_as_if_the_run_had_it_not(exclude, by_hand, n, k):
+    found = evaluate_run(CITED, CITING, exclude=exclude, k=k)
+    expected = evaluate_run(CITED, without(CITING, by_hand), k=k)
+    assert found.per_query.ndcg.tolist() == expected.per_query.ndcg.tolist()
+    assert found.per_query.n_retrieved.tolist() == expected.per_query.n_retrieved.tolist()
+    assert found.judged == expected.judged
+    assert (found.n_excluded, expected.n_excluded) == (n, None)
+    assert f"excluded: {n} retrieved documents" in str(found).splitlines()
+    data = align(CITED, CITING, exclude=exclude)
+    assert data.n_excluded == n
+    assert evaluate(**data.arguments(), flavor="trec_eval", k=k).value == expected.value
+
+
+def test_drawn_runs_with_ties_and_repeats():
+    rng = np.random.default_rng(3)
+    names = [str(i) for i in range(8)]
+    qrels = {q: {d: int(rng.integers(0, 3)) for d in rng.permutation(names)[:4] if d != q} for q in names}
+    run = {q: rng.choice(names, 9).tolist() for q in names}
+    flavor = Flavor(duplicates="count", unjudged="zero", ties="first", k=3)
+    found = evaluate_run(qrels, run, flavor=flavor, exclude="identical")
+    expected = evaluate_run(qrels, without(run, {q: [q] for q in names}), flavor=flavor)
+    np.testing.assert_array_equal(found.per_query.ndcg, expected.per_query.ndcg)
+    assert found.n_excluded == sum(run[q].count(q) for q in names) > 3
+
+
+def test_files_are_excluded_from_as_dicts_are(tmp_path):
+    qrels, path = tmp_path / "qrels", tmp_path / "run"
+    qrels.write_text("".join(f"{q} 0 {d} {g}\n" for q in CITED for d, g in CITED[q].items()), encoding="utf-8")
+    path.write_text("".join(f"{q} Q0 {d} 1 {s} t\n" for q in SCORED for d, s in SCORED[q].items()), encoding="utf-8")
+    for exclude in ("identical", {"a": ["x"], "b": ["c"]}):
+        expected = evaluate_run(CITED, SCORED, exclude=exclude).value
+        for one, other in ((qrels, path), (CITED, path), (qrels, SCORED)):
+            assert evaluate_run(one, other, exclude=exclude).value == expected
+    with pytest.warns(UserWarning, match=r"judged relevant, the first in .*qrels, line 1\."):
+        evaluate_run(qrels, path, exclude={"a": ["b"]})
+
+
+def test_a_relevant_document_stays_in_the_ideal_and_is_told():
+    with pytest.warns(UserWarning, match=r"leaves out 1 documents .*first in qrels\['q'\], document 'q'") as caught:
+        result = evaluate_run({"q": {"q": 1, "a": 1}}, {"q": ["q", "a"]}, exclude="identical", k=2)
+    assert caught[0].filename == __file__
+    assert result.per_query.idcg[0] > result.per_query.dcg[0] == 1.0
+
+
+def test_a_topic_of_which_nothing_is_left_is_unanswered():
+    with pytest.warns(UserWarning, match="answers 1 of 2 topics with an empty list"):
+        result = evaluate_run(CITED, {"a": ["a"], "b": ["a"]}, exclude="identical")
+    assert (result.n_unanswered, result.value) == (1, 0.5)
+
+
+def test_integer_ids():
+    result = evaluate_run({7: {8: 1}}, {7: [7, 8]}, exclude="identical")
+    assert (result.value, result.n_excluded) == (1.0, 1)
+    assert evaluate_run({7: {8: 1}}, {7: [9, 8]}, exclude={7: [9]}).value == 1.0
+
+
+JUDGED = {"q1": {"a": 2, "b": 1}, "q2": {"a": 1}, "q3": {"b": 2}, "q4": {"c": 1, "d": 2}, "q5": {"a": 0}}
+ANSWERED = {"q9": ["a"], "q4": ["d", "x"], "q2": ["x", "a"], "q1": ["b", "a", "y"], "q5": ["a"]}
+LANGUAGE = {"q1": "de", "q2": "fr", "q3": "de", "q4": "fr", "q5": "de"}
+
+
+def part(data, label):
+    return {topic: documents for topic, documents in data.items() if LANGUAGE.get(topic) == label}
+
+
+@pytest.mark.parametrize("k", [2, (1, 3)])
+@pytest.mark.parametrize("queries", ["qrels", "both"])
+@pytest.mark.parametrize("flavor", ["trec_eval", "trec_eval[aggregate=micro]", "trec_eval[empty=skip]"])
+def test_a_slice_is_the_run_on_these_topics(k, queries, flavor):
+    result = evaluate_run(JUDGED, ANSWERED, k=k, queries=queries, flavor=flavor, by={"language": LANGUAGE})
+    plain = evaluate_run(JUDGED, ANSWERED, k=k, queries=queries, flavor=flavor)
+    assert (result.value, result.judged, str(result)) == (plain.value, plain.judged, str(plain))
+    for label in ("de", "fr"):
+        found = result.slices["language", label]
+        alone = evaluate_run(part(JUDGED, label), part(ANSWERED, label), k=k, queries=queries, flavor=flavor)
+        assert isinstance(found, RunEvaluation)
+        assert (found.value, found.judged, found.n_empty) == (alone.value, alone.judged, alone.n_empty)
+        assert found.per_query.qid.tolist() == alone.per_query.qid.tolist()
+        assert found.per_query.n_retrieved.tolist() == alone.per_query.n_retrieved.tolist()
+        assert found.n_unanswered == alone.n_unanswered
+        if queries == "qrels":
+            assert str(found) == str(alone)
+            assert found.qrels_only.tolist() == alone.qrels_only.tolist()
+
+
+def test_one_topic_and_one_row():
+    """The smallest input, in which rows and topics are as many."""
+    result = evaluate_run({"q": {"a": 1}}, {"q": ["a"]}, by={"language": {"q": "de"}})
+    assert result.slices["language", "de"].value == 1.0
+    assert evaluate_run({"q": {"a": 1}}, {"q": ["a"]}, by=["de"]).slices["by", "de"].value == 1.0
+
+
+RNG = np.random.default_rng(4)
+DRAWN = {f"q{i}": {f"d{j}": int(RNG.integers(0, 3)) for j in range(6)} for i in range(40)}
+ONE, ANOTHER = ({q: {d: float(RNG.random()) for d in judged} for q, judged in DRAWN.items()} for _ in range(2))
+WEIGHTS = {q: float(w) for q, w in zip(DRAWN, RNG.integers(0, 5, 40), strict=True)}
+
+
+@pytest.mark.parametrize("flavor", ["trec_eval", "trec_eval[aggregate=micro]", "trec_eval[empty=skip]"])
+def test_numbers_are_those_of_evaluate(flavor):
+    result = evaluate_run(DRAWN, ONE, flavor=flavor, k=(3, None), query_weight=WEIGHTS)
+    same = evaluate(**align(DRAWN, ONE).arguments(), flavor=flavor, k=(3, None), query_weight=WEIGHTS)
+    assert result.value == same.value != evaluate_run(DRAWN, ONE, flavor=flavor, k=(3, None)).value
+    assert result.interval(seed=1) == same.interval(seed=1)
+    assert result.standard_error == same.standard_error
+    assert result.per_query.weight.tolist() == list(WEIGHTS.values())
+    in_order = list(WEIGHTS.values())
+    assert evaluate_run(DRAWN, ONE, flavor=flavor, k=(3, None), query_weight=in_order).value == same.value
+
+
+def test_mean_of_data_set_means_equals_the_mean_of_the_slices():
+    dataset = {topic: "ab"[i < 7] for i, topic in enumerate(DRAWN)}
+    sizes = Counter(dataset.values())
+    weights = {topic: 1 / sizes[name] for topic, name in dataset.items()}
+    result = evaluate_run(DRAWN, ONE, query_weight=weights, by={"dataset": dataset})
+    means = [part.value for part in result.slices.values()]
+    assert [part.n_queries for part in result.slices.values()] in ([7, 33], [33, 7])
+    assert result.value == pytest.approx(sum(means) / 2, abs=1e-15)
+
+
+def test_saved_compared_and_gated(tmp_path):
+    base = evaluate_run(DRAWN, ONE, query_weight=WEIGHTS, cluster={q: int(q[1:]) // 4 for q in DRAWN})
+    base.save(tmp_path / "base.json")
+    loaded = Evaluation.load(tmp_path / "base.json")
+    assert loaded.value == base.value
+    assert loaded.interval() == base.interval()
+    clusters = {q: int(q[1:]) // 4 for q in DRAWN}
+    new = evaluate_run(DRAWN, ANOTHER, query_weight=WEIGHTS, cluster=clusters)
+    assert compare(loaded, new).difference == pytest.approx(new.value - base.value, abs=1e-15)
+    assert gate(loaded, new, margin=0.5).outcome == "pass"
+    changed = evaluate_run(DRAWN, ANOTHER, query_weight={**WEIGHTS, "q2": 9.0}, cluster=clusters)
+    with pytest.raises(ValueError, match="weights differ"):
+        compare(loaded, changed)
+    with pytest.raises(GateError, match="queries whose weights changed"):
+        gate(loaded, changed, margin=0.5)
+
+
+def test_a_weight_of_a_topic_that_is_not_evaluated_is_ignored():
+    run = {"q1": ONE["q1"], "q2": ONE["q2"], "only": {"d1": 1.0}}
+    weights = {**WEIGHTS, "only": 7.0}
+    part = evaluate_run(DRAWN, run, queries="both", query_weight=weights)
+    assert part.per_query.weight.tolist() == [WEIGHTS["q1"], WEIGHTS["q2"]]
+
+
+@pytest.mark.parametrize("qid", [None, ["u", "v", "w"]])
+def test_users_of_topk(qid):
+    retrieved, held = [[2, 0, 1], [1, 3, -1], [0, 2, 1]], ([0, 0, 1, 2], [2, 3, 0, 1], [1, 1, 1, 1])
+    users = range(3) if qid is None else qid
+    plain = evaluate_topk(retrieved, held, qid=qid)
+    for weights in ([3.0, 0.0, 1.0], dict(zip(users, [3, 0, 1], strict=True))):
+        result = evaluate_topk(retrieved, held, qid=qid, query_weight=weights)
+        assert result.value == pytest.approx(np.average(plain.per_query.ndcg, weights=[3, 0, 1]), abs=1e-15)
+        assert result.per_query.weight.tolist() == [3, 0, 1]
+        assert result.interval(method="t").n_queries == 2
+    with pytest.raises(ValueError, match="must have entries for known queries only; got 'x'"):
+        evaluate_topk(retrieved, held, qid=qid, query_weight=dict.fromkeys([*users, "x"], 1))
+    with pytest.raises(ValueError, match=r"must have one weight per query, shape \(3,\); got \(4,\)"):
+        evaluate_topk(retrieved, held, qid=qid, query_weight=np.ones(4))
+
+
+DOCUMENTS = list("abcde")
+WANTED = {"q1": dict.fromkeys("abc", 1), "q2": {"b": 2}}
+RANKS = r"count up 1, 2, \.\.\. in every topic, like ranks"
+
+
+def ranked(*scores):
+    return {f"q{i}": dict(zip(DOCUMENTS, listed, strict=False)) for i, listed in enumerate(scores, 1)}
+
+
+@pytest.mark.parametrize(
+    "run",
+    [ranked([1, 2, 3, 4, 5]), ranked([1, 2, 3], [1, 2, 3]), ranked([1, 2, 3, 4], [1, 2]), ranked([1, 2, 3, 4, 5], [1])],
+)
+def test_scores_that_count_up_are_told(run, tmp_path):
+    path = tmp_path / "run"
+    path.write_text("".join(f"{q} Q0 {d} 0.5 {s} t\n" for q in run for d, s in run[q].items()), encoding="utf-8")
+    for form in (run, path):
+        with pytest.warns(UserWarning, match=RANKS) as caught:
+            evaluate_run(WANTED, form)
+        assert [each.filename for each in caught] == [__file__]
+        with pytest.warns(UserWarning, match=RANKS) as caught:
+            align(WANTED, form)
+        assert [each.filename for each in caught] == [__file__]
+
+
+def test_ranks_from_0_and_mixed_topics_are_told():
+    with pytest.warns(UserWarning, match=r"count up 0, 1, \.\.\."):
+        evaluate_run(WANTED, ranked([0, 1, 2, 3, 4], [0, 1]))
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        ranked([1, 2, 3, 4]),  # four scores are three steps
+        ranked([1, 2], [1, 2], [1, 2]),
+        ranked([5, 4, 3, 2, 1]),
+        ranked([1, 2, 3, 4, 5], [2, 1]),
+        ranked([1, 2, 3, 4, 6]),
+        ranked([2, 3, 4, 5, 6]),
+        ranked([1, 2, 3, 4, 5], [0, 1]),
+        ranked([1, 1, 1, 1, 1]),
+        {"q1": DOCUMENTS},
+    ],
+)
+def test_other_scores_are_not(run):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        evaluate_run(WANTED, run)
+
+
+def test_lines_of_topics_may_be_mixed(tmp_path):
+    lines = [f"q{i} Q0 {d} 9 {s} t\n" for s, d in enumerate(DOCUMENTS, 1) for i in (1, 2)]
+    (tmp_path / "run").write_text("".join(lines), encoding="utf-8")
+    with pytest.warns(UserWarning, match=RANKS):
+        evaluate_run(WANTED, tmp_path / "run")
