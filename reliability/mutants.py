@@ -47,7 +47,7 @@ JUDGED = Path(__file__).with_name("equivalents.json")
 MOST_MESSAGES = 0.15
 """Largest share of the survivors that may differ in the words of a message alone."""
 
-QUICK, ALL, EACH = 5.0, 60.0, 0.01
+QUICK, ALL, EACH = 5.0, 90.0, 0.01
 """Recorded seconds of the tests that run first and of all tests of a mutant, and what pytest adds to each test."""
 SLOWER, START = 5, 60
 """A mutant is killed after START processor seconds and SLOWER times the recorded seconds of its tests, or after SLOWER
@@ -61,10 +61,15 @@ Tests = frozenset[int]
 class Place:
     """A line: the function whose body it is in, if any, and what the statement of its module or class defines."""
 
-    area: str
+    module: str
     function: str
     text: str
     defines: tuple[str, ...]
+
+    @property
+    def area(self) -> str:
+        """The module or package directly in ndcg_ml."""
+        return self.module.partition(".")[0]
 
     @property
     def key(self) -> str:
@@ -119,10 +124,10 @@ def files() -> Iterator[tuple[Path, str, list[Place]]]:
     """Yield each file of the package, its text and the places of its lines."""
     for path in sorted((ROOT / "ndcg_ml").rglob("*.py")):
         source = path.read_text("utf-8")
-        yield path, source, places(path.relative_to(ROOT / "ndcg_ml").parts[0].removesuffix(".py"), source)
+        yield path, source, places(".".join(path.relative_to(ROOT / "ndcg_ml").with_suffix("").parts), source)
 
 
-def places(area: str, source: str) -> list[Place]:
+def places(module: str, source: str) -> list[Place]:
     """Return the place of each line of a file."""
     rows, tree = source.split("\n"), ast.parse(source)
     every = tuple(node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef)))
@@ -144,7 +149,7 @@ def places(area: str, source: str) -> list[Place]:
 
     visit(tree.body, "")
     made = zip(functions, rows, defines, strict=True)
-    return [Place(area=area, function=function, text=row.strip(), defines=names) for function, row, names in made]
+    return [Place(module=module, function=function, text=row.strip(), defines=names) for function, row, names in made]
 
 
 def mutants_of(path: Path, source: str, where: list[Place]) -> tuple[int, list[Mutant]]:
@@ -392,7 +397,7 @@ def record() -> None:
 
 
 class Reached:
-    """The record, and the lines that use each name of an area, in the area or where it is imported."""
+    """The record, and the lines that use each name of a module, in the module or in a file that imports from it."""
 
     def __init__(self) -> None:
         kept = json.loads(RECORD.read_text())
@@ -400,23 +405,26 @@ class Reached:
         self.seconds: list[float] = [seconds + EACH for _, seconds in kept["seconds"]]
         groups = [frozenset(group) for group in kept["groups"]]
         self.lines: dict[str, Tests] = {key: groups[at] for key, at in kept["lines"].items()}
-        self.bodies: dict[str, Tests] = defaultdict(frozenset)
-        for key, tests in self.lines.items():
-            for name in itertools.accumulate(key.split("|")[0].split("."), "{}.{}".format):
-                self.bodies[name] |= tests
+        self.reach: Counter[int] = Counter()
+        for group, number in Counter(kept["lines"].values()).items():
+            self.reach.update(dict.fromkeys(groups[group], number))
+        self.bodies: dict[tuple[str, str], Tests] = defaultdict(frozenset)
         self.uses: dict[tuple[str, str], list[Place]] = defaultdict(list)
         for _, source, where in files():
+            for place in where:
+                for name in itertools.accumulate(place.function.split("."), "{}.{}".format):
+                    self.bodies[place.module, name] |= self.lines.get(place.key, frozenset())
             nodes = [*ast.walk(ast.parse(source))]
-            areas = defaultdict(lambda area=where[0].area: {area})  # type: ignore[misc]
+            modules = {where[0].module}
             for node in nodes:
-                if isinstance(node, ast.ImportFrom) and (module := (node.module or "").split("."))[0] == "ndcg_ml":
-                    for alias in node.names:
-                        areas[alias.name].add([*module, alias.name][1])
+                if isinstance(node, ast.ImportFrom) and (parent := node.module or "").split(".")[0] == "ndcg_ml":
+                    imported = (parent, *(f"{parent}.{alias.name}" for alias in node.names))
+                    modules |= {name.partition(".")[2] for name in imported}
             for node in nodes:
                 if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
                     name = node.id if isinstance(node, ast.Name) else node.attr
-                    for area in areas[name]:
-                        self.uses[area, name].append(where[node.lineno - 1])
+                    for module in modules:
+                        self.uses[module, name].append(where[node.lineno - 1])
 
     def tests_of(self, where: Iterable[Place]) -> Tests:
         """Return the tests that reach a statement.
@@ -425,29 +433,29 @@ class Reached:
         functions, those of the lines that use it.
         """
         found = frozenset[int]().union(*(self.lines.get(place.key, ()) for place in where))
-        pending = [(place.area, name) for place in where for name in place.defines if not found]
+        pending = [(place.module, name) for place in where for name in place.defines if not found]
         done = set()
         while pending:
-            area, name = pending.pop()
-            found |= self.bodies[name]
-            if (area, name) not in done and not self.bodies[name]:
-                for place in self.uses[area, name.rpartition(".")[2]]:
+            defined = module, name = pending.pop()
+            found |= self.bodies[defined]
+            if defined not in done and not self.bodies[defined]:
+                for place in self.uses[module, name.rpartition(".")[2]]:
                     tests = self.lines.get(place.key, frozenset())
                     found |= tests
-                    pending += [(place.area, other) for other in place.defines if not tests]
-            done.add((area, name))
+                    pending += [(place.module, other) for other in place.defines if not tests]
+            done.add(defined)
         return found
 
     def batches(self, tests: Tests) -> list[list[int]]:
         """Return the quick tests and further ones, within the limits.
 
         The tests that reach the line come first. Others of their files follow, because one test of a file pays for
-        what all share. The quickest case of each test function comes before its other cases.
+        what all share. The quickest case of each test function comes before its other cases, and among the further
+        ones those that reach the fewest lines of the package.
         """
         near = {self.tests[test].split("::")[0] for test in tests}
         others = {at for at, test in enumerate(self.tests) if test.split("::")[0] in near} - tests
-        batches: tuple[list[int], list[int]] = ([], [])
-        total = 0.0
+        quick, further, total = list[int](), list[int](), 0.0
         for group in (tests, others):
             cases, turns = Counter[str](), []
             for test in sorted(group, key=self.seconds.__getitem__):
@@ -455,11 +463,16 @@ class Reached:
                 turns.append((cases[function], self.seconds[test], test))
                 cases[function] += 1
             for _, seconds, test in sorted(turns):
-                total += seconds
-                if total <= ALL or not batches[0]:
-                    batches[total > QUICK and bool(batches[0])].append(test)
+                if not quick or total + seconds <= QUICK:
+                    total += seconds
+                    quick.append(test)
+            left = ((turn, self.reach[test], test) for turn, _, test in turns if test not in quick)
+            for _, _, test in sorted(left):
+                total += self.seconds[test]
+                if total <= ALL:
+                    further.append(test)
         # Tests of a file share fixtures if they run together.
-        return [sorted(batch, key=self.tests.__getitem__) for batch in batches if batch]
+        return [sorted(batch, key=self.tests.__getitem__) for batch in (quick, further) if batch]
 
 
 # -- runs -------------------------------------------------------------------------------------------------------------
