@@ -162,6 +162,7 @@ def river() -> tuple[float, float]:
 
 TABLE = Path(__file__).parent / "results" / "clients.md"
 RECIPES, ENGINES = "tests/pages/test_docs.py", "tests/engines/test_engines.py"
+DISTRIBUTED = "tests/pytorch/test_torch_distributed.py"
 # By the name of the row: a test of the package or a function, the distributions whose versions are printed, and others
 # that the tool needs and does not bring.
 CLIENTS: dict[str, tuple[str | Callable[[], tuple[Any, float]], str, str]] = {
@@ -179,7 +180,7 @@ CLIENTS: dict[str, tuple[str | Callable[[], tuple[Any, float]], str, str]] = {
     "Lightning, one process": ("tests/pytorch/test_lightning.py", "lightning", ""),
     "Lightning, two processes": (lightning, "lightning", ""),
     "accelerate, two processes": (accelerate, "accelerate", ""),
-    "accelerate, batches of unequal width": ("tests/pytorch/test_accelerate.py", "accelerate", ""),
+    "accelerate, batches of unequal width": (f"{DISTRIBUTED}::test_accelerate_gathers_all_queries", "accelerate", ""),
     "Hugging Face Trainer": (f"{RECIPES}::test_a_section_runs[Hugging Face Trainer]", "transformers", "accelerate"),
     "sentence-transformers": (f"{RECIPES}::test_a_section_runs[sentence-transformers]", "sentence-transformers", ""),
     "skorch": (f"{RECIPES}::test_a_section_runs[skorch]", "skorch", ""),

@@ -129,7 +129,7 @@ def code_of_training():
     found = blocks(DOCS / "training.md")
     assert len(found) == 10
     [script] = [block for block in found if block.startswith("# validate.py\n")]
-    # tests/pytorch/test_accelerate.py runs the other that begins with a comment
+    # tests/pytorch/test_torch_distributed.py runs the other that begins with a comment
     return [block for block in found if not block.startswith("# ")], script
 
 

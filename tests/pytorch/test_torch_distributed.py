@@ -1,4 +1,7 @@
-"""The torchmetrics metric over real processes: two of them, gloo on the CPU, every scenario in one start."""
+"""The torchmetrics metric over real processes: two of them, gloo on the CPU, every scenario in one start.
+
+With accelerate the processes run the code of docs/training.md, on batches of unequal width.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ pytest.importorskip("torchmetrics")
 
 import contextlib
 import pickle
+import re
 import time
 import traceback
 from datetime import timedelta
@@ -267,3 +271,24 @@ def test_what_both_processes_say(came, name):
         expected = want() if isinstance(want(), list) else [want()]
         assert [each.item() for each in several] == pytest.approx(expected, abs=1e-12)
     assert want is None or str(values[0]) == str(values[1])
+
+
+def accelerated(folder, code):
+    from accelerate import Accelerator
+
+    accelerator = Accelerator(cpu=True)
+    loader = DataLoader(QUERIES, 4, collate_fn=padded)
+    exec(code, scope := {"accelerator": accelerator, "NDCG": NDCG, "torch": torch, "loader": loader})
+    Path(folder, str(accelerator.process_index)).write_text(repr(scope["metric"].compute().item()))
+
+
+@pytest.mark.needs("accelerate")
+@pytest.mark.filterwarnings("ignore")  # accelerate's own
+def test_accelerate_gathers_all_queries(tmp_path):
+    from accelerate import debug_launcher
+
+    page = Path(__file__).parents[2] / "docs" / "training.md"
+    [code] = re.findall(r"```python\n# accelerate\n(.*?)```", page.read_text("utf-8"), flags=re.DOTALL)
+    debug_launcher(accelerated, (str(tmp_path), code), num_processes=WORLD)
+    values = [float(path.read_text()) for path in tmp_path.iterdir()]
+    assert values == [pytest.approx(QUERIES.score(k=10, flavor="lightgbm"), abs=1e-12)] * WORLD
