@@ -80,8 +80,8 @@ def problems(draw, flavor, labels=(0.0, 0.0, 1.0, 2.0, 3.0, 4.0, -1.0, math.nan)
         scores = scores.astype(np.float32)
     flags = table(st.sampled_from([True, True, False])), table(st.sampled_from([True, True, False]))
     return {
-        "y": table(st.sampled_from(labels)).astype(np.float64),
-        "s": scores,
+        "y_true": table(st.sampled_from(labels)).astype(np.float64),
+        "y_score": scores,
         # A column is lists of one document under a mask only: otherwise it may be rows.
         "mask": flags[0] if shape[1] == 1 < shape[0] or draw(st.booleans()) else None,
         "retrieved": flags[1] if draw(st.booleans()) else None,
@@ -103,12 +103,10 @@ def both(flavor, problem, ks):
     """Per-query values from torch and from NumPy, in the padded form."""
     p = problem
     got = ndcg(
-        tensor(p["s"]), tensor(p["y"]), flavor=flavor, k=ks, mask=tensor(p["mask"]),
+        tensor(p["y_score"]), tensor(p["y_true"]), flavor=flavor, k=ks, mask=tensor(p["mask"]),
         retrieved=tensor(p["retrieved"]), doc_id=tensor(p["doc_id"]),
     )  # fmt: skip
-    want = evaluate(
-        p["y"], p["s"], flavor=flavor, k=ks, mask=p["mask"], retrieved=p["retrieved"], doc_id=p["doc_id"]
-    ).per_query.ndcg
+    want = evaluate(**problem, flavor=flavor, k=ks).per_query.ndcg
     return torch.stack([got[k] for k in ks], dim=-1).numpy(), want
 
 
@@ -117,29 +115,25 @@ def repeating(draw):
     """Documents that a query lists more than once, also beside slots without a document."""
     flavor = draw(flavors()).replace(duplicates=draw(st.sampled_from(["first", "count"])))
     problem = draw(problems(flavor))
-    shape = problem["y"].shape
+    shape = problem["y_true"].shape
     ids = st.lists(st.integers(-1, shape[1] - 2), min_size=shape[1], max_size=shape[1])
     problem["doc_id"] = np.array([draw(ids) for _ in range(shape[0])])
     for row, its in enumerate(problem["doc_id"]):
         first = {each: at for at, each in reversed(list(enumerate(its.tolist())))}
-        problem["y"][row] = problem["y"][row][[first[each] for each in its.tolist()]]
+        problem["y_true"][row] = problem["y_true"][row][[first[each] for each in its.tolist()]]
     return flavor, problem, draw(st.sampled_from([[None, 1, 3, 20], [2], [None]]))
 
 
 def flat(problem):
     """The same with one row per document, those of a query apart."""
-    shape = problem["y"].shape
-    order = np.arange(problem["y"].size).reshape(shape).T.ravel()
+    shape = problem["y_true"].shape
+    order = np.arange(problem["y_true"].size).reshape(shape).T.ravel()
     keep = order if problem["mask"] is None else order[problem["mask"].ravel()[order]]
     one = {
         name: None if problem[name] is None else problem[name].ravel()[keep]
-        for name in ("y", "s", "retrieved", "doc_id")
+        for name in ("y_true", "y_score", "retrieved", "doc_id")
     }
     return {**one, "qid": np.repeat(np.arange(shape[0])[:, None], shape[1], axis=1).ravel()[keep]}
-
-
-def named(p):
-    return {"y_true": p["y"], "y_score": p["s"], **{name: p[name] for name in ("qid", "retrieved", "doc_id")}}
 
 
 @examples(200)
@@ -154,13 +148,13 @@ def test_repeated_documents_are_those_of_the_numpy_kernel_or_refused(kernel, cas
             both(flavor, problem, ks)
         if kernel == "host":
             with pytest.raises(ValueError, match="must not tie a document with its own repeat"):
-                evaluate(flavor=flavor, **named(p))
+                evaluate(flavor=flavor, **p)
         return
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
-    if kernel == "torch" or p["y"].size == 0:
+    if kernel == "torch" or p["y_true"].size == 0:
         return
     got = ndcg(
-        tensor(p["s"]), tensor(p["y"]), flavor=flavor, k=ks, indexes=tensor(p["qid"]),
+        tensor(p["y_score"]), tensor(p["y_true"]), flavor=flavor, k=ks, indexes=tensor(p["qid"]),
         retrieved=tensor(p["retrieved"]), doc_id=tensor(p["doc_id"]),
     )  # fmt: skip
     rows = list(dict.fromkeys(p["qid"].tolist()))
@@ -178,7 +172,7 @@ def test_padded_form_is_the_numpy_kernel(case):
 @given(cases(), st.randoms(use_true_random=False))
 def test_flat_form_is_the_numpy_kernel(case, random):
     flavor, p, ks = case
-    y, s = p["y"].ravel(), p["s"].ravel()
+    y, s = p["y_true"].ravel(), p["y_score"].ravel()
     ids = np.array([random.choice([7, -3, 4, 10**12]) for _ in y])
     doc_id = np.array(random.sample(range(len(y)), len(y)))
     retrieved = None if p["retrieved"] is None else p["retrieved"].ravel()
@@ -233,29 +227,25 @@ BOUNDS = {
 def test_gains_are_zero_or_from_2_to_the_minus_500_to_2_to_the_500(case):
     flavor, accepted, refused = BOUNDS[case]
     small = case.startswith("s")
-    with nullcontext() if small else torch_kernel():  # the NumPy kernel accepts large gains
-        check_bounds(flavor, accepted, refused, small)
-
-
-def check_bounds(flavor, accepted, refused, small):
     scores, labels = torch.tensor([[0.3, 0.2, 0.1]]), torch.tensor([[0.0, accepted, 1.0]], dtype=torch.float64)
-    assert ndcg(scores, labels, flavor=flavor).isfinite().all()
-    if small:
-        alone = torch.tensor([[0.0, accepted, 0.0]], dtype=torch.float64)
-        expected = 1 / math.log2(3) if accepted > 0 else 0.0
-        assert ndcg(scores, alone, flavor=flavor).item() == pytest.approx(expected, rel=1e-12)
-    for beyond in (labels, labels.long()) if refused == 501.0 else (labels,):
-        beyond[0, 1] = refused
-        mask = torch.tensor([[True, False, True]])
-        assert ndcg(scores, beyond, flavor=flavor, mask=mask).isfinite().all()  # padding may hold anything
-        metric = NDCG(flavor)
-        for call in (
-            lambda: ndcg(scores, beyond, flavor=flavor),  # noqa: B023
-            lambda: ndcg(scores[0], beyond[0], flavor=flavor, indexes=torch.zeros(3).long()),  # noqa: B023
-            lambda: (metric.update(scores, beyond), metric.compute()),  # noqa: B023
-        ):
-            with pytest.raises(ValueError, match=r"gains must be (at most 2\*\*500|0 or at least 2\*\*-500)"):
-                call()
+    with nullcontext() if small else torch_kernel():  # the NumPy kernel accepts large gains
+        assert ndcg(scores, labels, flavor=flavor).isfinite().all()
+        if small:
+            alone = torch.tensor([[0.0, accepted, 0.0]], dtype=torch.float64)
+            expected = 1 / math.log2(3) if accepted > 0 else 0.0
+            assert ndcg(scores, alone, flavor=flavor).item() == pytest.approx(expected, rel=1e-12)
+        for beyond in (labels, labels.long()) if refused == 501.0 else (labels,):
+            beyond[0, 1] = refused
+            mask = torch.tensor([[True, False, True]])
+            assert ndcg(scores, beyond, flavor=flavor, mask=mask).isfinite().all()  # padding may hold anything
+            metric = NDCG(flavor)
+            for call in (
+                lambda: ndcg(scores, beyond, flavor=flavor),  # noqa: B023
+                lambda: ndcg(scores[0], beyond[0], flavor=flavor, indexes=torch.zeros(3).long()),  # noqa: B023
+                lambda: (metric.update(scores, beyond), metric.compute()),  # noqa: B023
+            ):
+                with pytest.raises(ValueError, match=r"gains must be (at most 2\*\*500|0 or at least 2\*\*-500)"):
+                    call()
 
 
 @pytest.mark.parametrize(
@@ -264,9 +254,6 @@ def check_bounds(flavor, accepted, refused, small):
 def test_a_table_and_a_scale_with_a_gain_above_2_to_the_500_are_refused(flavor):
     with torch_kernel(), pytest.raises(ValueError, match=r"gains must be at most 2\*\*500; got 6\.5"):
         ndcg(torch.tensor([[0.3, 0.2]]), torch.tensor([[0, 1]]), flavor=flavor)
-
-
-# -- values known from elsewhere -------------------------------------------------------------------------------------
 
 
 def test_a_small_gain_beside_a_huge_one_of_another_query_keeps_its_digits():
@@ -280,14 +267,11 @@ def test_a_small_gain_beside_a_huge_one_of_another_query_keeps_its_digits():
 # -- padding ---------------------------------------------------------------------------------------------------------
 
 
-def test_leading_dimensions_are_kept():
+def test_leading_dimensions_are_kept_and_lists_may_have_no_documents():
     scores, labels = torch.rand(2, 3, 5), torch.randint(0, 4, (2, 3, 5))
     got = ndcg(scores, labels, k=[3, None])
     assert {k: v.shape for k, v in got.items()} == {3: (2, 3), None: (2, 3)}
     assert got[3][1, 2].item() == ndcg(scores[1, 2:], labels[1, 2:], k=3).item()
-
-
-def test_queries_without_documents_are_empty():
     assert ndcg(torch.zeros(2, 0), torch.zeros(2, 0), flavor=Flavor(empty=1.0)).tolist() == [1.0, 1.0]
 
 
@@ -388,22 +372,12 @@ def test_labels_are_refused_if_and_only_if_numpy_refuses_them(flavor, labels, li
             assert ndcg(scores, given_labels, flavor=flavor, mask=listed).isfinite().all()
 
 
-def test_scores_of_unsigned_64_bits():
-    scores, labels = torch.tensor([[5, 2**50, 7]], dtype=torch.uint64), torch.tensor([[1, 3, 2]])
-    assert ndcg(scores, labels).item() == ndcg(torch.tensor([[1.0, 3.0, 2.0]]), labels).item()
-
-
 def test_a_callable_gain_is_only_asked_about_documents_that_have_a_grade():
     # The gain has no value at grade 0.
     flavor = Flavor(gain=lambda grade: 1 + math.log(grade), unjudged="zero", negative="zero")
     labels = torch.tensor([[3.0, math.nan, -1.0, 0.0]])
     mask = torch.tensor([[True, True, True, False]])
     assert ndcg(torch.tensor([[3.0, 2.0, 1.0, 0.0]]), labels, flavor=flavor, mask=mask).item() == 1.0
-
-
-def test_no_gradient_is_kept():
-    scores = torch.rand(2, 3, requires_grad=True)
-    assert not ndcg(scores, torch.ones(2, 3)).requires_grad
 
 
 # -- which kernel ----------------------------------------------------------------------------------------------------
@@ -414,7 +388,7 @@ class Subclass(torch.Tensor):
 
 
 SCORES, LABELS = torch.tensor([[0.3, 0.1, 0.2]]), torch.tensor([[0.0, 2.0, 1.0]])
-PLAIN = {
+CALLS = {
     "padded": lambda: ndcg(SCORES, LABELS),
     "masked": lambda: ndcg(SCORES, LABELS, mask=LABELS >= 0),
     "flat": lambda: ndcg(SCORES[0], LABELS[0], indexes=torch.tensor([4, 4, 4])),
@@ -425,8 +399,7 @@ PLAIN = {
         SCORES, LABELS, k=[1, None], mask=LABELS >= 0, retrieved=LABELS >= 0, doc_id=torch.arange(3)[None]
     )[None],
     "no gradient": lambda: ndcg(SCORES.clone().requires_grad_() * 1, LABELS),
-}
-WATCHED = {
+    "unsigned 64 bits": lambda: ndcg(torch.tensor([[2**50, 5, 7]], dtype=torch.uint64), LABELS.long()),
     "vmap": lambda: torch.func.vmap(ndcg)(SCORES[None], LABELS[None]),
     "inside a transform": lambda: torch.func.vmap(lambda _: ndcg(SCORES, LABELS).expand(1))(SCORES[:, :1]),
     "compiled": lambda: torch.compile(ndcg, backend="eager")(SCORES, LABELS),
@@ -445,12 +418,13 @@ def dispatched(function, *arguments):
 @pytest.mark.filterwarnings(
     "ignore::torch.jit.TracerWarning", "ignore:.*torch.jit:DeprecationWarning", "ignore:.*torch.jit:FutureWarning"
 )
-@pytest.mark.parametrize("case", [*PLAIN, *WATCHED])
-def test_every_kind_of_call_has_the_same_value(case):
+@pytest.mark.parametrize("case", CALLS)
+def test_every_kind_of_call_has_the_same_value_and_no_gradient(case):
     torch._dynamo.reset()
-    got = (PLAIN | WATCHED)[case]()
+    got = CALLS[case]()
     assert got.flatten()[0].item() == pytest.approx(WANT, rel=1e-12)
     assert got.dtype == torch.float64
+    assert not got.requires_grad
 
 
 @pytest.mark.filterwarnings(
