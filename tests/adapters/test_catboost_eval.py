@@ -98,7 +98,9 @@ def test_early_stopping_keeps_the_best_round():
     assert ndcg_score(make(3)[1], ranker.predict(valid), qid=make(3)[2], k=5) == pytest.approx(max(values), abs=1e-9)
 
 
-def test_the_name_of_the_metric():
+def test_names_and_repr():
+    sets = [([1, 0, 2], [1, 1, 1]), ([1, 0], [1, 1])]
+    assert repr(NDCGEval("sklearn@5", pools=sets)) == "NDCGEval('sklearn', k=5, pools=<2 data sets>)"
     train = pool(*make(0))
     assert NDCGEval("catboost", pools=[train]).name == "ndcg_catboost"
     assert NDCGEval("catboost@4", pools=[train]).name == "ndcg_catboost@4"
@@ -173,10 +175,6 @@ def test_cross_validation_is_refused():
         contained(lambda: cv(train, params, iterations=2, fold_count=3, logging_level="Silent"))
 
 
-def evaluate(metric, scores, labels, weight=None):
-    return metric.evaluate((np.array(scores, float),), np.array(labels, np.float32), weight)
-
-
 def test_pickle_and_copy():
     X, y, q = make(0)
     train, valid = pool(X, y, q), pool(*make(1))
@@ -185,7 +183,8 @@ def test_pickle_and_copy():
     for again in (metric, pickle.loads(pickle.dumps(metric)), copy.deepcopy(metric), copy.copy(metric)):
         assert isinstance(again, NDCGEval)
         assert type(again).__name__ == again.name == metric.name
-        assert evaluate(again, X[:, 0], y) == evaluate(metric, X[:, 0], y)
+        first, labels = (X[:, 0].copy(),), y.astype(np.float32)
+        assert again.evaluate(first, labels, None) == metric.evaluate(first, labels, None)
     for again in (pickle.loads(pickle.dumps(ranker)), ranker.copy()):
         assert (again.predict(valid) == ranker.predict(valid)).all()
         again.fit(train, eval_set=valid)
@@ -234,8 +233,3 @@ def test_what_is_refused_and_what_is_advised(case):
         call()
     if advised is not None:
         advised()
-
-
-def test_repr():
-    sets = [([1, 0, 2], [1, 1, 1]), ([1, 0], [1, 1])]
-    assert repr(NDCGEval("sklearn@5", pools=sets)) == "NDCGEval('sklearn', k=5, pools=<2 data sets>)"

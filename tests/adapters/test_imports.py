@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -20,10 +19,9 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=120)
 
 
-def loaded_by(statement: str, folder: Path | None = None) -> set[str]:
+def loaded_by(statement: str) -> set[str]:
     """Return the heavy packages that a statement imports in a new interpreter."""
-    path = f"sys.path.insert(0, {str(folder)!r}); " if folder else ""
-    done = python(f"import sys; {path}{statement}; print(*[name for name in {HEAVY} if name in sys.modules])")
+    done = python(f"import sys; {statement}; print(*[name for name in {HEAVY} if name in sys.modules])")
     assert done.returncode == 0, done.stderr
     return set(done.stdout.split())
 

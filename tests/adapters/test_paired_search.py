@@ -127,16 +127,10 @@ def test_the_differences_are_those_of_compare():
 
 
 SHUFFLED = GroupShuffleSplit(6, test_size=0.4, random_state=0)
+GRID = {"max_depth": DEPTHS, "min_samples_leaf": [1, 5, 20]}
+RANDOM = {"n_iter": 6, "random_state": 0, "n_jobs": 2, "refit": "ndcg_at_5"}
 SEARCHES = {
-    "random, of several cut-offs": lambda: fitted(
-        keeping(k=(1, 5)),
-        RandomizedSearchCV,
-        {"max_depth": DEPTHS, "min_samples_leaf": [1, 5, 20]},
-        n_iter=6,
-        random_state=0,
-        n_jobs=2,
-        refit="ndcg_at_5",
-    ),
+    "random, of several cut-offs": lambda: fitted(keeping(k=(1, 5)), RandomizedSearchCV, GRID, **RANDOM),
     "a dict of scorers": lambda: fitted({"five": keeping(), "one": keeping("sklearn@1")}, n_jobs=2, refit="five"),
     "several splits": lambda: fitted(cv=SHUFFLED, n_jobs=2),
     "threading": lambda: with_backend("threading"),
@@ -294,13 +288,6 @@ def test_a_second_search_with_the_scorer_of_the_first():
         paired_search(search)
 
 
-def test_the_result_says_that_the_best_was_chosen_by_the_same_queries():
-    result = paired_search(fitted(), seed=0)
-    assert "Note: the best candidate was chosen by the same queries" in str(result)
-    assert pickle.loads(pickle.dumps(result)).honest(seed=0) == result.honest(seed=0)
-    assert result.to_dict()["baseline"] == result.names[0]
-
-
 # -- the value of a search ------------------------------------------------------------------------------------------
 
 
@@ -334,9 +321,12 @@ def test_a_choice_among_equal_candidates_is_worth_their_mean():
     assert honest.chosen[int(ndcg.mean(axis=0).argmax())] == max(honest.chosen)
 
 
-def test_the_honest_value_of_a_grid():
+def test_the_best_was_chosen_by_the_same_queries_and_has_an_honest_value():
     result = paired_search(fitted(), seed=0)
+    assert "Note: the best candidate was chosen by the same queries" in str(result)
+    assert result.to_dict()["baseline"] == result.names[0]
     honest = result.honest(seed=0)
+    assert pickle.loads(pickle.dumps(result)).honest(seed=0) == honest
     assert honest.best_value == pytest.approx(result.values[0])
     assert honest.optimism == pytest.approx(honest.best_value - honest.value)
     assert honest.value < honest.best_value

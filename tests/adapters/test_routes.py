@@ -118,15 +118,9 @@ def mask(case: Case) -> float:
 
 
 def qid(case: Case) -> float:
-    order = case.interleaved
-    return ndcg_score(
-        case.labels[order],
-        case.scores[order],
-        qid=case.qid[order],
-        query_weight=case.problem.weights,  # in the order in which queries appear
-        flavor=case.flavor,
-        k=case.k,
-    )
+    labels, scores, ids = (column[case.interleaved] for column in (case.labels, case.scores, case.qid))
+    weight = case.problem.weights  # in the order in which queries appear
+    return ndcg_score(labels, scores, qid=ids, query_weight=weight, flavor=case.flavor, k=case.k)
 
 
 def prepared(case: Case) -> float:
@@ -148,19 +142,13 @@ def stream(case: Case) -> float:
 
 
 def parts(case: Case) -> float:
+    def part(rows: np.ndarray, weight: tuple[float, ...] | None) -> ndcg_ml.PartialEvaluation:
+        columns = case.labels[rows], case.scores[rows], case.qid[rows]
+        return evaluate_part(*columns, query_weight=weight, flavor=case.flavor, k=case.k)
+
     weight, first = case.problem.weights, case.qid == 0
-    found = [
-        evaluate_part(
-            case.labels[rows],
-            case.scores[rows],
-            qid=case.qid[rows],
-            query_weight=None if weight is None else some,
-            flavor=case.flavor,
-            k=case.k,
-        )
-        for rows, some in ((~first, (weight or ())[1:]), (first, (weight or ())[:1]))
-    ]
-    return sum(found[1:], found[0]).value
+    others, one = (None, None) if weight is None else (weight[1:], weight[:1])
+    return (part(~first, others) + part(first, one)).value
 
 
 def frame(case: Case) -> float:
@@ -234,13 +222,8 @@ def torch_kernel_flat(case: Case) -> float:
 
 def lightgbm_feval(case: Case) -> float:
     feval = ndcg_ml.lightgbm.NDCGEval(case.flavor, case.k)
-    data = lgb.Dataset(
-        np.zeros((case.labels.size, 1)),
-        case.labels,
-        group=case.group,
-        weight=case.row_weight,
-        params={"verbosity": -1, "feature_pre_filter": False},
-    ).construct()
+    X, params = np.zeros((case.labels.size, 1)), {"verbosity": -1, "feature_pre_filter": False}
+    data = lgb.Dataset(X, case.labels, group=case.group, weight=case.row_weight, params=params).construct()
     return single_value(feval(case.scores, data), case)
 
 
@@ -262,21 +245,15 @@ def matrix(case: Case) -> xgb.DMatrix:
 
 
 def xgboost_eval(case: Case) -> float:
-    return single_value(
-        ndcg_ml.xgboost.NDCGEval(case.flavor, case.k)(case.scores.astype(np.float32), matrix(case)), case
-    )
+    feval = ndcg_ml.xgboost.NDCGEval(case.flavor, case.k)
+    return single_value(feval(case.scores.astype(np.float32), matrix(case)), case)
 
 
 def xgboost_callback(case: Case) -> float:
     """Evaluate a model with learning rate 0, so that its scores are the base margin."""
-    callback = ndcg_ml.xgboost.NDCGCallback(
-        case.flavor,
-        case.k,
-        X=xgb.DMatrix(np.zeros((case.labels.size, 1)), base_margin=case.scores, nthread=1),
-        y=case.labels,
-        group=case.group,
-        query_weight=case.problem.weights,
-    )
+    X = xgb.DMatrix(np.zeros((case.labels.size, 1)), base_margin=case.scores, nthread=1)
+    rows = {"X": X, "y": case.labels, "group": case.group, "query_weight": case.problem.weights}
+    callback = ndcg_ml.xgboost.NDCGCallback(case.flavor, case.k, **rows)
     data, log = xgb.DMatrix(np.zeros((1, 1)), [0.0], base_margin=[0.0], nthread=1), {}
     xgb.train({"eta": 0, "nthread": 1}, data, 1, evals_result=log, callbacks=[callback])
     return single_value([(name, *values) for name, values in log["validation"].items()], case)

@@ -60,19 +60,9 @@ def measured(library, params, data, rounds=3):
         model = xgb.train(params, rows, rounds, evals=[(rows, "rows")], evals_result=log, verbose_eval=False)
         return {name: history[-1] for name, history in log.get("rows", {}).items()}, model.predict(rows)
     rows = cb.Pool(X, y, group_id=query)
-    model = cb.CatBoost(
-        {
-            "iterations": rounds,
-            "depth": 2,
-            "thread_count": 1,
-            "random_seed": 0,
-            "bootstrap_type": "No",
-            "verbose": False,
-            "allow_writing_files": False,
-            "use_best_model": False,
-            **params,
-        }
-    ).fit(rows, eval_set=rows)
+    alike = {"iterations": rounds, "depth": 2, "thread_count": 1, "random_seed": 0, "bootstrap_type": "No"}
+    quiet = {"verbose": False, "allow_writing_files": False, "use_best_model": False}
+    model = cb.CatBoost({**alike, **quiet, **params}).fit(rows, eval_set=rows)
     last = {name: history[-1] for name, history in model.get_evals_result()["validation"].items()}
     # CatBoost's log leaves the default denominator out of the name.
     wanted = params.get("eval_metric", "").replace(";denominator=LogPosition", "")
@@ -249,26 +239,24 @@ def test_the_cutoff_where_lightgbm_truncates():
 
 
 @pytest.mark.parametrize(
-    ("installed", "linear"), [("2.1.4", False), ("3.0.2", False), ("3.0.3", True), ("3.1.0", True)]
+    ("installed", "linear"), [("2.1.4", False), ("3.0.2", False), ("3.0.3", True), ("3.1.0", True), (None, True)]
 )
-def test_xgboosts_linear_metric_is_refused_before_3_0_3(monkeypatch, installed, linear):
-    monkeypatch.setattr(importlib.metadata, "version", lambda name: installed)
+def test_xgboosts_linear_metric_is_refused_before_3_0_3_but_not_without_xgboost(monkeypatch, installed, linear):
+    def version(name):
+        if installed is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return installed
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
     flavor = Flavor.preset("xgboost", gain="linear")
     if linear:
-        assert flavor.xgboost_params()["ndcg_exp_gain"] is False
+        taken = flavor.xgboost_params()
+        assert (taken["ndcg_exp_gain"], taken["eval_metric"]) == (False, "ndcg@32")
     else:
         with pytest.raises(ValueError, match=f"XGBoost {installed} cannot express gain='linear'.*before 3.0.3"):
             flavor.xgboost_params()
         assert flavor.xgboost_params(evaluate=False)["ndcg_exp_gain"] is False
         assert Flavor.preset("xgboost").xgboost_params()
-
-
-def test_xgboost_params_do_not_need_xgboost(monkeypatch):
-    def missing(name):
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(importlib.metadata, "version", missing)
-    assert Flavor.preset("xgboost", gain="linear").xgboost_params()["eval_metric"] == "ndcg@32"
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -284,13 +284,9 @@ def test_a_search_weighs_each_query_by_the_weight_of_its_rows(routing):
     ids, query = np.unique(qid, return_inverse=True)
     weight = np.random.default_rng(0).exponential(size=ids.size)
     model, scorer = Ridge().set_fit_request(sample_weight=False), ndcg_scorer(LIGHTGBM, k=(1, 10))
-    search = GridSearchCV(
-        model,
-        {"alpha": [1.0, 100.0]},
-        scoring=scorer.set_score_request(sample_weight=True),
-        refit="ndcg_at_10",
-        cv=GroupKFold(4),
-    ).fit(X, y, groups=qid, sample_weight=weight[query])
+    options = {"scoring": scorer.set_score_request(sample_weight=True), "refit": "ndcg_at_10", "cv": GroupKFold(4)}
+    search = GridSearchCV(model, {"alpha": [1.0, 100.0]}, **options)
+    search.fit(X, y, groups=qid, sample_weight=weight[query])
     for fold, (train, test) in enumerate(GroupKFold(4).split(X, y, qid)):
         scores = Ridge(100.0).fit(X[train], y[train]).predict(X[test])
         by_id = dict(zip(ids, weight, strict=True))

@@ -235,12 +235,9 @@ def test_without_xgb_train_the_held_out_rows_are_a_dmatrix():
     assert log["validation"]["ndcg_sklearn@5"] == [worth(booster.predict(xgb.DMatrix(XV)))]
 
 
-def test_two_callbacks_need_two_names():
+def test_names_of_functions_and_of_two_callbacks_and_repr():
     _, log = train(ALONE, data(), 2, [], callbacks=[held_out(), held_out(name="other")])
     assert log["validation"] == log["other"]
-
-
-def test_names_and_repr():
     assert repr(NDCGEval("sklearn@5", k=(10, None))) == "NDCGEval('sklearn', k=(10, None))"
     assert NDCGEval("xgboost@5", k=(10, 3)).__name__ == "ndcg_xgboost@10"
     assert repr(held_out(k=None, rounds=3, name="held out")) == "NDCGCallback('sklearn', name='held out', rounds=3)"
@@ -327,16 +324,8 @@ def run_two_workers(cases):
     tracker = RabitTracker(host_ip="127.0.0.1", n_workers=2, sortby="task", timeout=60)
     tracker.start()
     todo = [{"flavor": str(Flavor.parse(f)), "ks": ks, "parts": parts} for f, ks, parts in cases]
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WORKER],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    workers = [subprocess.Popen([sys.executable, "-c", WORKER], text=True, **pipes) for _ in range(2)]
     outputs = [[], []]
 
     def talk(number):
