@@ -151,23 +151,18 @@ def test_a_reordered_learn_set_gets_minus_one(features, options):
     expected = [ndcg_score(yv, s, qid=qv, k=5) for s in ranker.staged_predict(valid)]
     assert history(ranker, metric.name) == pytest.approx(expected, abs=1e-9)
     in_order = fit(metric, train, valid, has_time=True, **options)
-    assert history(in_order, metric.name, "learn")[-1] == pytest.approx(
-        ndcg_score(y, in_order.predict(train), qid=q, k=5), abs=1e-9
-    )
+    value = ndcg_score(y, in_order.predict(train), qid=q, k=5)
+    assert history(in_order, metric.name, "learn")[-1] == pytest.approx(value, abs=1e-9)
     with pytest.raises(CatBoostError, match=r"not those of a bound data set.*learn=.*has_time=True"):
         contained(lambda: fit(NDCGEval("sklearn@5", pools=[train, valid]), train, valid, **options))
 
 
-def test_a_data_set_that_is_not_bound_stops_the_training():
+def test_a_data_set_that_is_not_bound_stops_the_training_and_so_does_cross_validation():
     train, valid = pool(*make(0)), pool(*make(1))
     for metric in (NDCGEval("sklearn", pools=[valid]), NDCGEval("sklearn", pools=[train])):
         with pytest.raises(CatBoostError, match=r"not those of a bound data set.*eval_set in pools=.*learn="):
             contained(lambda metric=metric: fit(metric, train, valid))
         assert sys.exception() is None
-
-
-def test_cross_validation_is_refused():
-    train = pool(*make(0))
     options = {name: value for name, value in QUIET.items() if name != "verbose"}
     # With YetiRank, catboost.cv 1.2.10 crashes (floating point exception), also with CatBoost's own metrics.
     params = {**options, "loss_function": "QueryRMSE", "eval_metric": NDCGEval("sklearn", pools=[train])}

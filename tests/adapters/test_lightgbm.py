@@ -113,17 +113,10 @@ def train(stop, data, *valid, rounds=150, params=(), names=None, **also):
     """Train on `data` with these validation sets; return the booster and the recorded metrics."""
     log = {}
     first = dataset(*data)
-    arguments = {**stop.train(), **also}
+    sets = [first if v is data else dataset(*v, reference=first) for v in valid]
+    arguments = {"valid_sets": sets, "valid_names": names, **stop.train(), **also}
     arguments["callbacks"].append(lgb.record_evaluation(log))
-    booster = lgb.train(
-        {**PARAMS, **stop.params, **dict(params)},
-        first,
-        rounds,
-        valid_sets=[first if v is data else dataset(*v, reference=first) for v in valid],
-        valid_names=names,
-        **arguments,
-    )
-    return booster, log
+    return lgb.train({**PARAMS, **stop.params, **dict(params)}, first, rounds, **arguments), log
 
 
 def fitted(stop, data, *valid):

@@ -12,7 +12,6 @@ import pickle
 import joblib
 import numpy as np
 import sklearn
-from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import Ridge
@@ -195,18 +194,11 @@ def test_rows_of_two_dimensional_labels_are_queries():
 # -- failed fits and refused searches -------------------------------------------------------------------------------
 
 
-class FailsAt3(RegressorMixin, BaseEstimator):
-    def __init__(self, max_depth=1):
-        self.max_depth = max_depth
-
-    def fit(self, X, y):
+class FailsAt3(DecisionTreeRegressor):
+    def fit(self, X, y, sample_weight=None, check_input=True):
         if self.max_depth == 3:
             raise RuntimeError("no")
-        self.tree_ = tree(max_depth=self.max_depth).fit(X, y)
-        return self
-
-    def predict(self, X):
-        return self.tree_.predict(X)
+        return super().fit(X, y)
 
 
 @pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite:UserWarning")
@@ -215,9 +207,8 @@ def test_a_failed_candidate_in_the_second_search_of_a_scorer(error_score):
     """The scorer still has the queries of the first search for the position of the failed candidate."""
     scorer = keeping()
     fitted(scorer, grid={"max_depth": [1, 2, 4]})
-    search = GridSearchCV(
-        FailsAt3(), {"max_depth": [1, 3, 4]}, scoring=scorer, cv=GroupKFold(4), error_score=error_score
-    )
+    options = {"scoring": scorer, "cv": GroupKFold(4), "error_score": error_score}
+    search = GridSearchCV(FailsAt3(random_state=0), {"max_depth": [1, 3, 4]}, **options)
     with pytest.warns(sklearn.exceptions.FitFailedWarning):
         search.fit(X, y, groups=qid)
     result = paired_search(search, seed=0)

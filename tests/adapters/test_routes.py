@@ -9,13 +9,8 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("pandas")
-pytest.importorskip("sklearn")
-pytest.importorskip("lightgbm")
-pytest.importorskip("xgboost")
-pytest.importorskip("catboost")
-pytest.importorskip("torch")
-pytest.importorskip("torchmetrics")
+for needed in ("pandas", "sklearn", "lightgbm", "xgboost", "catboost", "torch", "torchmetrics"):
+    pytest.importorskip(needed)
 
 import math
 from collections.abc import Callable
@@ -124,10 +119,8 @@ def qid(case: Case) -> float:
 
 
 def prepared(case: Case) -> float:
-    weight = case.problem.weights
-    return ndcg_ml.prepare(case.labels, group=case.group, query_weight=weight, flavor=case.flavor, k=case.k)(
-        case.scores
-    )
+    columns = {"y_true": case.labels, "group": case.group, "query_weight": case.problem.weights}
+    return ndcg_ml.prepare(**columns, flavor=case.flavor, k=case.k)(case.scores)
 
 
 def table(case: Case) -> float:
@@ -143,8 +136,8 @@ def stream(case: Case) -> float:
 
 def parts(case: Case) -> float:
     def part(rows: np.ndarray, weight: tuple[float, ...] | None) -> ndcg_ml.PartialEvaluation:
-        columns = case.labels[rows], case.scores[rows], case.qid[rows]
-        return evaluate_part(*columns, query_weight=weight, flavor=case.flavor, k=case.k)
+        columns = {"y_true": case.labels[rows], "y_score": case.scores[rows], "qid": case.qid[rows]}
+        return evaluate_part(**columns, query_weight=weight, flavor=case.flavor, k=case.k)
 
     weight, first = case.problem.weights, case.qid == 0
     others, one = (None, None) if weight is None else (weight[1:], weight[:1])
@@ -239,9 +232,8 @@ def single_value(found: Any, case: Case) -> float:
 
 
 def matrix(case: Case) -> xgb.DMatrix:
-    return xgb.DMatrix(
-        np.zeros((case.labels.size, 1)), case.labels, group=case.group, weight=case.problem.weights, nthread=1
-    )
+    X, weight = np.zeros((case.labels.size, 1)), case.problem.weights
+    return xgb.DMatrix(X, case.labels, group=case.group, weight=weight, nthread=1)
 
 
 def xgboost_eval(case: Case) -> float:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("lightgbm")
-pytest.importorskip("xgboost")
-pytest.importorskip("catboost")
+for needed in ("lightgbm", "xgboost", "catboost"):
+    pytest.importorskip(needed)
 
 import ast
 import importlib.metadata

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("sklearn")
-pytest.importorskip("lightgbm")
-pytest.importorskip("pandas")
-pytest.importorskip("polars")
+for needed in ("sklearn", "lightgbm", "pandas", "polars"):
+    pytest.importorskip(needed)
 
 import itertools
 import pickle
@@ -22,11 +20,10 @@ import polars as pl
 import sklearn
 from lanes import quick
 from lightgbm import LGBMRanker
-from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_selection import RFECV, SequentialFeatureSelector
-from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -106,27 +103,13 @@ def test_pickle_repr_and_cutoff():
 # -- labels in one column --------------------------------------------------------------------------------------------
 
 
-class OneColumn(BaseEstimator, RegressorMixin):
-    """A regressor whose labels and predictions have two dimensions, as skorch's NeuralNetRegressor."""
-
-    def __init__(self, sign=1):
-        self.sign = sign
-
-    def fit(self, X, y):
-        assert np.ndim(y) == 2
-        self.coef_ = np.zeros((X.shape[1], 1))
-        self.coef_[0] = self.sign
-        return self
-
-    def predict(self, X):
-        return X @ self.coef_
-
-
 def test_labels_in_one_column_are_not_queries_of_one_document():
-    column = pd.DataFrame({"grade": y})
-    for labels in (column, pl.DataFrame({"grade": y}), y[:, None].tolist()):
-        got = ndcg_scorer(LIGHTGBM)(OneColumn().fit(X, y[:, None]), X, labels, qid=qid)
-        assert got == ndcg_score(y, X[:, 0], qid=qid, flavor=LIGHTGBM)
+    model = LinearRegression().fit(X, y[:, None])
+    scores = model.predict(X)  # in two dimensions, as those of skorch's NeuralNetRegressor
+    assert scores.shape == (len(y), 1)
+    for labels in (pd.DataFrame({"grade": y}), pl.DataFrame({"grade": y}), y[:, None].tolist()):
+        got = ndcg_scorer(LIGHTGBM)(model, X, labels, qid=qid)
+        assert got == ndcg_score(y, scores[:, 0], qid=qid, flavor=LIGHTGBM)
 
 
 def test_two_dimensional_labels_take_no_ids(routing):
@@ -235,9 +218,6 @@ def test_a_cut_query_warning_that_is_an_error_does_not_become_nan(routing):
         warnings.simplefilter("error", CutQueryWarning)
         with pytest.raises(CutQueryWarning, match="in training with other rows"):
             ndcg_scorer("sklearn")(model, X[1::2], y[1::2], qid=qid[1::2])
-
-
-# -- names -----------------------------------------------------------------------------------------------------------
 
 
 def test_the_names_of_several_cutoffs_are_names_for_experiment_trackers(routing):

@@ -1,13 +1,9 @@
-"""The two kernels of the metric, the recorded losses of other libraries, and one thread."""
+"""The two kernels of the metric, and one thread."""
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Iterator
 from contextlib import nullcontext
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -30,11 +26,3 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
-
-
-@pytest.fixture(scope="session")
-def loss_golden(parity_dir: Path) -> dict[str, Any]:
-    """Values and gradients, their inputs and what was run (see tests/peers/golden/README.md)."""
-    with gzip.open(parity_dir / "loss_golden.json.gz", "rt", encoding="utf-8") as file:
-        loaded: dict[str, Any] = json.load(file)
-    return loaded

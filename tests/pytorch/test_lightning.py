@@ -141,9 +141,8 @@ def test_what_is_logged_stopped_on_and_kept_is_the_number_of_the_whole_set(tmp_p
     stop = EarlyStopping("val_ndcg_at_5", mode="max", patience=5)
     best = ModelCheckpoint(tmp_path / "kept", "{epoch}-{val_ndcg_at_5:.4f}", "val_ndcg_at_5", mode="max")
     model, logged, logger = Ranker(NDCG(k=5)), Logged(), CSVLogger(tmp_path)
-    trainer(
-        tmp_path, callbacks=[stop, best, logged], logger=logger, enable_checkpointing=True, log_every_n_steps=1
-    ).fit(model, loader(shuffle=True), loader())
+    options = {"logger": logger, "enable_checkpointing": True, "log_every_n_steps": 1}
+    trainer(tmp_path, callbacks=[stop, best, logged], **options).fit(model, loader(shuffle=True), loader())
 
     want = [whole_set(scores, k=5) for scores in model.scores]
     assert len(want) == 3
@@ -160,27 +159,26 @@ def test_what_is_logged_stopped_on_and_kept_is_the_number_of_the_whole_set(tmp_p
     assert set(kept) == {"layer.weight"}  # a checkpoint made without the metric loads
 
 
-@pytest.mark.parametrize("settings", [{}, {"split_queries": True}, {"query_ids": "batch"}], ids=str)
-def test_several_cutoffs_by_log_dict(tmp_path, settings):
-    model, logged = SeveralCutoffs(NDCG(k=[1, 5, None], **settings)), Logged()
+CUTOFFS = {
+    "whole queries": (lambda: SeveralCutoffs(NDCG(k=[1, 5, None])), 1e-6),
+    "split queries": (lambda: SeveralCutoffs(NDCG(k=[1, 5, None], split_queries=True)), 1e-6),
+    "ids of the batch": (lambda: SeveralCutoffs(NDCG(k=[1, 5, None], query_ids="batch")), 1e-6),
+    "a collection": (lambda: Collection(ndcg_collection(k=[1, 5, None]).clone(prefix="val/")), 1e-12),
+}
+
+
+@pytest.mark.parametrize("case", CUTOFFS)
+def test_several_cutoffs_by_log_dict(tmp_path, case):
+    make, tolerance = CUTOFFS[case]
+    model, logged = make(), Logged()
     best = ModelCheckpoint(tmp_path, "{val/ndcg_at_5:.4f}", "val/ndcg_at_5", mode="max", auto_insert_metric_name=False)
     trainer(tmp_path, callbacks=[best, logged], enable_checkpointing=True).fit(model, loader(), loader())
     assert len(logged.values) == 3
     for values, scores in zip(logged.values, model.scores, strict=True):
         want = whole_set(scores, k=[1, 5, None])
-        assert values == pytest.approx(
-            {"val/ndcg_at_1": want[1], "val/ndcg_at_5": want[5], "val/ndcg": want[None]}, abs=1e-6
-        )
+        expected = {"val/ndcg_at_1": want[1], "val/ndcg_at_5": want[5], "val/ndcg": want[None]}
+        assert values == pytest.approx(expected, abs=tolerance)
     assert Path(best.best_model_path).name == f"{best.best_model_score.item():.4f}.ckpt"
-
-
-def test_a_collection_by_log_dict(tmp_path):
-    model, logged = Collection(ndcg_collection(k=[1, 5, None]).clone(prefix="val_")), Logged()
-    trainer(tmp_path, callbacks=[logged]).fit(model, loader(), loader())
-    for values, scores in zip(logged.values, model.scores, strict=True):
-        want = whole_set(scores, k=[1, 5, None])
-        expected = {"val_ndcg_at_1": want[1], "val_ndcg_at_5": want[5], "val_ndcg": want[None]}
-        assert values == pytest.approx(expected, abs=1e-12)
 
 
 # -- epochs ----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,9 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("torchmetrics")
 
+import gzip
 import itertools
+import json
 import math
 from collections import Counter
 
@@ -624,6 +626,13 @@ RAX, TENSORFLOW, ALLRANK, REFERENCE = "rax", "tensorflow_ranking", "allRank", "s
 TOLERANCE = {RAX: 1e-10, TENSORFLOW: 2e-6, ALLRANK: 2e-6, REFERENCE: 1e-10}
 
 
+@pytest.fixture(scope="module")
+def loss_golden(parity_dir):
+    """Values and gradients, their inputs and what was run (see tests/peers/golden/README.md)."""
+    with gzip.open(parity_dir / "loss_golden.json.gz", "rt", encoding="utf-8") as file:
+        return json.load(file)
+
+
 def records(loss_golden, impl, functions):
     """Yield the records of functions that begin so, their parameters, and scores, labels and mask."""
     for record in loss_golden["records"]:
@@ -664,9 +673,8 @@ def test_approx_of_rax(loss_golden, method):
             agree(gradient, record["grad"], 1e-10, -1)
             seen += 1
         else:  # its cut-off counts padded documents among the first k
-            agree(
-                values[whole], [each for each, right in zip(record["per_list"], whole, strict=True) if right], 1e-10, -1
-            )
+            right = [each for each, is_whole in zip(record["per_list"], whole, strict=True) if is_whole]
+            agree(values[whole], right, 1e-10, -1)
     assert seen >= 110
 
 

@@ -37,6 +37,7 @@ from ndcg_ml.torch.losses import lambdas, neural
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 EXPONENTIAL, CUT = Flavor(gain="exponential"), Flavor(gain="exponential", k=2)
+SCHEMES = ("lambdarank", "ndcg2", "ndcg2pp")
 LOSSES = {
     "dense": partial(ApproxNDCGLoss, EXPONENTIAL, method="dense"),
     "dense, cut": partial(ApproxNDCGLoss, Flavor(k=2), method="dense"),
@@ -125,11 +126,7 @@ def test_what_every_loss_that_draws_keeps_to(name, holds):
     [
         ApproxNDCGLoss(method="dense"),
         *(NeuralNDCGLoss(Flavor(k=k), **o) for k in (None, 3) for o in ({}, {"sinkhorn": 4}, {"temperature": 0.3})),
-        *(
-            LambdaNDCGLoss(Flavor(k=k), scheme=s, sigma=1.5)
-            for k in (None, 2)
-            for s in ("lambdarank", "ndcg2", "ndcg2pp")
-        ),
+        *(LambdaNDCGLoss(Flavor(k=k), scheme=scheme, sigma=1.5) for k in (None, 2) for scheme in SCHEMES),
     ],
 )
 def test_a_second_derivative(monkeypatch, loss, block):
@@ -151,13 +148,10 @@ def test_a_second_derivative_that_is_missing_is_refused(name):
 
 # -- blocks of rows --------------------------------------------------------------------------------------------------
 
-BLOCKS = [
-    *(NeuralNDCGLoss(Flavor(k=k)) for k in (None, 7)),
-    *(LambdaNDCGLoss(Flavor(k=11), scheme=scheme) for scheme in ("lambdarank", "ndcg2", "ndcg2pp")),
-]
+NEURAL, LAMBDA = [NeuralNDCGLoss(Flavor(k=k)) for k in (None, 7)], partial(LambdaNDCGLoss, Flavor(k=11))
 
 
-@pytest.mark.parametrize("loss", BLOCKS, ids=repr)
+@pytest.mark.parametrize("loss", [*NEURAL, *(LAMBDA(scheme=scheme) for scheme in SCHEMES)], ids=repr)
 def test_blocks_of_rows_change_nothing(monkeypatch, loss):
     samples = data(3, 4, 30)
     wants = [value_and_gradient(loss, *sample) for sample in zip(*samples, strict=True)]
@@ -210,10 +204,8 @@ def test_flat_lists_are_as_each_by_itself(name, sizes, shuffled):
 def test_batches_of_flat_lists_are_drawn_for_shortest_first(name):
     scores, labels = torch.randn(15, dtype=torch.float64, generator=seeded()), torch.arange(15) % 3
     ids = torch.arange(4).repeat_interleave(torch.tensor([1, 12, 1, 1]))
-    if name.startswith("noise"):  # drawn for row by row, and padded lists slot by slot: by too little to tell
-        make = partial(RANDOM[name], scale=1e-14)
-    else:
-        make = RANDOM[name]
+    # Noise is drawn for row by row, and for padded lists slot by slot: by too little to tell.
+    make = partial(RANDOM[name], scale=1e-14) if name.startswith("noise") else RANDOM[name]
     loss = make(generator=seeded(), reduction="none")
     short = loss(scores[[0, 13, 14], None], labels[[0, 13, 14], None], torch.ones((3, 1), dtype=torch.bool))
     want = torch.cat([short[:1], loss(scores[None, 1:13], labels[None, 1:13]), short[1:]])
@@ -340,10 +332,8 @@ def test_refused_labels_are_nan_where_they_are_mapped_over():
 def test_a_callable_gain_needs_labels_that_are_not_mapped_over():
     scores, labels, mask = data(3, 4, 17)
     loss = SoftmaxLoss(Flavor(gain=lambda grade: grade + 1.0))
-    same(
-        vmap(loss, in_dims=(0, None, None))(scores, labels[0], mask[0]),
-        one_by_one(lambda s: loss(s, labels[0], mask[0]), scores),
-    )
+    want = one_by_one(lambda s: loss(s, labels[0], mask[0]), scores)
+    same(vmap(loss, in_dims=(0, None, None))(scores, labels[0], mask[0]), want)
     with pytest.raises(ValueError, match=r"flavor\.gain must be a name or a table if torch\.func\.vmap maps"):
         vmap(loss)(scores, labels, mask)
 
