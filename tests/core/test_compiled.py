@@ -45,8 +45,6 @@ def not_loaded(monkeypatch):
     monkeypatch.delenv("NDCG_ML_KERNEL", raising=False)
 
 
-# -- bitwise identical values -----------------------------------------------------------------------------------------
-
 SIZES = {
     "few": lambda rng: rng.integers(0, 8, 12),  # ranked in lanes
     "some": lambda rng: rng.integers(0, 60, 12),  # sorted by counting and by buckets
@@ -160,9 +158,6 @@ def test_a_prepared_object_whose_arrays_are_memory_maps(compiled, tmp_path):
     assert prepared(s) == prepare(y, qid=qid, kernel="numpy")(s)
 
 
-# -- the choice of the kernel -----------------------------------------------------------------------------------------
-
-
 def used(prepared, scores, monkeypatch):
     """Return the kernel that a call uses."""
     seen = []
@@ -249,9 +244,6 @@ def test_a_wrong_variable_is_refused(monkeypatch):
     assert prepare([1, 0], group=[2], kernel="numpy")([1, 0]) == 1
 
 
-# -- missing, old, broken ---------------------------------------------------------------------------------------------
-
-
 def test_without_numba_the_numpy_kernel_is_used_silently(not_loaded, monkeypatch):
     monkeypatch.setattr(choice, "_numba_is_installed", lambda: False)
     monkeypatch.setattr(choice, "_WORTH_COMPILING", 0)
@@ -331,9 +323,6 @@ def test_without_a_cache_folder_the_kernel_is_compiled_every_time(compiled, tmp_
     done = subprocess.run([sys.executable, "-c", NO_CACHE], env=environment, capture_output=True, text=True, check=True)
     expected = prepare([3, 0, 1], group=[3], kernel="numpy")([1, 2, 3])
     assert (float(done.stdout), done.stderr) == (expected, "")
-
-
-# -- show_versions ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,6 @@ def values(*columns, **settings):
     return by_values(*(TABLE[:, i] for i in columns), qid=IDS, measure="recall@10", **settings)
 
 
-# -- verdicts -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("low", "high", "margin", "expected"),
     [
@@ -130,9 +127,6 @@ def test_the_limits_exclude_0_exactly_where_p_is_at_most_the_level(n_resamples):
             assert (found.low > 0 or found.high < 0) == (found.p_value <= level)
 
 
-# -- several systems ------------------------------------------------------------------------------------------------
-
-
 class Draws:
     """Permutes the systems of the first query, or turns the sign of every third query."""
 
@@ -202,9 +196,6 @@ def test_too_few_changed_queries_detect_nothing(n_changed, attainable):
     assert math.isfinite(found.smallest_detectable()) == attainable  # 2^-4 is above .05, 2^-5 is not
     assert ("not attainable" in found.to_markdown(details=True)) != attainable
     assert (found.to_dict()["pairs"][0]["smallest_detectable"] is None) != attainable
-
-
-# -- clusters -------------------------------------------------------------------------------------------------------
 
 
 def test_the_robust_error_by_matrices():
@@ -318,9 +309,6 @@ def test_slices_keep_their_clusters(k):
         assert (few["ndcg"], few["share"]) == (unclustered["ndcg"], unclustered["share"])
 
 
-# -- several runs ---------------------------------------------------------------------------------------------------
-
-
 def test_the_crossed_error_by_hand():
     found = crossed_error(0.03, 50, np.array([0.5, 0.54]), np.array([0.6, 0.62, 0.58]))
     parts = [(0.0009, 49), (0.0008 / 2, 1), (0.0004 / 3, 2)]
@@ -366,9 +354,6 @@ def test_several_runs_of_each_system():
     assert by_country.pairs[0].p_value == pytest.approx(alone.p_value)
 
 
-# -- slices -------------------------------------------------------------------------------------------------------
-
-
 def test_slices_can_differ_where_the_whole_does_not():
     rng = np.random.default_rng(1)
     up = np.arange(80) < 40
@@ -406,8 +391,6 @@ def test_slices_too_small_for_a_test_are_listed_in_the_order_of_their_labels():
         parts = values(0, 1, by=np.where(one, "one", "other"), cluster=user).slices
         assert [len(each.pairs) for each in parts.values()] == [n_pairs, 1]
 
-
-# -- judgements -----------------------------------------------------------------------------------------------------
 
 QRELS = {f"q{i}": {f"d{i}{j}": (i + j) % 3 for j in range(4)} | {f"best{i}": 2} for i in range(8)}
 GOOD = {q: sorted(docs, key=lambda d, docs=docs: -docs[d]) for q, docs in QRELS.items()}
@@ -481,9 +464,6 @@ def test_other_documents_are_not_other_judgements():
     compare(evaluate_run(QRELS, GOOD, k=4), evaluate_run(QRELS, {"q0": GOOD["q0"]}, k=4), unjudged="accept")
 
 
-# -- measures, names, defaults --------------------------------------------------------------------------------------
-
-
 def test_numbers_of_any_measure():
     found = values(0, 3)
     assert (found.flavor, found.measure) == (None, "recall@10")
@@ -517,9 +497,6 @@ def test_skewed_differences_of_few_queries_are_named(n, n_apart, noted):
     assert found.pairs[0].skewness == pytest.approx(((b - b.mean()) ** 3).mean() / b.std() ** 3)
     words = f"are skewed (skewness {found.pairs[0].skewness:+.1f} between a and b) and {n} queries are few"
     assert [words in note for note in found.notes] == [True] * noted
-
-
-# -- few queries change ---------------------------------------------------------------------------------------------
 
 
 def with_changes(d, **settings):
@@ -662,9 +639,6 @@ def test_clusters_are_counted_in_place_of_queries():
     assert (found.pairs[0].n_changed, alone.pairs[0].n_changed) == (6, 2)
 
 
-# -- weights --------------------------------------------------------------------------------------------------------
-
-
 def test_heavy_weights_leave_few_queries():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, (200, 6))
@@ -682,9 +656,6 @@ def test_heavy_weights_leave_few_queries():
     found = compare(*sides, seed=0)
     assert found.pairs[0].effective_queries == pytest.approx(n)
     assert any(f"200 queries count as {n:.0f} of equal weight" in note for note in found.notes)
-
-
-# -- values at a bound ----------------------------------------------------------------------------------------------
 
 
 def test_perfect_queries_have_an_interval():

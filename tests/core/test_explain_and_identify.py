@@ -38,9 +38,6 @@ def total(entries):
     return math.fsum(entry.contribution for entry in entries)
 
 
-# -- by hand
-
-
 def test_switches_that_do_not_interact_by_hand():
     # Query 0: a relevant document tied with an irrelevant one that stands before it. Query 1: empty.
     a = Flavor(ties="average", empty=0)
@@ -103,9 +100,6 @@ def test_shapley_values_are_the_mean_over_every_order():
             expected[switch] += (values[frozenset(order[: at + 1])] - values[frozenset(order[:at])]) / len(orders)
     assert contribution(result) == pytest.approx(expected, abs=1e-13)
     assert min(abs(part.contribution) for part in result.parts) > 1e-6
-
-
-# -- sums
 
 
 def check_sums(a, b, arguments):
@@ -191,9 +185,6 @@ def test_a_flavor_and_itself():
     assert explain_difference(nan, nan, [1, 0], [1, 2], group=[2]).parts == ()
 
 
-# -- the cut-off
-
-
 def test_the_cutoff_is_a_switch():
     y, s = [0, 1, 0], [3, 2, 1]
     result = explain_difference("sklearn@1", "sklearn@2", y, s, group=[3])
@@ -203,9 +194,6 @@ def test_the_cutoff_is_a_switch():
     assert one.parts == ()
     assert one.value_a == one.value_b == pytest.approx(HALF)
     assert one.flavor_a.k is None
-
-
-# -- switches that are one part
 
 
 MAX = Flavor(ideal="max", max_grade=4)
@@ -312,9 +300,6 @@ def test_in_order_an_undefined_mixture_waits_for_the_next_switch():
     assert total(result.parts) == pytest.approx(result.difference, abs=1e-12)
 
 
-# -- the result
-
-
 def test_the_queries_that_move_most_are_listed_first():
     arguments = data(4)
     result = explain_difference("sklearn", "lightgbm", top=3, **arguments)
@@ -338,9 +323,6 @@ def test_ids_are_the_callers_and_json_takes_them():
     assert shown["flavor_b"] == str(PRESETS["burges2005"])
     assert shown["difference"] == sum(part["contribution"] for part in shown["parts"])
     assert {"switches": ["empty"], "a": ["0"], "b": ["skip"]}.items() <= shown["parts"][0].items()
-
-
-# -- refusals
 
 
 @pytest.mark.parametrize(

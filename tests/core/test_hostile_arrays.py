@@ -182,8 +182,6 @@ def test_a_prepared_object_keeps_copies():
         y[:], w[:], sizes[:] = LABELS, WEIGHTS, SIZES
 
 
-# -- the largest and smallest values of a dtype -----------------------------------------------------------------------
-
 EXTREMES = {
     "zeros of both signs tie": ([3, 0, 1], [0.0, -0.0, 0.0]),
     "zeros of both signs between others": ([3, 0, 1, 2], [-0.0, -5e-324, 0.0, 5e-324]),
@@ -291,9 +289,6 @@ def test_signalling_nans_cause_no_warning():
         assert ndcg_score([labels], [[1, 2, 3]], flavor=flavor) == ndcg_score([quiet], [[1, 2, 3]], flavor=flavor)
         with pytest.raises(ValueError, match="y_score must not hold NaN"):
             ndcg_score([[1, 2, 3]], labels[None])
-
-
-# -- ids --------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

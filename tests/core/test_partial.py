@@ -59,8 +59,6 @@ def same(got: Any, expected: Any) -> bool:
     return bool(np.isclose(got, expected, rtol=1e-12, atol=1e-13, equal_nan=True))
 
 
-# -- sums without rounding ---------------------------------------------------------------------------------------------
-
 ANY = st.floats(allow_nan=False, allow_infinity=False)
 TOO_LARGE = "an NDCG, or a sum of them, is too large for float64. Use a smaller grade scale."
 
@@ -77,9 +75,6 @@ def test_an_exact_sum_is_that_of_fractions_in_any_order_and_grouping(values: lis
     shuffled = random.sample(values, len(values))
     cut = random.randint(0, len(values))
     assert outcome(lambda: exact_sum((*exact_sum(shuffled[:cut]), *exact_sum(shuffled[cut:])))) in (total, TOO_LARGE)
-
-
-# -- parts and the whole -----------------------------------------------------------------------------------------------
 
 
 @given(st.data())
@@ -159,8 +154,6 @@ def test_a_part_whose_weights_are_0_counts_for_nothing_and_is_still_seen() -> No
     empty = evaluate_part([0], [1], qid=[1], flavor=Flavor(empty="skip"))
     assert (empty + evaluate_part([1], [1], qid=[2], flavor=Flavor(empty="skip"))).value == 1.0
 
-
-# -- what is refused ---------------------------------------------------------------------------------------------------
 
 IDS: dict[str, tuple[Any, Any]] = {
     "int": (np.array([3, 4]), np.array([4, 5], dtype=np.int16)),
@@ -260,9 +253,6 @@ def test_a_part_without_a_value_can_be_printed(arguments: dict[str, Any]) -> Non
     with pytest.raises(ValueError, match=r"nothing to average|above 0 for at least one"):
         _ = part.value
     assert re.match(r"no value: .*\n1 queries, 1 empty; 2 documents\nndcg", str(part))
-
-
-# -- streams -----------------------------------------------------------------------------------------------------------
 
 
 def stream(n_queries: int = 40, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -24,9 +24,6 @@ TEN_THOUSAND = pytest.param(10_000, marks=pytest.mark.exhaustive)
 CLOSE = 1e-9
 
 
-# -- problems --------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Drawn:
     """Some queries of few documents with two rankings, and a flavor whose range is searched."""
@@ -100,9 +97,6 @@ def drawn(rng: np.random.Generator) -> Drawn:
     seen = every[every >= 0]
     scale = np.arange(top + 1.0) if flavor.max_grade is not None else np.union1d(seen, 0.0)
     return Drawn(flavor, tuple(labels), tuple(scores), tuple(flags), tuple(ids), weight, scale)
-
-
-# -- brute force -----------------------------------------------------------------------------------------------------
 
 
 def completions(problem: Drawn, at: int) -> list[np.ndarray]:
@@ -385,9 +379,6 @@ def test_rows_without_document_ids_are_matched_by_position() -> None:
     lists, flavor = [[1.0, math.nan], [0.0, 1.0]], Flavor(unjudged="zero")
     rows = [evaluate(lists, scores, flavor=flavor) for scores in ([[1, 2], [1, 2]], [[2, 1], [1, 2]])]
     assert compare(*rows).range().high > 0
-
-
-# -- the file --------------------------------------------------------------------------------------------------------
 
 
 def test_the_file_is_filled_in_and_read_back(tmp_path: Path) -> None:

@@ -41,9 +41,6 @@ def lines(path, content, form=RUN):
     return [row for block in blocks for row in zip(*columns_of(block), strict=True)]
 
 
-# -- TREC -----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
@@ -137,9 +134,6 @@ def test_blocks_are_seamless(tmp_path, monkeypatch, block):
         monkeypatch.undo()
 
 
-# -- LETOR ----------------------------------------------------------------------------------------------------------
-
-
 def letor(folder, labels, scores, sizes=None):
     (folder / "labels").write_bytes(labels)
     (folder / "scores").write_bytes(scores)
@@ -162,8 +156,6 @@ def test_labels_with_a_side_file_of_sizes(tmp_path):
     rows = letor(tmp_path, b"2 1:0.5\n0\n1 2:1\n", b"3\n2\n1\n", b"1\n2\n")
     assert rows.qid.tolist() == ["1", "2", "2"]
 
-
-# -- columns --------------------------------------------------------------------------------------------------------
 
 CSV = 'docno,score,extra,label,qid\nd1,0.5,x,2,07\n"d,2",-inf,y,,07\nd\xe9,1e-3,z,nan,8\n'
 
@@ -193,8 +185,6 @@ def test_tabs_and_no_document_ids(tmp_path):
     assert rows.doc_id is None
     assert evaluate(**rows.arguments()).value == 1.0
 
-
-# -- lines without an end -------------------------------------------------------------------------------------------
 
 MIB = 1 << 20
 
@@ -437,8 +427,6 @@ def test_ids_are_utf_8_and_other_columns_need_not_be(tmp_path, form):
     with pytest.raises(DataFileError, match=rf"line {line}: an id must be text in UTF-8; got '\\\\xe9"):
         value(b"\xe9")
 
-
-# -- tables -----------------------------------------------------------------------------------------------------------
 
 TABLE = [
     {"qid": "7", "label": 2, "score": 0.3},

@@ -27,9 +27,6 @@ def compared(**more):
     return by_scores(A, B, y_true=Y, names=["old", "new"], seed=0, **more)
 
 
-# -- what it says -----------------------------------------------------------------------------------------------------
-
-
 def test_values_intervals_and_counts():
     result = evaluate(Y, A, k=(1, 3))
     page = Page(result.to_html())
@@ -142,9 +139,6 @@ def test_the_same_result_gives_the_same_page():
     assert compared().to_html() == compared().to_html()
 
 
-# -- what cannot be computed or drawn -------------------------------------------------------------------------------
-
-
 def test_what_is_not_known_is_said():
     text = Page(evaluate([[0, 0], [0, 0]], [[1, 2], [1, 2]], flavor="sklearn[empty=nan]", k=(1, 2)).to_html()).text
     assert "There is no interval" in text
@@ -161,9 +155,6 @@ def test_without_a_library_the_extra_is_named(monkeypatch, missing):
     for result in (evaluate(Y, A), compared()):
         with pytest.raises(ImportError, match=rf"{missing}.*pip install 'ndcg_ml\[report\]'"):
             result.to_html()
-
-
-# -- what it must not hold --------------------------------------------------------------------------------------------
 
 
 def hostile(at: int) -> str:

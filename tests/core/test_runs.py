@@ -48,9 +48,6 @@ def run_file(path, run=RUN):
     return write(path, [(topic, "Q0", doc, 1, score, "tag") for topic in run for doc, score in run[topic].items()])
 
 
-# -- the C program's numbers ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("run", "published"), [("BM25", ".5058"), ("BM25_RM3", ".5216"), ("SPLADE_P_P_ENSEMBLE_DISTIL", ".7308")]
 )
@@ -83,9 +80,6 @@ def test_every_ndcg_that_trec_eval_printed(data_dir, printed, qrels, run, querie
         ours.update({(topic, k): value for k, value in zip(ks, row, strict=True)})
     assert {key: f"{value:.4f}" for key, value in ours.items()} == theirs
     assert len(theirs) == 40
-
-
-# -- which topics ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -128,9 +122,6 @@ def test_a_missing_topic_that_would_not_be_rewarded_is_accepted(empty, run):
     flavor = Flavor.preset("trec_eval", ideal="recall", empty=empty)
     assert evaluate_run(QRELS, RUN, flavor=flavor, queries="both").value > 0
     assert evaluate_run(QRELS, run, flavor=flavor.replace(ideal="global")).value > 0
-
-
-# -- forms of input -------------------------------------------------------------------------------------------------
 
 
 def test_every_form_of_input_gives_the_same_result(tmp_path):
@@ -228,9 +219,6 @@ def test_exchanged_arguments_cause_a_warning():
         evaluate_run(run, {"q": {"d1": 1.5, "d2": 1}})
 
 
-# -- unjudged documents, judged@k -----------------------------------------------------------------------------------
-
-
 def test_unjudged_documents_gain_nothing_are_left_out_or_are_refused():
     one = {"q3": RUN["q3"]}
     zero = Flavor.preset("trec_eval")
@@ -271,9 +259,6 @@ def test_judged_at_k_follows_the_ties_of_the_flavor(ties, judged):
     assert result.judged == judged
 
 
-# -- the result -----------------------------------------------------------------------------------------------------
-
-
 def test_the_result_is_an_evaluation_with_a_column_more():
     pair, one = evaluate_run(QRELS, RUN, k=(1, 10)), evaluate_run(QRELS, RUN, k=10)
     assert isinstance(pair, Evaluation)
@@ -289,9 +274,6 @@ def test_the_result_is_an_evaluation_with_a_column_more():
     copy = pickle.loads(pickle.dumps(pair))
     assert str(copy) == str(pair)
     assert copy.per_query.keys() == pair.per_query.keys()
-
-
-# -- runs without a judged document -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("queries", "n"), [("qrels", 3), ("run", 1), ("both", 1)])
@@ -311,8 +293,6 @@ def test_a_run_without_a_judged_document_scores_0_and_warns(run, queries, n):
     assert caught[0].filename == __file__
     assert ndcg_score(**data.arguments(), flavor="trec_eval") == 0.0
 
-
-# -- dicts are read all at once where they hold what they usually hold -------------------------------------------------
 
 USUAL: list[tuple[Any, Any]] = [
     ({"a": {"x": 1, "y": 0}, "b": {"x": 2}}, {"a": {"y": 0.5, "z": 0.25}, "b": {}}),

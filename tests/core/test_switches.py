@@ -37,9 +37,6 @@ def score(y_true: list[float], y_score: list[float] | None = None, **arguments: 
     return value
 
 
-# -- the ideal
-
-
 @pytest.mark.parametrize(("k", "value"), [(10, 0.976), (3, 0.642)])
 def test_quepid_does_not_cut_the_ideal(k: int, value: float) -> None:
     assert score(GRADES_OF_12, flavor="quepid", k=k) == pytest.approx(value, abs=5e-4)
@@ -76,9 +73,6 @@ def test_spark_takes_the_judgements_in_the_order_given() -> None:
     )
 
 
-# -- the gain
-
-
 def test_every_judged_item_counts() -> None:
     assert score([0, 0, math.nan], [0, 1, 2], flavor="recommenders_binary") == pytest.approx(
         (LOG3 + 1 / 2) / (1 + LOG3)
@@ -93,9 +87,6 @@ def test_a_grade_beyond_the_table_has_gain_0(preset: str, gains: list[int]) -> N
     for grade, gain in enumerate(gains):
         assert dcg_score([grade], [1], group=[1], flavor=preset) == gain
     assert dcg_score([1e300], [1], group=[1], flavor=preset) == 0
-
-
-# -- the discount, and short lists
 
 
 def test_letor_does_not_discount_rank_2() -> None:
@@ -124,9 +115,6 @@ def test_unretrieved_documents_do_not_lengthen_a_list() -> None:
     assert score([1, math.nan], flavor=flavor.replace(unjudged="zero")) == 1.0
 
 
-# -- scores
-
-
 def test_trec_eval_compares_scores_in_float32_until_version_10() -> None:
     arguments: dict[str, Any] = {"y_score": [1.0, 1.0 + 1e-9], "doc_id": ["b", "a"]}
     assert score([1, 0], flavor="trec_eval", **arguments) == 1.0
@@ -140,9 +128,6 @@ def test_gdeval_skips_topics_without_a_relevant_document() -> None:
     assert evaluate(**arguments, flavor="gdeval").n_empty == 1
 
 
-# -- the discount
-
-
 def test_mlnet_discounts_by_a_natural_logarithm() -> None:
     """DCG@1 of a document of grade 1 is 3 / ln 2. The base of the logarithm does not change NDCG."""
     assert dcg_score([[1, 0]], [[2, 1]], flavor="mlnet", k=1) == pytest.approx(4.3280851226668897, rel=1e-15)
@@ -151,9 +136,6 @@ def test_mlnet_discounts_by_a_natural_logarithm() -> None:
     assert table.idcg[0] == pytest.approx([7 / math.log(2), 7 / math.log(2) + 3 / math.log(3)])
     log2 = Flavor.preset("mlnet").replace(discount="log2")
     assert evaluate([[1, 0, 2]], [[2, 1, 0]], flavor=log2, k=(1, 3)).per_query.ndcg == pytest.approx(table.ndcg)
-
-
-# -- the weights
 
 
 @pytest.mark.parametrize(
@@ -398,9 +380,6 @@ def of_run(flavor: str, **more: Any) -> float:
     return value
 
 
-# -- a run with the same chunk twice, with the values of the libraries
-
-
 @pytest.mark.parametrize(
     ("preset", "value"),
     [
@@ -437,9 +416,6 @@ def test_a_recall_ideal_uses_the_gain_of_each_rank() -> None:
     assert evaluate(**arguments, flavor="phoenix[duplicates=first]").per_query.idcg.tolist() == [1.0]
 
 
-# -- the rank that is credited
-
-
 def test_the_credit_is_at_the_best_rank_and_not_at_the_first_row() -> None:
     flavor = "trec_eval[duplicates=first]"
     arguments: dict[str, Any] = {"y_true": [1, 0, 1], "group": [3], "doc_id": ["a", "b", "a"]}
@@ -470,9 +446,6 @@ def test_copies_may_both_be_unjudged() -> None:
     flavor = Flavor(duplicates="count", unjudged="zero")
     both = [math.nan, 1, math.nan]
     assert ndcg_score(both, [3, 2, 1], group=[3], doc_id=["a", "b", "a"], flavor=flavor) == pytest.approx(LOG3)
-
-
-# -- other functions
 
 
 def test_every_function_gives_the_same_number() -> None:
@@ -512,9 +485,6 @@ def test_a_number_with_repeats_is_identified() -> None:
     assert found.matches[0].name == "haystack"
     assert found.not_tried["sklearn"].startswith("doc_id must not repeat")
     assert "llama_index" in identify(of_run("llama_index"), **data, k=None, decimals=None).matches[0].presets
-
-
-# -- the flavor's text
 
 
 def test_as_text() -> None:

@@ -66,9 +66,6 @@ def together(call, arguments, times=3):
     return [results[at] for at in range(len(arguments))]
 
 
-# -- threads ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("flavor", FLAVORS, ids=str)
 @pytest.mark.parametrize("threads", [None, 3])
 def test_a_prepared_object_in_eight_threads(data, flavor, threads, many_threads, kernel):
@@ -118,8 +115,6 @@ def test_an_error_in_another_thread_is_raised_when_all_have_ended():
     assert ended == ["this one"]
 
 
-# -- forks ------------------------------------------------------------------------------------------------------------
-
 FORKED = """
 import multiprocessing, warnings
 import numpy as np
@@ -154,9 +149,6 @@ print(again() == (before, before))
 def test_a_fork_after_the_threads_were_used():
     done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=120)
     assert (done.stdout.split(), done.stderr) == (["True", "True"], "")
-
-
-# -- new processes ----------------------------------------------------------------------------------------------------
 
 
 def test_pickled_objects_give_the_same_values(data):
