@@ -111,6 +111,9 @@ old = [of(A), of(B)]
         (lambda: of(flavor=Flavor(empty="skip"), query_weight=[1.0] + [0.0] * 59).interval(), ValueError, "got 1 of 60"),
         (lambda: of(labels=Y * (np.arange(60) > 6)[:, None], flavor=NAN).interval(), ValueError, "7 of 60 queries are empty under empty=nan"),
         (lambda: bounded_limits(np.array([1.5, 1.0]), np.full(2, 0.5), 0.95), ValueError, r"method='bounded' needs values between 0 and 1; a query has 1\.5"),
+        (lambda: evaluate(Y, A, by={"c": {0: "de"}}), TypeError, "must not be a mapping from query ids if queries have no ids"),
+        (lambda: evaluate([1, 0], [1, 0], group=[0, 2], by=["x", "x"]), ValueError, "must have a label for each query, but some queries have no rows"),
+        (lambda: ranged(LABELS, "3"), TypeError, "max_grade must be a number"),
         (lambda: queries_needed(0.2, 0, 0.8, 0.95), ValueError, "must not be 0"),
         (lambda: queries_needed(0.2, 1e-300, 0.8, 0.95), ValueError, "must be larger"),
         (lambda: queries_needed(0.2, math.nan, 0.8, 0.95), ValueError, "must be a finite"),
@@ -185,13 +188,6 @@ OBJECTS[:] = [{}] * 600
 def test_labels_of_slices_are_refused(by, error, words):
     with pytest.raises(error, match=words):
         of(by=by)
-
-
-def test_labels_of_queries_without_ids_or_rows_are_refused():
-    with pytest.raises(TypeError, match="must not be a mapping from query ids if queries have no ids"):
-        evaluate(Y, A, by={"c": {0: "de"}})
-    with pytest.raises(ValueError, match="must have a label for each query, but some queries have no rows"):
-        evaluate([1, 0], [1, 0], group=[0, 2], by=["x", "x"])
 
 
 # -- labels of a model ------------------------------------------------------------------------------------------------
@@ -286,11 +282,6 @@ def of_labels(*labels):
 def test_a_range_is_refused(call, words):
     with pytest.raises(RangeError, match=words):
         call()
-
-
-def test_a_grade_of_another_type_is_refused():
-    with pytest.raises(TypeError, match="max_grade must be a number"):
-        ranged(LABELS, "3")
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def test_parts_and_queries_sum_to_the_whole_on_random_pairs():
     assert max(len(result.parts) for result in seen) >= 7
 
 
-def test_a_switch_without_effect_gets_nothing():
+def test_a_switch_without_effect_and_a_flavor_against_itself_get_nothing():
     result = explain_difference(
         "sklearn", "lightgbm[negative=allow,unjudged=zero]", [0, 1, 1], [3, 2, 1], group=[3]
     )  # two grades, no ties, no empty query
@@ -158,6 +158,10 @@ def test_a_switch_without_effect_gets_nothing():
     assert all(part.contribution == 0 for part in result.parts)
     assert result.queries == ()
     assert "no effect on these data: gain, ties, empty, negative, unjudged" in str(result)
+    result = explain_difference("lightgbm@5", "lightgbm@5", [1, 0], [1, 2], group=[2])
+    assert (result.parts, result.queries, result.difference) == ((), (), 0.0)
+    nan = Flavor(empty=math.nan)
+    assert explain_difference(nan, nan, [1, 0], [1, 2], group=[2]).parts == ()
 
 
 def test_switches_that_cannot_matter_do_not_count_as_many():
@@ -176,13 +180,6 @@ def test_switches_that_cannot_matter_do_not_count_as_many():
     arguments["y_true"][arguments["y_true"] == 0] = -1
     counted = explain_difference(a.replace(negative="allow", gain="binary", off_table="raise"), b, **arguments)
     assert contribution(counted)["negative"] != 0
-
-
-def test_a_flavor_and_itself():
-    result = explain_difference("lightgbm@5", "lightgbm@5", [1, 0], [1, 2], group=[2])
-    assert (result.parts, result.queries, result.difference) == ((), (), 0.0)
-    nan = Flavor(empty=math.nan)
-    assert explain_difference(nan, nan, [1, 0], [1, 2], group=[2]).parts == ()
 
 
 def test_the_cutoff_is_a_switch():
@@ -257,7 +254,7 @@ def test_a_mixture_that_is_undefined_though_the_rule_is_the_same(rule):
     assert total(result.parts) == pytest.approx(result.difference, abs=1e-15)
 
 
-def test_beyond_seven_rankings_the_order_is_that_of_the_fields():
+def test_beyond_seven_rankings_the_order_is_that_of_the_fields_and_an_undefined_mixture_waits():
     a = Flavor(negative="zero", unjudged="zero")
     b = Flavor(
         gain="exponential", discount="reciprocal", ideal="recall", ideal_depth="all", ties="first", empty=1,
@@ -281,17 +278,11 @@ def test_beyond_seven_rankings_the_order_is_that_of_the_fields():
     assert "in the order of the flavor's fields" in str(result)
     fewer = explain_difference(a, b.replace(score_dtype="float64"), **arguments)
     assert fewer.method == "shapley"
-
-
-def test_in_order_an_undefined_mixture_waits_for_the_next_switch():
     a = Flavor(negative="allow", unjudged="zero")
     b = Flavor(
         gain=(0, 1, 3, 7, 15), discount="reciprocal", ideal="recall", ideal_depth="all", ties="first",
         negative="zero", unjudged="condense", score_dtype="float32",
     )  # fmt: skip
-    arguments = data(3)
-    arguments["y_true"][::7] = -1
-    arguments["y_true"][::11] = math.nan
     result = explain_difference(a, b, **arguments)
     assert result.method == "order"
     assert {part.switches for part in result.parts} == {
@@ -385,13 +376,6 @@ def test_a_number_in_per_cent_is_named():
     assert hint not in str(identify(101.5, **DATA))
 
 
-def test_cutoffs_up_to_the_longest_list_are_tried():
-    scores = np.random.default_rng(0).normal(size=14)
-    data = {"y_true": [1, 0, *(3, 0, 1, 2, 0, 1, 3, 2, 0, 1, 0, 2)], "y_score": scores, "group": [2, 12]}
-    found = identify(f"{ndcg_score(**data, k=7):.12f}", **data, decimals=12)
-    assert "sklearn@7" in found.matches[0].presets
-
-
 def test_the_matches_that_chance_gives_are_counted():
     """Simulated: numbers drawn close to this one, and how many of the values each of them has within reach."""
     number, within = 0.7, 0.505e-3
@@ -416,7 +400,7 @@ def test_a_match_that_chance_would_give_is_called_no_evidence():
     assert ("weak evidence" in str(weak)) == (0.05 <= weak.presets_by_chance < 0.5)
 
 
-def test_every_cut_off_is_tried_where_lists_are_short():
+def test_every_cut_off_up_to_the_longest_list_is_tried_where_lists_are_short():
     y, s = [10, 0, 0, 1, 5], [0.05, 1.1, 1.0, 0.5, 0.0]
     assert identify("0.35202", y, s, group=[5]).matches[0].name == "sklearn@4"
     rng = np.random.default_rng(2)
@@ -425,18 +409,19 @@ def test_every_cut_off_is_tried_where_lists_are_short():
         value = ndcg_score(**data, flavor="sklearn", k=7)
         is_tried = any("sklearn@7" in match.presets for match in identify(f"{value:.12f}", **data).matches)
         assert is_tried == (longest == 20)
+    scores = np.random.default_rng(0).normal(size=14)
+    data = {"y_true": [1, 0, *(3, 0, 1, 2, 0, 1, 3, 2, 0, 1, 0, 2)], "y_score": scores, "group": [2, 12]}
+    found = identify(f"{ndcg_score(**data, k=7):.12f}", **data, decimals=12)
+    assert "sklearn@7" in found.matches[0].presets
 
 
-def test_all_rows_as_one_query_are_recognised():
+def test_all_rows_as_one_query_are_recognised_after_matches_by_query():
     value = ndcg_score(DATA["y_true"], DATA["y_score"], group=[len(DATA["qid"])], flavor="sklearn", k=10)
     match = identify(f"{value:.8f}", **DATA).matches[0]
     assert match.name == "sklearn@10 (all rows as one query)"
     assert match.value == value
     one = identify(f"{value:.8f}", DATA["y_true"], DATA["y_score"], group=[len(DATA["qid"])])
     assert not any("one query" in each for match in one.matches for each in match.presets)
-
-
-def test_a_match_by_query_comes_before_one_of_all_rows():
     data = {"y_true": [[1, 0], [1, 0]], "y_score": [[2.0, 1.0], [2.0, 1.0]]}
     result = identify("1.0000", **data)
     assert "one query" not in result.matches[0].name

@@ -236,7 +236,7 @@ def test_scores_that_float64_would_tie_are_refused(scores, flavor):
         ndcg_score([0, 3, 1, 2], scores, group=[4], flavor=flavor, doc_id=[1, 2, 3, 4])
 
 
-def test_scores_that_stay_different_in_float64_are_accepted():
+def test_scores_and_labels_that_float64_keeps_apart_are_accepted():
     exact = ndcg_score([[0, 3, 1, 2]], [[2, 1, 3, 0]])
     for scores in ([2**53, 2**53 - 1, 2**60, 0], [Fraction(2, 3), Fraction(1, 3), Fraction(1), Fraction(0)]):
         assert ndcg_score([[0, 3, 1, 2]], [scores]) == exact
@@ -245,6 +245,12 @@ def test_scores_that_stay_different_in_float64_are_accepted():
     assert ndcg_score([[0, 3, 1, 2, 0, 0]], other, retrieved=listed) == exact
     assert ndcg_score([[0, 3, 1, 2, None, None]], other, flavor=Flavor(unjudged="condense")) == exact
     assert ndcg_score([1, 0, 0, 1], [2**53, 1, 0, 2**53 + 1], group=[2, 2]) == 1.0
+    top = np.array([2**63, 2**62, 1], dtype=np.uint64)
+    got = evaluate(top[None], [[1, 2, 3]], flavor=Flavor()).per_query
+    assert got.ndcg[0] == evaluate([top.astype("f8")], [[1, 2, 3]], flavor=Flavor()).per_query.ndcg[0]
+    assert got.ndcg[0] == pytest.approx((2**63 / 2 + 2**62 / math.log2(3)) / (2**63 + 2**62 / math.log2(3)), rel=1e-12)
+    masked = np.array([[3, 0, 1, 2**62 + 1]])
+    assert ndcg_score(masked, [[1, 2, 3, 4]], mask=[[True] * 3 + [False]]) == ndcg_score([[3, 0, 1]], [[1, 2, 3]])
 
 
 @pytest.mark.parametrize("labels", ROUNDED.values(), ids=ROUNDED)
@@ -260,15 +266,6 @@ def test_labels_that_float64_would_round_are_refused(labels):
         evaluate_run({"q": dict(zip("abcd", list(labels), strict=True))}, {"q": ["a"]}, flavor=flavor)
     with pytest.raises(ValueError, match=rf"^the grades of held_out {why}"):
         evaluate_topk([[0, 1]], ([0] * 4, range(4), labels), flavor=flavor)
-
-
-def test_integer_labels_that_float64_holds_are_accepted():
-    top = np.array([2**63, 2**62, 1], dtype=np.uint64)
-    got = evaluate(top[None], [[1, 2, 3]], flavor=Flavor()).per_query
-    assert got.ndcg[0] == evaluate([top.astype("f8")], [[1, 2, 3]], flavor=Flavor()).per_query.ndcg[0]
-    assert got.ndcg[0] == pytest.approx((2**63 / 2 + 2**62 / math.log2(3)) / (2**63 + 2**62 / math.log2(3)), rel=1e-12)
-    masked = np.array([[3, 0, 1, 2**62 + 1]])
-    assert ndcg_score(masked, [[1, 2, 3, 4]], mask=[[True] * 3 + [False]]) == ndcg_score([[3, 0, 1]], [[1, 2, 3]])
 
 
 def test_long_doubles_beyond_float64():

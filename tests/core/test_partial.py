@@ -106,7 +106,7 @@ def test_parts_add_up_to_the_whole_in_any_grouping(data: st.DataObject) -> None:
     np.testing.assert_array_equal(merged.ids, everything.ids)
 
 
-def test_a_part_says_what_the_evaluation_of_its_rows_says() -> None:
+def test_a_part_says_what_the_evaluation_says_wherever_its_cut_off_is_given() -> None:
     y, s, qid = [3, 0, 1, 0, 0], [0.9, 0.1, 0.3, 0.2, 0.8], list("aaabb")
     part = evaluate_part(y, s, qid=qid, flavor="lightgbm", k=10)
     whole = evaluate(y, s, qid=qid, flavor="lightgbm", k=10)
@@ -118,9 +118,6 @@ def test_a_part_says_what_the_evaluation_of_its_rows_says() -> None:
     assert several.k == (1, 10)
     assert str(several).startswith("ndcg@1 = 1.000000\nndcg@10 = 1.000000\n2 queries, 1 empty")
     assert "2 queries" in repr(part)
-
-
-def test_the_cut_off_may_be_in_the_flavor_or_beside_it() -> None:
     beside = evaluate_part([1], [1], qid=[1], flavor="sklearn", k=5)
     within = evaluate_part([1], [1], qid=[2], flavor=Flavor.preset("sklearn", k=5))
     assert (beside + within).n_queries == 2

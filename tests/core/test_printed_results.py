@@ -85,12 +85,9 @@ def rows(*rows: tuple[str, ...]) -> list[dict[str, str]]:
     return [dict(zip(("name", "n", "word"), row, strict=True)) for row in rows]
 
 
-def test_text_is_aligned_as_it_is_seen() -> None:
+def test_a_table_is_aligned_text_html_with_marks_and_markdown_with_its_caption() -> None:
     table = Record(COLUMNS, rows(("日本", "1", "x"), ("e\u0301", "-10", "longer")), caption="below")
     assert table.text() == "name    n  word\n日本    1  x\ne\u0301     -10  longer\nbelow"
-
-
-def test_html_has_sides_marks_and_a_caption() -> None:
     table = Record(COLUMNS, rows(("1", "<2>", ""), ("3", "4", "")), marked={1}, caption="c & d")
     page = table.html()
     assert Page(page).tables[0] == [["name", "n", "word"], ["1", "<2>", ""], ["3", "4", ""]]
@@ -98,9 +95,6 @@ def test_html_has_sides_marks_and_a_caption() -> None:
     assert [line.count("background") for line in page.split("\n") if line.startswith("<tr><td")] == [0, 3]
     assert re.findall(r"text-align:(\w+)", Record(COLUMNS, []).html()) == ["left", "right", "left"]
     assert "<caption" not in Record(COLUMNS, []).html()
-
-
-def test_markdown_states_the_caption() -> None:
     table = Record(COLUMNS[:2], rows(("x_1", "<0.1", "")), caption="5 %")
     assert table.markdown() == "| name | n |\n| --- | --: |\n| x_1 | <0.1 |\n\n5 %\n"
 
@@ -124,7 +118,7 @@ def test_values_are_formatted_or_unknown(cell: str, text: str) -> None:
         "k": 10,
         "no_cutoff": None,
         "unknown": None,
-        "not_finite": float("nan"),
+        "not_finite": math.nan,
     }
     assert Record([Column("", cell)], [row], digits=2).cells()[1] == [text]
 

@@ -142,7 +142,7 @@ def letor(folder, labels, scores, sizes=None):
     return read_letor(folder / "labels", str(folder / "scores"))
 
 
-def test_labels_with_query_ids_and_a_file_of_scores(tmp_path):
+def test_labels_with_query_ids_or_a_side_file_of_sizes(tmp_path):
     rows = letor(
         tmp_path, b"2 qid:07 1:0.5 # docid = a\n\n# all\r\n0.5\tqid:7 # x\n-1 qid:07 3:1\n", b"1.5\n-inf\r\n0\n\n"
     )
@@ -150,9 +150,6 @@ def test_labels_with_query_ids_and_a_file_of_scores(tmp_path):
     assert rows.y_score.tolist() == [1.5, -math.inf, 0.0]
     assert rows.qid.tolist() == ["07", "7", "07"]
     assert evaluate(**rows.arguments(), flavor="trec_eval[ties=first]").per_query.qid.tolist() == ["07", "7"]
-
-
-def test_labels_with_a_side_file_of_sizes(tmp_path):
     rows = letor(tmp_path, b"2 1:0.5\n0\n1 2:1\n", b"3\n2\n1\n", b"1\n2\n")
     assert rows.qid.tolist() == ["1", "2", "2"]
 
@@ -631,7 +628,7 @@ def test_ids_that_differ_beyond_their_columns_are_in_order_in_every_topic(first)
     assert [names[row] for row in ordered] == [b"a", b"z", *sorted(LONG), *sorted(LONG), b"b"]
 
 
-def test_ids_that_differ_beyond_their_columns_are_different():
+def test_ids_that_differ_beyond_their_columns_have_different_digests():
     names = names_of([LONG[0], LONG[1], LONG[1], LONG[0], b"p" * 64, LONG[3]])
     assert names.changes().tolist() == [0, 1, 3, 4, 5]
     assert names.are_equal(np.arange(5), np.arange(1, 6)).tolist() == [False, True, False, False, False]
@@ -640,8 +637,6 @@ def test_ids_that_differ_beyond_their_columns_are_different():
     assert names.long_rows(slice(1, 4)) == [1, 2, 3]
     assert names.long_rows(slice(4, 6)) == [5]
 
-
-def test_ids_that_differ_beyond_their_columns_have_different_digests():
     def digest(ids, values):
         names = names_of([b"first", *ids])
         return digests(

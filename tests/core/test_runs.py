@@ -237,15 +237,9 @@ def test_judged_at_k():
     )
     assert result.judged == {1: 0.5, 2: 0.5, None: pytest.approx(7 / 12)}
     assert evaluate_run(QRELS, RUN, k=2).judged == 0.5
-
-
-def test_judged_at_k_compares_scores_as_the_flavor_does():
     qrels, run = {"q": {"a": 1}}, {"q": {"a": 1 + 1e-9, "b": 1.0}}
     assert evaluate_run(qrels, run, k=1).judged == 0.0
     assert evaluate_run(qrels, run, k=1, flavor="trec_eval[score_dtype=float64]").judged == 1.0
-
-
-def test_negative_grades_are_judged():
     assert evaluate_run({"q": {"a": -2, "b": 1}}, {"q": ["a", "c", "b"]}, k=2).judged == 0.5
 
 
@@ -374,15 +368,12 @@ def test_only_evaluated_topics_count_as_unanswered(queries, n_unanswered, n_quer
     assert (result.n_unanswered, result.n_queries) == (n_unanswered, n_queries)
 
 
-def test_a_topic_that_the_run_lacks_is_no_empty_answer():
+def test_a_missing_topic_and_a_condensed_list_are_no_empty_answers():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         result = evaluate_run(ASKED, {"q1": ["a"]})
     assert result.n_unanswered == 3
     assert "answers" not in str(result)
-
-
-def test_condensed_lists_are_answers():
     flavor = Flavor.preset("trec_eval").replace(unjudged="condense")
     result = evaluate_run({"q1": {"a": 1}, "q2": {"a": 1}}, {"q1": ["a"], "q2": ["x"]}, flavor=flavor)
     assert (result.n_unanswered, result.per_query.n_docs.tolist()) == (0, [1, 0])
@@ -399,9 +390,12 @@ def test_a_topic_without_a_judgement_follows_empty(empty, value, answer):
     assert evaluate(**align(qrels, run).arguments(), flavor=flavor).value == pytest.approx(value, nan_ok=True)
 
 
-def test_a_topic_without_a_judgement_that_the_run_lacks_is_empty():
+def test_a_topic_without_a_judgement_is_empty_if_the_run_lacks_it_or_it_is_the_only_one():
     result = evaluate_run({"u1": {}, "u2": {"a": 1}}, {"u2": ["a"]}, flavor=Flavor(unjudged="zero", empty=1.0))
     assert (result.value, result.n_empty, result.qrels_only.tolist()) == (1.0, 1, ["u1"])
+    with pytest.warns(UserWarning, match="retrieves no judged document in any of the 1 topics.* No document is judged"):
+        result = evaluate_run({"q": {}}, {"q": ["a"]})
+    assert (result.value, result.n_empty) == (0.0, 1)
 
 
 def test_users_of_spark_without_a_relevant_item_count():
@@ -410,12 +404,6 @@ def test_users_of_spark_without_a_relevant_item_count():
     run = {"a": [1, 6, 2, 7, 8, 3, 9, 10, 4, 5], "b": [4, 1, 5, 6, 2, 7, 3, 8, 9, 10], "c": [1, 2, 3, 4, 5]}
     run = {user: list(map(str, items)) for user, items in run.items()}
     assert evaluate_run(truth, run, flavor="spark", k=5).value == pytest.approx(0.328788, abs=5e-7)
-
-
-def test_no_judgement_at_all_is_told():
-    with pytest.warns(UserWarning, match="retrieves no judged document in any of the 1 topics.* No document is judged"):
-        result = evaluate_run({"q": {}}, {"q": ["a"]})
-    assert (result.value, result.n_empty) == (0.0, 1)
 
 
 def test_a_comparison_says_who_did_not_answer():
@@ -427,9 +415,6 @@ def test_a_comparison_says_who_did_not_answer():
     assert both.n_unanswered == (0, 2)
     assert "; 6 queries (no documents returned: a 0, b 2); intervals" in " ".join(str(both).split())
     assert "no documents returned" not in compare(full, full, seed=0).caption()
-
-
-def test_arrays_without_documents_are_counted_in_a_comparison():
     one = evaluate([1, 0, 1], [2.0, 1.0, 3.0], group=[2, 1, 0])
     assert compare(one, one, seed=0).n_unanswered == (1, 1)
 
@@ -498,9 +483,7 @@ def test_drawn_runs_with_ties_and_repeats():
 
 
 def test_files_are_excluded_from_as_dicts_are(tmp_path):
-    qrels, path = tmp_path / "qrels", tmp_path / "run"
-    qrels.write_text("".join(f"{q} 0 {d} {g}\n" for q in CITED for d, g in CITED[q].items()), encoding="utf-8")
-    path.write_text("".join(f"{q} Q0 {d} 1 {s} t\n" for q in SCORED for d, s in SCORED[q].items()), encoding="utf-8")
+    qrels, path = qrels_file(tmp_path / "qrels", CITED), run_file(tmp_path / "run", SCORED)
     for exclude in ("identical", {"a": ["x"], "b": ["c"]}):
         expected = evaluate_run(CITED, SCORED, exclude=exclude).value
         for one, other in ((qrels, path), (CITED, path), (qrels, SCORED)):
@@ -516,13 +499,10 @@ def test_a_relevant_document_stays_in_the_ideal_and_is_told():
     assert result.per_query.idcg[0] > result.per_query.dcg[0] == 1.0
 
 
-def test_a_topic_of_which_nothing_is_left_is_unanswered():
+def test_documents_with_integer_ids_are_excluded_and_an_emptied_topic_is_unanswered():
     with pytest.warns(UserWarning, match="answers 1 of 2 topics with an empty list"):
         result = evaluate_run(CITED, {"a": ["a"], "b": ["a"]}, exclude="identical")
     assert (result.n_unanswered, result.value) == (1, 0.5)
-
-
-def test_integer_ids():
     result = evaluate_run({7: {8: 1}}, {7: [7, 8]}, exclude="identical")
     assert (result.value, result.n_excluded) == (1.0, 1)
     assert evaluate_run({7: {8: 1}}, {7: [9, 8]}, exclude={7: [9]}).value == 1.0
@@ -646,9 +626,7 @@ def ranked(*scores):
     [ranked([1, 2, 3, 4, 5]), ranked([1, 2, 3], [1, 2, 3]), ranked([1, 2, 3, 4], [1, 2]), ranked([1, 2, 3, 4, 5], [1])],
 )
 def test_scores_that_count_up_are_told(run, tmp_path):
-    path = tmp_path / "run"
-    path.write_text("".join(f"{q} Q0 {d} 0.5 {s} t\n" for q in run for d, s in run[q].items()), encoding="utf-8")
-    for form in (run, path):
+    for form in (run, run_file(tmp_path / "run", run)):
         with pytest.warns(UserWarning, match=RANKS) as caught:
             evaluate_run(WANTED, form)
         assert [each.filename for each in caught] == [__file__]
@@ -657,9 +635,13 @@ def test_scores_that_count_up_are_told(run, tmp_path):
         assert [each.filename for each in caught] == [__file__]
 
 
-def test_ranks_from_0_and_mixed_topics_are_told():
+def test_ranks_from_0_and_mixed_lines_of_topics_are_told(tmp_path):
     with pytest.warns(UserWarning, match=r"count up 0, 1, \.\.\."):
         evaluate_run(WANTED, ranked([0, 1, 2, 3, 4], [0, 1]))
+    lines = [f"q{i} Q0 {d} 9 {s} t\n" for s, d in enumerate(DOCUMENTS, 1) for i in (1, 2)]
+    (tmp_path / "run").write_text("".join(lines), encoding="utf-8")
+    with pytest.warns(UserWarning, match=RANKS):
+        evaluate_run(WANTED, tmp_path / "run")
 
 
 @pytest.mark.parametrize(
@@ -680,10 +662,3 @@ def test_other_scores_are_not(run):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         evaluate_run(WANTED, run)
-
-
-def test_lines_of_topics_may_be_mixed(tmp_path):
-    lines = [f"q{i} Q0 {d} 9 {s} t\n" for s, d in enumerate(DOCUMENTS, 1) for i in (1, 2)]
-    (tmp_path / "run").write_text("".join(lines), encoding="utf-8")
-    with pytest.warns(UserWarning, match=RANKS):
-        evaluate_run(WANTED, tmp_path / "run")

@@ -179,11 +179,7 @@ def of_labels(flavor: Flavor, labels: list[float]) -> list[float]:
     return found
 
 
-def test_a_grade_far_below_zero_has_the_exponential_gain_of_minus_one() -> None:
-    assert of_labels(Flavor(gain="exponential", negative="allow"), [-1e300, 2.0]) == [-1.0, 3.0]
-
-
-def test_exponential_gains_are_right_to_the_last_bits() -> None:
+def test_exponential_gains_are_right_to_the_last_bits_and_minus_one_far_below_zero() -> None:
     grades = np.linspace(0.01, 4, 400)
     found = of_labels(Flavor(gain="exponential"), grades.tolist())
     with localcontext() as context:
@@ -191,6 +187,7 @@ def test_exponential_gains_are_right_to_the_last_bits() -> None:
         for grade, gain in zip(grades.tolist(), found, strict=True):
             exact = Decimal(2) ** Decimal(grade) - 1
             assert abs(Decimal(gain) / exact - 1) < 2.3 * 2.0**-53
+    assert of_labels(Flavor(gain="exponential", negative="allow"), [-1e300, 2.0]) == [-1.0, 3.0]
 
 
 def test_the_binary_logarithm_of_jarvelin_is_exact_at_powers_of_two() -> None:
@@ -229,13 +226,10 @@ def one_query(dcg: float, ideal: float) -> Any:
     return replace(totals, dcg=np.array([[dcg]]), ideal=np.array([[ideal]]))
 
 
-def test_a_perfect_ranking_is_one_whatever_its_rounding_errors() -> None:
+def test_a_perfect_ranking_is_one_whatever_its_rounding_and_an_ideal_may_be_tiny() -> None:
     for ratio, value in ((1 + 1e-13, 1.0), (1 - 1e-13, 1 - 1e-13), (1 + 1e-12, 1 + 1e-12), (1.0, 1.0)):
         for aggregate in ("macro", "micro"):
             assert one_query(ratio, 1.0).values(Flavor(aggregate=aggregate)) == [value]
-
-
-def test_an_ideal_may_be_arbitrarily_small() -> None:
     ndcg, empty = one_query(1e300, 1e-300).ndcg(Flavor())
     assert (ndcg.tolist(), empty.tolist()) == ([[math.inf]], [[False]])
 
@@ -283,13 +277,6 @@ def test_sums_of_several_cut_offs_are_bitwise_those_of_each(empty: Any, aggregat
 GIVEN = Flavor(ideal="given", ties="first", unjudged="zero")
 
 
-def written(tmp_path, qrels, run):
-    judged, ranked = tmp_path / "qrels.txt", tmp_path / "run.txt"
-    judged.write_text("".join(f"{t} 0 {d} {g}\n" for t in qrels for d, g in qrels[t].items()), encoding="utf-8")
-    ranked.write_text("".join(f"{t} Q0 {d} 1 {s} tag\n" for t in run for d, s in run[t].items()), encoding="utf-8")
-    return judged, ranked
-
-
 def spark(predicted, labels, grades):
     """Compute Spark's ``ndcgAt`` for graded labels."""
     grade = dict(zip(labels, grades, strict=True))
@@ -310,7 +297,9 @@ def test_the_ideal_of_spark_is_in_the_order_of_its_labels(order):
 def test_every_form_of_a_run_has_one_given_ideal(scores, tmp_path):
     qrels = {"t": {"a": 0, "b": 3}}
     ideal = 3 / math.log2(3)
-    judged, ranked = written(tmp_path, qrels, {"t": scores})
+    judged, ranked = tmp_path / "qrels.txt", tmp_path / "run.txt"
+    judged.write_text("".join(f"t 0 {d} {g}\n" for d, g in qrels["t"].items()))
+    ranked.write_text("".join(f"t Q0 {d} 1 {s} tag\n" for d, s in scores.items()))
     for one, other in ((qrels, {"t": scores}), (judged, ranked), (qrels, ranked), (judged, {"t": scores})):
         assert evaluate_run(one, other, flavor=GIVEN).per_query.idcg == pytest.approx([ideal])
 
@@ -347,13 +336,7 @@ def test_arrays_of_align_give_the_value_of_the_run(ties, duplicates):
         np.testing.assert_allclose(rows.ndcg[both], whole.ndcg[both], rtol=1e-12)
 
 
-def test_copies_of_a_document_have_one_place_in_the_given_ideal():
-    flavor = GIVEN.replace(duplicates="count")
-    table = evaluate_run({"t": {"a": 1, "b": 2}}, {"t": ["b", "a", "b"]}, flavor=flavor).per_query
-    assert table.idcg == pytest.approx([1 + 2 / math.log2(3)])
-
-
-def test_the_given_ideal_has_the_first_retrieved_copy():
+def test_the_given_ideal_has_the_first_retrieved_copy_and_no_other():
     flavor = GIVEN.replace(duplicates="count")
     rows = {"group": [4], "doc_id": ["a", "b", "a", "c"]}
     labels, scores = [3, 1, 3, 2], [4, 3, 2, 1]
@@ -364,6 +347,8 @@ def test_the_given_ideal_has_the_first_retrieved_copy():
     assert found.per_query.idcg == pytest.approx([second])
     none = evaluate(labels, scores, **rows, retrieved=[False, True, False, True], flavor=flavor)
     assert none.per_query.idcg == pytest.approx([first])
+    table = evaluate_run({"t": {"a": 1, "b": 2}}, {"t": ["b", "a", "b"]}, flavor=flavor).per_query
+    assert table.idcg == pytest.approx([1 + 2 / math.log2(3)])
 
 
 # -- documents that a query lists twice, under each flavor and through each function
@@ -394,18 +379,15 @@ def test_the_relevant_chunk_twice(preset: str, value: float) -> None:
     assert of_run(preset) == pytest.approx(value, abs=1e-15)
 
 
-def test_a_document_found_twice_may_score_more_than_1() -> None:
-    assert evaluate_run({"q": {"a": 1}}, {"q": ["a", "a"]}, flavor="llama_index").value == pytest.approx(1 + LOG3)
-    assert evaluate_run({"q": {"a": 1}}, {"q": ["a", "a"]}, flavor="haystack").value == 1.0
-
-
-def test_the_ideal_has_each_document_once() -> None:
+def test_the_ideal_has_each_document_once_so_that_one_found_twice_may_score_more_than_1() -> None:
     for duplicates, gain in (("first", 1.0), ("count", 1 + LOG3)):
         table = evaluate_run(QRELS, TWICE, flavor=f"trec_eval[duplicates={duplicates}]").per_query
         assert (table.n_docs.tolist(), table.n_judged.tolist(), table.n_relevant.tolist()) == ([3], [3], [3])
         assert table.idcg.tolist() == pytest.approx([IDEAL_OF_3])
         assert table.dcg.tolist() == pytest.approx([gain])
         assert table.judged.tolist() == pytest.approx([2 / 3])  # the share of ranks with a judged document
+    assert evaluate_run({"q": {"a": 1}}, {"q": ["a", "a"]}, flavor="llama_index").value == pytest.approx(1 + LOG3)
+    assert evaluate_run({"q": {"a": 1}}, {"q": ["a", "a"]}, flavor="haystack").value == 1.0
 
 
 def test_a_recall_ideal_uses_the_gain_of_each_rank() -> None:
@@ -442,12 +424,6 @@ def test_a_document_may_tie_with_itself_unless_ties_are_averaged() -> None:
     )  # without ids, rows are separate documents
 
 
-def test_copies_may_both_be_unjudged() -> None:
-    flavor = Flavor(duplicates="count", unjudged="zero")
-    both = [math.nan, 1, math.nan]
-    assert ndcg_score(both, [3, 2, 1], group=[3], doc_id=["a", "b", "a"], flavor=flavor) == pytest.approx(LOG3)
-
-
 def test_every_function_gives_the_same_number() -> None:
     want = of_run("haystack")
 
@@ -461,12 +437,15 @@ def test_every_function_gives_the_same_number() -> None:
     assert ndcg_score(**padded, flavor="haystack") == want  # padding does not count as a repeat
 
 
-def test_an_unretrieved_copy_adds_nothing_to_the_ideal() -> None:
+def test_a_copy_that_is_unjudged_or_not_retrieved_adds_nothing() -> None:
     arguments: dict[str, Any] = {"y_true": [1, 1, 1], "y_score": [0, 1, 0], "group": [3], "doc_id": ["a", "a", "b"]}
     for duplicates in ("first", "count"):
         flavor = Flavor(duplicates=duplicates)
         value = ndcg_score(**arguments, retrieved=[False, True, False], flavor=flavor)
         assert value == pytest.approx(1 / (1 + LOG3))
+    flavor = Flavor(duplicates="count", unjudged="zero")
+    both = [math.nan, 1, math.nan]
+    assert ndcg_score(both, [3, 2, 1], group=[3], doc_id=["a", "b", "a"], flavor=flavor) == pytest.approx(LOG3)
 
 
 def test_the_difference_is_explained() -> None:

@@ -275,7 +275,7 @@ def test_the_least_recently_used_data_are_dropped_first() -> None:
     assert len(cache) == 2
 
 
-def test_data_are_compared_by_content_with_copies() -> None:
+def test_data_are_compared_by_content_with_copies_and_nan_is_found_again() -> None:
     cache: Cache[str] = Cache(4)
     arrays = contents(1.0)
     assert cache.get_or_make(arrays, lambda: "first") == "first"
@@ -284,9 +284,6 @@ def test_data_are_compared_by_content_with_copies() -> None:
     assert cache.get_or_make(contents(1.0), lambda: "again") == "first"
     assert cache.get_or_make((contents(1.0)[0].astype(np.float32), None), lambda: "another dtype") == "another dtype"
     assert cache.get_or_make((contents(1.0)[0], np.zeros(1)), lambda: "weights") == "weights"
-
-
-def test_labels_with_nan_are_found_again() -> None:
     cache: Cache[str] = Cache(4)
     labels, ids = np.array([1.0, np.nan, 0.0]), np.array(["a", "a", "b"])
     assert cache.get_or_make((labels, ids), lambda: "first") == "first"
