@@ -111,15 +111,7 @@ def test_a_table_is_aligned_text_html_with_marks_and_markdown_with_its_caption()
     ],
 )
 def test_values_are_formatted_or_unknown(cell: str, text: str) -> None:
-    row = {
-        "low": -0.123,
-        "high": 0.5,
-        "tiny": 1e-9,
-        "k": 10,
-        "no_cutoff": None,
-        "unknown": None,
-        "not_finite": math.nan,
-    }
+    row = {"low": -0.123, "high": 0.5, "tiny": 1e-9, "k": 10, "no_cutoff": None, "unknown": None, "nan": math.nan}
     assert Record([Column("", cell)], [row], digits=2).cells()[1] == [text]
 
 
