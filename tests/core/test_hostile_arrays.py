@@ -212,7 +212,6 @@ def test_extreme_values_follow_the_definition(case, dtype, ties):
 
 BEYOND = [2**53 + 1, 2**53, 2**53 + 2, 0]
 
-
 ROUNDED = {
     "int64": np.array(BEYOND, dtype=np.int64),
     "uint64": np.array(BEYOND, dtype=np.uint64),

@@ -463,15 +463,12 @@ def test_a_huge_grade_does_not_overflow(grade: float) -> None:
         assert value == pytest.approx(expected, abs=1e-14), way
 
 
-def test_the_oracle_finds_empty_queries() -> None:
+def test_the_oracle_finds_empty_queries_and_averages_the_run_across_the_recall_depth() -> None:
     for empty in (0.0, 1.0, "skip", "raise"):
         assert oracle(Flavor(empty=empty), [Document(0.0, 1.0)]).ndcg == empty
         assert tuple(oracle(Flavor(empty=empty), [])) == (empty, 0.0, 0.0)
     assert oracle(Flavor(ideal="max", max_grade=3, k=2), []).empty
     assert oracle(Flavor(ideal="max", max_grade=3, k=2), [Document(0.0, 1.0)]).ndcg == 0.0
-
-
-def test_the_oracle_recall_depth_keeps_whole_runs_and_averages_the_run_at_the_cut() -> None:
     rows = [Document(g, s) for g, s in [(3, 2), (1, 2), (2, 1), (0, 1)]]
     top = oracle(Flavor(ideal="recall", recall_depth=2, discount="none", k=1), rows)
     assert top.idcg == 3.0

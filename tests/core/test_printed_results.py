@@ -22,25 +22,9 @@ from ndcg_ml._core.table import Column, Record
 from ndcg_ml._decide.gate import Gate, gate
 
 HOSTILE = [
-    "a|b",
-    "two\nlines\r\n",
-    "<script>alert(1)</script>",
-    "a\\",
-    "\\|",
-    "\u202eturned",
-    "\x1b[2J",
-    "\ud800",
-    "*bold* _it_ snake_case `code`",
-    "[link](https://example.org)",
-    "![picture](x)",
-    "[a][b]",
-    "&lt; &amp; & 5 %",
-    "$x^2$ #1 {a}_b ~",
-    "[begins a row",
-    "* begins a row",
-    "日本語",
-    "e\u0301",
-    "",
+    *("a|b", "two\nlines\r\n", "<script>alert(1)</script>", "a\\", "\\|", "\u202eturned", "\x1b[2J", "\ud800"),
+    *("*bold* _it_ snake_case `code`", "[link](https://example.org)", "![picture](x)", "[a][b]", "&lt; &amp; & 5 %"),
+    *("$x^2$ #1 {a}_b ~", "[begins a row", "* begins a row", "日本語", "e\u0301", ""),
 ]
 CELLS = st.sampled_from(HOSTILE) | st.text(
     st.characters(exclude_categories=()) | st.sampled_from("|\\`*_[]()<>&#!\n\u202e"), max_size=8
@@ -344,14 +328,12 @@ def test_lists_to_judge_have_the_ids_of_results(ids):
     assert {json.loads(line)["qid"] for line in lines} == {row["qid"] for row in plain(sides[0], True)["per_query"]}
 
 
-def test_an_interval():
+def test_an_interval_and_numbers_of_a_measure():
     interval = evaluate(LABELS, SCORES).interval(method="t")
     document = plain(interval)
     assert (document["low"], document["value"], document["high"]) == (interval.low, interval.value, interval.high)
     assert (document["method"], document["n_resamples"]) == ("t", None)
-
-
-def test_of_numbers_of_a_measure_no_query_is_unanswered():
+    # No query of numbers is unanswered.
     systems = by_values([0.1, 0.5, 0.3], [0.2, 0.4, 0.9], qid=[1, 2, 3], measure="recall").to_dict()["systems"]
     assert [system["n_unanswered"] for system in systems] == [0, 0]
 

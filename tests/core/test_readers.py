@@ -185,7 +185,6 @@ def test_tabs_and_no_document_ids(tmp_path):
 
 MIB = 1 << 20
 
-
 READERS = ("qrels", "run", "labels", "scores", "sizes", "csv", "header")
 FILES = list(itertools.product(READERS, [False, True]))
 

@@ -247,10 +247,8 @@ def test_judged_at_k():
     ("ties", "judged"), [("docid", 0.0), ("first", 1.0), ("last", 0.0), ("average", 0.5), ("best", 0.5), ("worst", 0.5)]
 )
 def test_judged_at_k_follows_the_ties_of_the_flavor(ties, judged):
-    result = evaluate_run(
-        {"q": {"a": 1}}, {"q": {"a": 1.0, "b": 1.0}}, flavor=Flavor.preset("trec_eval", ties=ties), k=1
-    )
-    assert result.judged == judged
+    flavor = Flavor.preset("trec_eval", ties=ties, k=1)
+    assert evaluate_run({"q": {"a": 1}}, {"q": {"a": 1.0, "b": 1.0}}, flavor=flavor).judged == judged
 
 
 def test_the_result_is_an_evaluation_with_a_column_more():

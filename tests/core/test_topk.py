@@ -124,10 +124,8 @@ def test_a_scipy_matrix() -> None:
         assert result.per_query.ndcg.tolist() == pytest.approx([1 / (1 + 1 / math.log2(3)), 1.0, 0.0])
     turned = sparse.csr_array(dense)
     turned.indices, turned.data = turned.indices[[1, 0, 2]], turned.data[[1, 0, 2]]  # the entries of user 0
-    assert (
-        evaluate_topk(retrieved, turned, flavor="recbole", k=2).per_query.ndcg.tolist()
-        == result.per_query.ndcg.tolist()
-    )
+    of_turned = evaluate_topk(retrieved, turned, flavor="recbole", k=2)
+    assert of_turned.per_query.ndcg.tolist() == result.per_query.ndcg.tolist()
     with pytest.raises(TypeError, match=r"CSR format; got csc. Call its .tocsr\(\)"):
         evaluate_topk(retrieved, sparse.csc_array(dense), flavor="recbole")
 
@@ -143,9 +141,8 @@ def test_spare_slots_of_a_matrix_are_no_entries() -> None:
 def test_unsigned_items_are_signed_ones(dtype: type) -> None:
     retrieved, held = np.array([[1, 0], [0, 2]]), (np.array([0, 1]), np.array([0, 2]), np.ones(2))
     expected = evaluate_topk(retrieved, held, flavor="recbole", k=2)
-    found = evaluate_topk(
-        retrieved.astype(dtype), (*(each.astype(dtype) for each in held[:2]), held[2]), flavor="recbole", k=2
-    )
+    unsigned = (*(each.astype(dtype) for each in held[:2]), held[2])
+    found = evaluate_topk(retrieved.astype(dtype), unsigned, flavor="recbole", k=2)
     assert found.per_query.ndcg.tolist() == expected.per_query.ndcg.tolist() == [1 / math.log2(3)] * 2
 
 
