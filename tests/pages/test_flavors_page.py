@@ -1,7 +1,8 @@
-"""The tables of docs/flavors.md are those that the presets and the recorded values give.
+"""The tables of docs/flavors.md and docs/which.md are those that the presets and the recorded values give.
 
-``python tests/pages/test_flavors_page.py --write`` writes docs/flavors.md and docs/parity.json again. The page of each
-preset is written when the site is built, by .site/preset_pages.py.
+``python tests/pages/test_flavors_page.py --write`` writes them and docs/parity.json again. The page of each preset is
+written when the site is built, by .site/preset_pages.py. docs/demo_scores.csv is what ``ndcg-ml demo --picture
+docs/demo.png --scores docs/demo_scores.csv`` wrote.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ if __name__ == "__main__":
 import pytest
 from peers.test_parity_golden import VARIANTS, declared, judged, recorded, reproduce
 from preset_pages import COUNTS, HEAD, KINDS, count_row, escaped, preset_page
+from printed import blocks, run_blocks, with_table
 
-from ndcg_ml import PRESETS, Flavor
+from ndcg_ml import PRESETS, Flavor, ndcg_score
 from ndcg_ml._core.flavor_text import WORDS
 from ndcg_ml.presets import MIRRORS
+from ndcg_ml.readers import read_columns
 
-PAGE = ROOT / "docs" / "flavors.md"
+PAGE, WHICH, GOLDEN = ROOT / "docs" / "flavors.md", ROOT / "docs" / "which.md", ROOT / "tests" / "peers" / "golden"
 # The outcome of a case, and its kind in the counts.
 KIND = {"values": "reproduced", "refused": "refused", "defined": "defined", "value": "declared"}
 IN_COLUMNS = ("gain", "discount", "ideal", "ties", "empty", "k")
@@ -49,24 +52,9 @@ def others(flavor: Flavor) -> str:
     return ", ".join(changed) or "-"
 
 
-# The marks around each table of the page.
-PRESETS_MARKS = (
-    "<!-- presets: written by tests/pages/test_flavors_page.py --write -->\n\n",
-    "\n<!-- end of presets -->\n",
-)
-COUNTS_MARKS = (
-    "<!-- counts: written by tests/pages/test_flavors_page.py --write -->\n\n",
-    "\n<!-- end of counts -->\n",
-)
-
-
 def page(counts: dict[str, Any]) -> str:
     """Return the page with current tables."""
-    text = PAGE.read_text(encoding="utf-8")
-    for (begin, end), lines in ((PRESETS_MARKS, presets()), (COUNTS_MARKS, compared(counts))):
-        before, rest = text.split(begin)
-        text = before + begin + "".join(f"{line}\n" for line in lines) + end + rest.split(end)[1]
-    return text
+    return with_table(with_table(PAGE.read_text(encoding="utf-8"), "presets", presets()), "counts", compared(counts))
 
 
 def presets() -> Iterator[str]:
@@ -124,7 +112,96 @@ def test_the_counts_are_those_of_the_recorded_values(parity_dir: Path) -> None:
     assert not any(count["undeclared"] for count in found.values())
 
 
+# -- docs/which.md ----------------------------------------------------------------------------------------------------
+
+WELL_KNOWN = ["sklearn", "lightgbm", "xgboost", "catboost", "torchmetrics", "trec_eval", "burges2005", "jarvelin2002"]
+# library, its variant in the recorded values, preset
+ROWS = (
+    ("RecTools", "NDCG", "rectools"),
+    ("LlamaIndex", "NDCG", "llama_index"),
+    ("Haystack", "graded", "haystack"),
+    ("sentence-transformers", "InformationRetrievalEvaluator", "sentence_transformers"),
+    ("pyvespa", "graded", "vespa"),
+    ("RePlay", "NDCG", "replay"),
+    ("LensKit", "NDCG", "lenskit"),
+    ("mlflow", "ndcg_at_k", "mlflow"),
+    ("Phoenix", "ndcg", "phoenix"),
+)
+
+
+def was_recorded(library: str, variant: str) -> float:
+    [case] = (
+        case
+        for case in recorded(GOLDEN)["cases"]
+        if (case["library"], case["variant"], case["input_name"], case["k"])
+        == (library, variant, "three of three wanted", 10)
+    )
+    return float(case["expected"])
+
+
+def of_one_query() -> list[str]:
+    """Return the table of the values that the libraries computed for one query."""
+    lines = ['| library | "NDCG@10" | preset |', "|---|--:|---|"]
+    values: dict[str, list[tuple[str, str]]] = {}
+    for library, variant, preset in ROWS:
+        values.setdefault(f"{was_recorded(library, variant):.3f}", []).append((library, preset))
+    for value, found in values.items():
+        names, presets = ", ".join(library for library, _ in found), ", ".join(f"`{preset}`" for _, preset in found)
+        lines.append(f"| {names} | {value} | {presets} |")
+    return lines
+
+
+def ndcg() -> dict[str, dict[str, float]]:
+    """NDCG@10 by preset and model; the ids of the documents, for trec_eval's ties, sort like the rows."""
+    rows = {
+        model: read_columns(ROOT / "docs" / "demo_scores.csv", model).arguments()
+        for model in ("scikit-learn", "PyTorch", "LightGBM")
+    }
+    doc_id = [f"{row:04}" for row in range(len(rows["PyTorch"]["y_true"]))]
+    return {
+        name: {
+            model: ndcg_score(**{**arguments, "doc_id": doc_id}, flavor=name, k=10) for model, arguments in rows.items()
+        }
+        for name in WELL_KNOWN
+    }
+
+
+def test_the_table_of_one_query_is_up_to_date():
+    text = WHICH.read_text(encoding="utf-8")
+    assert text == with_table(text, "hook", of_one_query())
+
+
+def test_the_spread_is_the_rule_for_empty_queries():
+    demo = ndcg()
+    model = "LightGBM"
+    whole = [demo[name][model] for name in WELL_KNOWN]
+    with_zero = [demo[name][model] for name in WELL_KNOWN if PRESETS[name].empty == 0]
+    without = [demo[name][model] for name in WELL_KNOWN if PRESETS[name].empty != 0]
+    within = max(max(group) - min(group) for group in (with_zero, without))
+    assert within < 0.15 * (max(whole) - min(whole))
+    assert f"{max(whole) - min(whole):.3f} between the eight" in " ".join(WHICH.read_text(encoding="utf-8").split())
+    order = [sorted(demo[name], key=demo[name].__getitem__) for name in WELL_KNOWN]
+    assert all(each == order[0] for each in order)
+
+
+def test_the_code_prints_what_the_page_says(capsys):
+    text = WHICH.read_text()
+    *found, _ = blocks(WHICH)  # tests/peers/test_conformance.py runs the last
+    identified, first, claims = (run_blocks(capsys, block)[0] for block in found)
+    recorded_of = {preset: was_recorded(library, variant) for library, variant, preset in ROWS}
+    for preset, value in map(str.split, first.splitlines()):
+        assert float(value) == pytest.approx(recorded_of[preset], abs=1e-6)
+    facts = claims.split()
+    assert facts == ["linear", "0.6697", "exponential", "0.659", "jarvelin", "1.0", "log2", "0.6309", "1.0"]
+    for fact in ("0.6697", "0.6590", "0.6309"):
+        assert fact in text
+    assert "0.7780: 1 match with a preset" in identified
+    assert "\n  lightgbm@10 " in identified
+    assert identified.endswith("\ntrec_eval\n")
+
+
 if __name__ == "__main__" and "--write" in sys.argv:
-    found = outcomes(recorded(ROOT / "tests" / "peers" / "golden"))
+    found = outcomes(recorded(GOLDEN))
     COUNTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     PAGE.write_text(page(found), encoding="utf-8")
+    WHICH.write_text(with_table(WHICH.read_text(encoding="utf-8"), "hook", of_one_query()), encoding="utf-8")

@@ -13,15 +13,17 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+if __name__ == "__main__":
+    sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "support")]
+
 import numpy as np
 import pytest
-from printed import assert_shown, code_and_output, run_blocks
+from printed import assert_shown, code_and_output, run_blocks, with_table
 
 from ndcg_ml import PRESETS, compare, evaluate_run
 
 ROOT = Path(__file__).parents[2]
 README, RECORD = ROOT / "README.md", ROOT / "docs" / "winner.json"
-BEGIN, END = "<!-- winner: written by tests/pages/test_readme.py --write -->\n", "<!-- end of winner -->\n"
 
 # A gain, and the presets with this gain and the names of their libraries.
 ROWS: tuple[tuple[str, dict[str, str]], ...] = (
@@ -79,36 +81,27 @@ def kept(part: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def record() -> dict[str, dict[str, float]]:
-    return kept("values")
-
-
-def table() -> str:
+def table() -> list[str]:
     lines = [f"|gain|libraries|{'|'.join(MODELS)}|", "|---|---|" + "--:|" * len(MODELS)]
     for gain, presets in ROWS:
-        [values] = {tuple(f"{value:.4f}" for value in record()[preset].values()) for preset in presets}
+        [values] = {tuple(f"{value:.4f}" for value in kept("values")[preset].values()) for preset in presets}
         cells = [f"**{value}**" if value == max(values) else value for value in values]
         lines.append(f"|{gain}|{', '.join(presets.values())}|{'|'.join(cells)}|")
-    return "\n".join(lines) + "\n"
-
-
-def parts() -> tuple[str, str, str]:
-    before, rest = README.read_text(encoding="utf-8").split(BEGIN)
-    middle, after = rest.split(END)
-    return before, middle, after
+    return lines
 
 
 def test_the_table_is_up_to_date():
-    assert parts()[1] == table()
+    text = README.read_text(encoding="utf-8")
+    assert text == with_table(text, "winner", table())
 
 
 def test_the_definition_decides_which_model_wins():
-    winners = [max(record()[next(iter(presets))].items(), key=lambda each: each[1])[0] for _, presets in ROWS]
+    winners = [max(kept("values")[next(iter(presets))].items(), key=lambda each: each[1])[0] for _, presets in ROWS]
     assert winners == ["SPLADE++", "SPLADE++", "TAS-B", "BM25"]
 
 
 def test_the_record_is_what_the_rankings_give(data_dir):
-    assert measured(data_dir) == record()
+    assert measured(data_dir) == kept("values")
     for preset, pairs in differences(data_dir).items():
         for name, found in pairs.items():
             assert np.allclose(found, kept("differences")[preset][name], atol=0.0011), (preset, name)
@@ -149,12 +142,10 @@ def test_the_first_page_is_short():
 
 
 if __name__ == "__main__" and "--write" in sys.argv:
-    sys.path.insert(0, str(ROOT / "tests"))
     from conftest import _DATA
 
     if _DATA.is_dir():
         source = "TREC Deep Learning 2019 passage judgments (NIST), runs of castorini/rank_llm; 43 queries, NDCG@10"
         found = {"source": source, "values": measured(_DATA), "differences": differences(_DATA)}
         RECORD.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    head, _, tail = parts()
-    README.write_text(head + BEGIN + table() + END + tail, encoding="utf-8")
+    README.write_text(with_table(README.read_text(encoding="utf-8"), "winner", table()), encoding="utf-8")

@@ -13,25 +13,26 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 if __name__ == "__main__":
-    sys.path[:0] = [str(ROOT)]
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 
 import numpy as np
 import pytest
 
 pytest.importorskip("benchmarks.unjudged", reason="benchmarks are not part of the installed package")
+from printed import with_table
+
 from benchmarks import coverage, deciding, decisions, unjudged, verdicts
 from ndcg_ml import compare, correct_labels, evaluate_run
 from reliability import report
 
 REAL_CASE = ROOT / "benchmarks" / "results" / "model_labels.md"
-BEGIN, END = "<!-- real case: written by tests/pages/test_records.py --write -->\n", "<!-- end of real case -->\n"
 RUNS = {"ADA2": "OPEN_AI_ADA2", "SPLADE": "SPLADE_P_P_ENSEMBLE_DISTIL"}
 MISSING = json.loads(unjudged.RESULT.read_text(encoding="utf-8"))
 KEYS = {"title", "tried", "command", "count", "unit", "failed", "found", "versions", "date"}
 
 
 def real_case(folder):
-    """The table of the page."""
+    """The lines of the table of the page."""
     qrels = {}
     for line in (folder / "qrels.dl19-passage.txt").read_text().splitlines():
         topic, _, document, grade = line.split()
@@ -66,13 +67,13 @@ def real_case(folder):
     for name, found in rows.items():
         low, high = found.interval.low, found.interval.high
         lines.append(f"| {name} | {found.difference:+.3f} | {low:+.3f} to {high:+.3f} | {found.verdict} |")
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def test_the_real_case_is_what_the_code_gives(data_dir):
-    shown = REAL_CASE.read_text(encoding="utf-8").split(BEGIN)[1].split(END)[0]
-    assert shown == real_case(data_dir / "trec_dl19")
-    assert re.search(r"alone \|.*\| better \|", shown)
+    text = REAL_CASE.read_text(encoding="utf-8")
+    assert text == with_table(text, "real case", real_case(data_dir / "trec_dl19"))
+    assert re.search(r"alone \|.*\| better \|", text)
 
 
 def test_the_verdicts_are_those_that_were_simulated():
@@ -198,5 +199,5 @@ def test_every_survivor_that_is_judged_has_a_reason() -> None:
 
 if __name__ == "__main__" and "--write" in sys.argv:
     data = Path(os.environ.get("NDCG_ML_DATA") or ROOT.parent / "shared" / "data")
-    head, rest = REAL_CASE.read_text(encoding="utf-8").split(BEGIN)
-    REAL_CASE.write_text(head + BEGIN + real_case(data / "trec_dl19") + END + rest.split(END)[1], encoding="utf-8")
+    text = REAL_CASE.read_text(encoding="utf-8")
+    REAL_CASE.write_text(with_table(text, "real case", real_case(data / "trec_dl19")), encoding="utf-8")

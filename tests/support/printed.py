@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,14 @@ def documented() -> list[str]:
 def code_and_output(page: Path) -> list[tuple[str, str]]:
     """Return each block of Python that is followed by its output, and the output."""
     return _BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+def with_table(text: str, name: str, lines: Iterable[str]) -> str:
+    """Return the text of a page with these lines between the marks of this name and the blank lines within them."""
+    before, begin, end, after = re.fullmatch(
+        rf"(.*)(<!-- {name}: [^\n]*-->\n+)(?:\|[^\n]*\n)*(\n*<!-- end of {name} -->\n)(.*)", text, re.DOTALL
+    ).groups()
+    return before + begin + "".join(f"{line}\n" for line in lines) + end + after
 
 
 def assert_shown(printed: str, shown: str, slack: float | Sequence[float] = 1e-12) -> None:
