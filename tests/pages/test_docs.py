@@ -1,21 +1,26 @@
-"""The code of the documentation runs and prints what is shown, and the targets of its links exist."""
+"""The code of the documentation and of notebooks runs and prints what is shown, and the targets of links exist."""
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
+import shutil
+import socket
 import subprocess
 import sys
 import warnings
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import pytest
-from printed import assert_shown, blocks, code_and_output, run_blocks, run_script
+from printed import assert_shown, blocks, code_and_output, documented, run_blocks, run_script
 
 from ndcg_ml import evaluate_run, ndcg_score
+from notebooks.__main__ import DIGEST, differences, digest, executed, paths, shown
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -200,6 +205,251 @@ def test_the_page_has_the_json_that_the_commands_print(tmp_path, monkeypatch):
 def test_targets_of_links_exist(page):
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
+
+
+# -- docs/gate.md: its files run unchanged in a clone, and its tables are those of the records ------------------------
+
+GATE = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
+SIMULATED = json.loads((ROOT / "benchmarks" / "results" / "gating.json").read_text(encoding="utf-8"))
+GATE_TABLES = (ROOT / "benchmarks" / "results" / "gating.md").read_text(encoding="utf-8")
+GATE_FILES = ROOT / "docs" / "gate"
+WHEEL = "wheels/ndcg_ml-0.1.0-py3-none-any.whl"
+
+SEARCH = """\
+import json, os, random
+quality = float(os.environ.get("QUALITY", "1"))
+for line in open("qrels.jsonl"):
+    judged = json.loads(line)
+    drawn = random.Random(judged["qid"] + judged["docno"])
+    score = quality * judged.pop("label") + drawn.gauss(0, 0.5)
+    print(json.dumps({**judged, "score": score}))
+"""
+
+
+def run_step(step, folder, **variables):
+    """Run a step as a CI runner does."""
+    return subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step],
+        cwd=folder,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory):
+    """Put the commands of this checkout on the path."""
+    for tool in ("git", "bash"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"needs {tool}")
+    pytest.importorskip("click")
+    folder = tmp_path_factory.mktemp("bin")
+    for name, call in (
+        ("ndcg-ml", "-c 'from ndcg_ml.cli import main; main()'"),
+        ("python", ""),
+        ("pytest", "-m pytest -p no:cacheprovider"),
+        ("pip", f'-c \'import sys; assert sys.argv[1:] == ["install", "{WHEEL}[cli]"], sys.argv\''),
+    ):
+        (folder / name).write_text(f'#!/bin/sh\nexec {sys.executable} {call} "$@"\n')
+        (folder / name).chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(folder), prepend=os.pathsep)
+        patch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
+        yield
+
+
+@pytest.fixture(scope="module")
+def repository(commands, tmp_path_factory):
+    """Return a repository with a search, judgements and a baseline. Tests clone it."""
+    repository = tmp_path_factory.mktemp("origin") / "repository"
+    repository.mkdir()
+    (repository / "search.py").write_text(SEARCH)
+    (repository / "qrels.jsonl").write_text(
+        "".join(
+            json.dumps({"qid": f"q{i}", "docno": f"d{j}", "label": (i * j) % 3}) + "\n"
+            for i in range(1, 41)
+            for j in range(1, 9)
+        )
+    )
+    shutil.copy(GATE_FILES / "test_ranking.py", repository)
+    (repository / "wheels").mkdir()
+    (repository / WHEEL).touch()
+    [save] = re.findall(r"```sh\n(python search.py.*?)```", GATE, flags=re.DOTALL)
+    git = "git -c user.name=x -c user.email=x@example.com -c init.defaultBranch=main"
+    for step in (save, f"rm main.jsonl && {git} init -q && {git} add -A && {git} commit -qm Start"):
+        done = run_step(step, repository)
+        assert done.returncode == 0, done.stderr
+    return repository
+
+
+@pytest.fixture
+def clone(repository, tmp_path):
+    assert run_step(f"git clone -q {repository} clone", tmp_path).returncode == 0
+    return tmp_path / "clone"
+
+
+def steps(name):
+    yaml = pytest.importorskip("yaml")
+    document = yaml.safe_load((GATE_FILES / name).read_text(encoding="utf-8"))
+    if name == "gitlab.yml":
+        assert document["ranking"]["allow_failure"] == {"exit_codes": 4}
+        return document["ranking"]["script"]
+    return [step["run"] for step in document["jobs"]["gate"]["steps"] if "run" in step]
+
+
+@pytest.mark.parametrize(
+    ("name", "quality", "code"), [("github.yml", "1", 0), ("github.yml", "0.2", 3), ("gitlab.yml", "0.2", 3)]
+)
+def test_the_workflow_runs_in_a_clone(clone, tmp_path, name, quality, code):
+    summary = tmp_path / "summary.md"
+    *before, gate = steps(name)
+    for step in before:
+        done = run_step(step, clone, QUALITY=quality)
+        assert done.returncode == 0, done.stderr
+    done = run_step(gate, clone, GITHUB_STEP_SUMMARY=str(summary))
+    assert done.returncode == code, done.stderr + done.stdout
+    if name == "github.yml":
+        assert summary.read_text().startswith("**unchanged" if code == 0 else "**worse: ndcg@10")
+
+
+def test_the_test_runs_in_a_clone(clone):
+    assert run_step("python search.py > new.jsonl", clone, QUALITY="0.2").returncode == 0
+    done = run_step("pytest -q test_ranking.py", clone)
+    assert (done.returncode, "AssertionError" in done.stdout) == (1, True), done.stdout
+
+
+def test_the_page_of_the_gate_has_the_files():
+    for name in ("github.yml", "test_ranking.py"):
+        assert f"```{'yaml' if name.endswith('yml') else 'python'}\n{(GATE_FILES / name).read_text()}```" in GATE
+    assert "(gate/gitlab.yml)" in GATE
+
+
+def rows_below(heading, page=GATE):
+    table = page.split(heading)[1].split("\n\n")[1].split("\n")[2:]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in table]
+
+
+def test_the_tables_of_the_gate_are_what_was_simulated():
+    found = rows_below("<!-- rates -->", GATE_TABLES)
+    expected = [
+        [
+            str(case["n"]),
+            f"{case['deviation']:g}",
+            f"{case['true']:g}",
+            *(f"{100 * case[name]:.1f} %" for name in ("pass", "worse", "undecided")),
+        ]
+        for case in SIMULATED["cases"]
+    ]
+    assert found == expected
+    frozen, follows = (
+        [f"{100 * SIMULATED['drift'][name]['caught_by'][str(by)]:.0f} %" for by in (10, 20, 30, 40, 50)]
+        for name in ("frozen", "follows")
+    )
+    drift = rows_below("<!-- drift -->", GATE_TABLES)
+    assert [row[1:] for row in drift] == [frozen, follows]
+
+
+def test_the_promises_of_the_gate_hold():
+    for case in SIMULATED["cases"]:
+        if case["true"] == 0:
+            assert case["worse"] <= 0.05  # false alarms of equal systems
+        if case["true"] <= -SIMULATED["margin"]:
+            assert case["pass"] <= 0.055  # a loss of the margin is let through
+
+
+def test_the_margins_of_the_gate_are_those_of_the_formula():
+    """A margin that an equal system passes in four of five cases: (z(.975) + z(.8)) sd / sqrt(n)."""
+    reach = NormalDist().inv_cdf(0.975) + NormalDist().inv_cdf(0.8)
+    for deviation, *margins in rows_below("<!-- margins -->"):
+        for n, margin in zip((20, 50, 200, 1000), margins, strict=True):
+            assert float(margin) == pytest.approx(reach * float(deviation) / n**0.5, abs=0.0006)
+
+
+# -- notebooks: outputs belong to the code, are readable, and equal those of a new run --------------------------------
+
+LARGEST = 300_000  # bytes
+# An absolute path. In HTML a slash follows "<"; in dates, links and ratios it follows another character.
+ABSOLUTE = re.compile(r"(?<![\w<./:])/\w[\w.-]*/|\b[A-Z]:\\")
+
+of_each = pytest.mark.parametrize("path", paths(), ids=lambda path: path.stem)
+
+
+def load(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def code_cells(notebook):
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+@of_each
+def test_outputs_of_a_notebook_are_of_this_code(path):
+    notebook = load(path)
+    assert notebook["metadata"].get(DIGEST) == digest(notebook), "the code has changed: run python -m notebooks"
+    assert [cell["execution_count"] for cell in code_cells(notebook)] == [*range(1, len(code_cells(notebook)) + 1)]
+
+
+@of_each
+def test_outputs_of_a_notebook_are_fit_to_be_read(path):
+    notebook = load(path)
+    outputs = [output for cell in code_cells(notebook) for output in cell["outputs"]]
+    assert {output["output_type"] for output in outputs} <= {"stream", "execute_result", "display_data"}
+    assert not [output["text"] for output in outputs if output.get("name") == "stderr"]
+    assert path.stat().st_size <= LARGEST
+    for cell, kind, text in shown(notebook):
+        assert text, (cell, kind)  # the text of a picture is its titles
+        assert not ABSOLUTE.search(text), (cell, ABSOLUTE.search(text))
+        assert socket.gethostname() not in re.split(r"[^\w.-]+", text), cell
+        assert " at 0x" not in text, cell
+
+
+@of_each
+def test_a_notebook_uses_public_names_only(path):
+    names = {name.replace(".torch.losses.", ".torch.") for name in documented()}
+    for cell in code_cells(load(path)):
+        for node in ast.walk(ast.parse("".join(cell["source"]))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "ndcg_ml":
+                assert {f"{node.module}.{each.name}" for each in node.names} <= names, cell["id"]
+            elif isinstance(node, ast.Import):
+                assert not [each.name for each in node.names if each.name.startswith("ndcg_ml")], cell["id"]
+            elif isinstance(node, ast.Attribute):
+                assert not re.match("_(?!_)", node.attr), (cell["id"], node.attr)
+
+
+@of_each
+def test_a_notebook_needs_no_files(path):
+    text = "".join("".join(cell["source"]) for cell in code_cells(load(path)))
+    assert not re.search(r"NDCG_ML_DATA|shared|\bopen\(|Path\(|read_csv|https?://", text)
+
+
+def test_links_of_notebooks_lead_somewhere():
+    for path in paths():
+        for cell in load(path)["cells"]:
+            if cell["cell_type"] == "markdown":
+                for link in re.findall(r"\]\(([^)#:]+)\)", "".join(cell["source"])):
+                    assert (path.parent / link).exists(), (path.name, link)
+
+
+def test_runs_of_notebooks_differ_in_words_and_in_numbers_that_are_not_close():
+    def notebook(text, kind="stdout"):
+        output = {"output_type": "stream", "name": kind, "text": [text]}
+        return {"cells": [{"id": "a", "outputs": [output]}]}
+
+    before = notebook("PyTorch  0.9203 of 1, 7 rounds")
+    assert not differences(before, notebook("PyTorch 0.9204 of 1, 7 rounds"))
+    for other in ("PyTorch 0.9503 of 1, 7 rounds", "LightGBM 0.9203 of 1, 7 rounds", "PyTorch 0.9203 of 1"):
+        assert differences(before, notebook(other))
+    assert differences(before, notebook("PyTorch  0.9203 of 1, 7 rounds", "stderr"))
+    assert differences(before, {"cells": [{"id": "a", "outputs": []}]})
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("default")  # nbclient warns; the kernel is another process
+@of_each
+def test_a_run_of_a_notebook_shows_the_same(path):
+    pytest.importorskip("nbclient", reason="notebooks run with the extra [dev]")
+    assert differences(load(path), executed(path)) == []
 
 
 # -- docs/recipes.md, whose sections run if their tools are installed -------------------------------------------------
