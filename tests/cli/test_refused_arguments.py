@@ -77,17 +77,6 @@ def wrong():
     Path("latin_ids").write_bytes(b"8 small\n\xe9 large\n")
 
 
-@pytest.mark.usefixtures("wrong")
-@pytest.mark.parametrize("command", USAGE)
-def test_wrong_arguments(command):
-    result = invoke(command)
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    assert USAGE[command] in result.stderr
-    assert result.stderr.startswith("Usage: ")
-    assert not Path("-").exists()
-
-
 @pytest.mark.parametrize(
     ("command", "hint"),
     [
@@ -155,14 +144,15 @@ BAD = {
 
 
 @pytest.mark.usefixtures("wrong")
-@pytest.mark.parametrize("command", BAD)
-def test_data_that_cannot_be_used_are_one_line(command):
+@pytest.mark.parametrize("command", [*USAGE, *BAD])
+def test_wrong_arguments_and_data_that_cannot_be_used(command):
     result = invoke(command)
     assert result.exit_code == 2, result.output
     assert result.stdout == ""
-    assert BAD[command] in result.stderr
-    assert result.stderr.startswith("Error: ")
-    assert result.stderr.count("\n") == 1
+    assert {**USAGE, **BAD}[command] in result.stderr
+    assert result.stderr.startswith("Usage: " if command in USAGE else "Error: ")
+    assert command in USAGE or result.stderr.count("\n") == 1
+    assert not Path("-").exists()
 
 
 def test_standard_input_is_named_as_such():
