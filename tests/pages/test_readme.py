@@ -40,18 +40,20 @@ PAIRS = (("SPLADE++", "BM25"), ("SPLADE++", "TAS-B"))
 MODELS = {"SPLADE++": "SPLADE_P_P_ENSEMBLE_DISTIL", "TAS-B": "D_BERT_KD_TASB", "BM25": "BM25"}
 
 
+def evaluated(data: Path, preset: str) -> dict[str, Any]:
+    folder = data / "trec_dl19"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # RecBole's preset warns of unjudged documents
+        return {
+            model: evaluate_run(folder / "qrels.dl19-passage.txt", folder / f"run.{run}.txt", flavor=preset, k=10)
+            for model, run in MODELS.items()
+        }
+
+
 def measured(data: Path) -> dict[str, dict[str, float]]:
     """NDCG@10 of each model by preset."""
-    folder = data / "trec_dl19"
-
-    def value(preset: str, run: str) -> float:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # RecBole's preset warns of unjudged documents
-            found = evaluate_run(folder / "qrels.dl19-passage.txt", folder / f"run.{run}.txt", flavor=preset, k=10)
-        return round(float(found.value), 6)
-
     return {
-        preset: {model: value(preset, run) for model, run in MODELS.items()}
+        preset: {model: round(float(found.value), 6) for model, found in evaluated(data, preset).items()}
         for _, presets in ROWS
         for preset in presets
     }
@@ -59,20 +61,13 @@ def measured(data: Path) -> dict[str, dict[str, float]]:
 
 def differences(data: Path) -> dict[str, dict[str, list[float]]]:
     """Difference of each pair with the ends of its 95 % interval, by the first preset of a row."""
-    folder, found = data / "trec_dl19", {}
-    for _, presets in ROWS:
-        preset = next(iter(presets))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            runs = {
-                model: evaluate_run(folder / "qrels.dl19-passage.txt", folder / f"run.{run}.txt", flavor=preset, k=10)
-                for model, run in MODELS.items()
-            }
-            pairs = {f"{a} - {b}": compare(runs[b], runs[a], unjudged="accept", seed=0).pairs[0] for a, b in PAIRS}
-        found[preset] = {
-            name: [round(number, 3) for number in (pair.difference, pair.interval.low, pair.interval.high)]
-            for name, pair in pairs.items()
-        }
+    found: dict[str, dict[str, list[float]]] = {}
+    for preset in (next(iter(presets)) for _, presets in ROWS):
+        runs, found[preset] = evaluated(data, preset), {}
+        for a, b in PAIRS:
+            [pair] = compare(runs[b], runs[a], unjudged="accept", seed=0).pairs
+            numbers = (pair.difference, pair.interval.low, pair.interval.high)
+            found[preset][f"{a} - {b}"] = [round(number, 3) for number in numbers]
     return found
 
 

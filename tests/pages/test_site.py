@@ -90,16 +90,13 @@ def test_every_public_name_is_in_the_reference_once(module):
     assert sorted(names) == sorted(name for name in documented() if name.rpartition(".")[0] == module)
 
 
-def test_the_change_log_has_this_version() -> None:
+def test_the_change_log_and_the_citation_have_this_version() -> None:
     lines = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
     headings = [line for line in lines if line.startswith("## ") and line != "## [Unreleased]"]
     assert headings[0].startswith(f"## [{ndcg_ml.__version__}]")  # the release workflow looks for this heading
     said = re.search(r"(\d+) presets", "\n".join(lines))
     assert said
     assert int(said[1]) == len(PRESETS)
-
-
-def test_the_citation_is_of_this_version() -> None:
     cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert re.search(r"^version: (.+)$", cited, re.MULTILINE)[1] == ndcg_ml.__version__
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")

@@ -264,7 +264,7 @@ def test_ndcg_ml_raises(case):
         call()
 
 
-# -- S1: early stopping ----------------------------------------------------------------------------------------------
+# -- cases that need a model or a search ------------------------------------------------------------------------------
 
 
 def test_s1_early_stopping_keeps_the_first_round_on_a_file_sorted_best_first():
@@ -285,9 +285,6 @@ def test_s1_early_stopping_keeps_the_first_round_on_a_file_sorted_best_first():
             best[name, flavor.ties] = booster.best_iteration
     assert best["best-first", "first"] == 1 < best["unsorted", "first"], FIXED
     assert best["best-first", "average"] == best["unsorted", "average"] > 5
-
-
-# -- S2: a whole fold scored as one query ----------------------------------------------------------------------------
 
 
 def test_s2_xgbranker_scores_the_whole_fold_as_one_query():
@@ -312,9 +309,6 @@ def test_s2_xgbranker_scores_the_whole_fold_as_one_query():
                 assert abs(wrong - right) > 0.1, FIXED
 
 
-# -- S3: plain KFold cuts queries ------------------------------------------------------------------------------------
-
-
 def test_s3_plain_kfold_cuts_queries_and_flatters():
     """Under KFold, XGBRanker is scored on parts of queries, which are shorter and easier, without a warning."""
     rng = np.random.default_rng(1)
@@ -327,9 +321,6 @@ def test_s3_plain_kfold_cuts_queries_and_flatters():
         theirs = cross_val_score(xgb(), frame, y, cv=cut)
         whole = cross_val_score(xgb(), frame, y, cv=GroupKFold(3), groups=qid)
     assert theirs.mean() > whole.mean() + 0.15, FIXED
-
-
-# -- S5: XGBRanker(eval_metric=callable) -----------------------------------------------------------------------------
 
 
 def xgbranker_reports(metric, sizes):
@@ -354,9 +345,6 @@ def test_s5_xgbranker_weights_a_callable_metric_by_size_and_scores_single_docume
     assert xgbranker_reports(never, [2, 1, 3, 1]) == pytest.approx(2 / 7, abs=1e-6), FIXED
 
 
-# -- S9: LightGBM, one name for two metrics --------------------------------------------------------------------------
-
-
 def test_s9_lightgbm_interleaves_two_metrics_of_one_name():
     """A custom metric named ndcg@3 is logged with the built-in one: six values in three rounds."""
     X, y, _, sizes = ranking(2)
@@ -365,9 +353,6 @@ def test_s9_lightgbm_interleaves_two_metrics_of_one_name():
     lgb.train(params, train, 3, valid_sets=[train], feval=custom, callbacks=[lgb.record_evaluation(log)])
     assert {name: len(values) for name, values in log["training"].items()} == {"ndcg@3": 6}, FIXED
     assert log["training"]["ndcg@3"][1::2] == [0.25] * 3, FIXED
-
-
-# -- S10: LightGBM, which metric stops -------------------------------------------------------------------------------
 
 
 def test_s10_lightgbm_stops_on_its_own_metric_while_the_custom_one_improves():
@@ -379,9 +364,6 @@ def test_s10_lightgbm_stops_on_its_own_metric_while_the_custom_one_improves():
     stop = lgb.early_stopping(5, first_metric_only=True, verbose=False)
     theirs = lgb.train({**LAMBDARANK, "eval_at": [1]}, train, 60, valid_sets=valid, feval=mine, callbacks=[stop])
     assert theirs.best_iteration < 30, FIXED
-
-
-# -- S11: LightGBM reads the signature of the metric -----------------------------------------------------------------
 
 
 def fitted_with(metric):
@@ -417,9 +399,6 @@ def test_s11_lightgbm_swaps_the_arguments_of_a_native_metric():
     assert np.array_equal(seen[0], y), FIXED
 
 
-# -- S15: half precision ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_s15_half_precision_ties_scores_so_that_the_order_of_rows_decides(dtype):
     """Different float32 scores near 1 are tied in half precision. Then libraries that rank ties by position differ."""
@@ -438,9 +417,6 @@ def test_s15_half_precision_ties_scores_so_that_the_order_of_rows_decides(dtype)
         assert abs(theirs(y, s) - theirs(y[backwards], s[backwards])) > 0.1, FIXED
     stable = [torch.sort(half[rows], descending=True, stable=True).indices for rows in (slice(None), backwards)]
     assert not torch.equal(stable[0], torch.as_tensor(backwards)[stable[1]]), FIXED
-
-
-# -- S16: means of batch means ---------------------------------------------------------------------------------------
 
 
 def test_s16_the_mean_of_batch_values_depends_on_the_batches():
@@ -479,9 +455,6 @@ def test_s16_torchmetrics_merges_queries_of_two_batches_that_share_an_id():
         raises.compute()
 
 
-# -- S19: LightGBM, row weights --------------------------------------------------------------------------------------
-
-
 def test_s19_lightgbm_weighs_a_query_by_the_mean_of_its_rows_not_by_their_sum():
     """The answer to LightGBM#2019 was the sum of row weights, but the metric uses the mean."""
     _, y, qid, sizes = ranking(7)
@@ -498,9 +471,6 @@ def test_s19_lightgbm_weighs_a_query_by_the_mean_of_its_rows_not_by_their_sum():
     assert NDCGEval("lightgbm", k=10)(y, s, weight, sizes)[0][1] == pytest.approx(by_mean, abs=1e-6)
     ours = ndcg_score(y, s, group=sizes, flavor="lightgbm", k=10, query_weight=total / sizes)
     assert ours == pytest.approx(by_mean, abs=1e-6)
-
-
-# -- S20: the query id after a scaler -------------------------------------------------------------------------------
 
 
 def test_s20_a_qid_column_is_lost_or_scaled_by_an_earlier_step():
