@@ -10,8 +10,7 @@ from hashlib import blake2b
 
 import numpy as np
 import pytest
-from comparing import by_scores, of_values
-from paired import Paired
+from comparing import Paired, by_scores, of_values
 
 from ndcg_ml import Comparison, Flavor, compare, compare_values, correct_labels, evaluate, evaluate_run
 from ndcg_ml._decide.means import Means, spread_of

@@ -8,8 +8,7 @@ from hashlib import blake2b
 
 import numpy as np
 import pytest
-from comparing import by_values, of_values
-from paired import Paired
+from comparing import Paired, by_values, of_values
 
 stats = pytest.importorskip("scipy.stats")
 
