@@ -200,13 +200,7 @@ def test_missing_ids_of_pandas_are_refused(missing, name, part):
 GRADES = np.array([2, 0, 1, 0, 1, 0, 0, 2])
 SCORES = np.array([0.1, 0.5, 0.9, 0.2, 0.1, 0.6, 0.3, 0.4])
 LANDS = pd.DataFrame(
-    {
-        "y": GRADES,
-        "s": SCORES,
-        "q": list("bbaaccdd"),
-        "land": list("xxyyxxyy"),
-        "size": [1, 1, 1, 1, 2, 2, 2, 2],
-    },
+    {"y": GRADES, "s": SCORES, "q": list("bbaaccdd"), "land": list("xxyyxxyy"), "size": [1, 1, 1, 1, 2, 2, 2, 2]},
     index=list(range(10, 18)),
 )
 SLICES = [("land", "x", 2), ("land", "y", 2), ("size", 1, 2), ("size", 2, 2)]
