@@ -6,6 +6,8 @@ import pytest
 
 pytest.importorskip("sklearn")
 
+import re
+
 import numpy as np
 from command_line import invoke, program
 
@@ -87,3 +89,9 @@ def test_missing_packages_are_named(missing):
     assert done.returncode == 1
     assert "pip install 'ndcg_ml[demo]'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_version():
+    done = program(["--version"])
+    assert done.returncode == 0
+    assert re.fullmatch(r"ndcg-ml, version \d+\.\d+.*\n", done.stdout)

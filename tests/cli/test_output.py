@@ -175,12 +175,6 @@ def test_ids_of_parquet_are_in_json():
         assert found == (expected or ["1970-01-01T00:00:00.000000", "1970-01-01T00:00:00.000001"])
 
 
-def test_the_version():
-    done = program(["--version"])
-    assert done.returncode == 0
-    assert re.fullmatch(r"ndcg-ml, version \d+\.\d+.*\n", done.stdout)
-
-
 # -- files that commands write, reports with --html among them --------------------------------------------------------
 
 

@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from lanes import quick
 from strategies import examples
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch_features import Largest, flavors_by_text_in_a_graph, numbers_of_numpy_in_a_graph, skip_unless
+from torch_batches import Largest
+from torch_features import flavors_by_text_in_a_graph, numbers_of_numpy_in_a_graph, skip_unless
 
 from ndcg_ml import Flavor, evaluate
 from ndcg_ml.torch import NDCG, ndcg

@@ -18,7 +18,8 @@ from lanes import quick
 from loss_invariants import doubles, seeded, value_and_gradient
 from strategies import examples
 from torch.func import grad, jacrev, vmap
-from torch_features import Largest, functions_with_second_derivatives_in_a_graph, reasons_of_graph_breaks, skip_unless
+from torch_batches import Largest
+from torch_features import functions_with_second_derivatives_in_a_graph, reasons_of_graph_breaks, skip_unless
 
 from ndcg_ml import Flavor
 from ndcg_ml.torch import (

@@ -24,7 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
 from torch import nn
-from torch_features import GENERATOR, LISTS, batches, tensors_of
+from torch_batches import GENERATOR, LISTS, batches, tensors_of
 from torchmetrics import MetricCollection
 from torchmetrics.wrappers import BootStrapper, MetricTracker, Running
 

@@ -1,4 +1,4 @@
-"""Features of the installed torch: tests skip if a small program that uses one fails. Batches for the metric."""
+"""Features of the installed torch. Tests skip if a small program that uses a feature fails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 
 def skip_unless(feature: Callable[[], bool]) -> None:
@@ -92,34 +91,3 @@ def _compiles(program: Callable[[torch.Tensor], torch.Tensor]) -> bool:
         except torch._dynamo.exc.Unsupported:
             return False
     return True
-
-
-LISTS = torch.tensor([[0.9, 0.1], [0.8, 0.2]]), torch.tensor([[1, 0], [0, 1]])
-GENERATOR = torch.Generator().manual_seed(5)
-
-
-def batches(n_batches, size=4, width=6):
-    """Scores with ties, labels with empty queries, and masks."""
-    for _ in range(n_batches):
-        shape = (size, width)
-        labels = torch.randint(0, 4, shape, generator=GENERATOR) * (torch.rand(size, 1, generator=GENERATOR) < 0.8)
-        scores = torch.randint(0, 5, shape, generator=GENERATOR) / 4
-        yield scores, labels, torch.rand(shape, generator=GENERATOR) < 0.8
-
-
-def tensors_of(metric):
-    states = metric.metric_state.values()
-    return [part for state in states for part in (state if isinstance(state, list) else [state])]
-
-
-class Largest(TorchDispatchMode):
-    """Record the number of entries of the largest storage that an operation makes."""
-
-    numel = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        made = func(*args, **(kwargs or {}))
-        for tensor in made if isinstance(made, (tuple, list)) else (made,):
-            if isinstance(tensor, torch.Tensor) and tensor.untyped_storage().nbytes():
-                self.numel = max(self.numel, tensor.untyped_storage().nbytes() // tensor.element_size())
-        return made
