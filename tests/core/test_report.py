@@ -122,13 +122,17 @@ def test_the_definition_the_versions_and_what_the_caller_adds():
     assert str(Path.cwd()) not in page.text
 
 
-def test_the_same_result_gives_the_same_page():
+def test_the_same_result_gives_the_same_page_and_file(tmp_path):
     result = evaluate(Y, A, k=3, by=["a", "b", "a", "b", "a"])
     first, before = result.to_html(), dict(matplotlib.rcParams)
     with matplotlib.rc_context({"axes.facecolor": "red", "svg.fonttype": "path", "xtick.labelsize": 3}):
         assert result.to_html() == first
     assert dict(matplotlib.rcParams) == before
     assert compared().to_html() == compared().to_html()
+    file = tmp_path / "report.html"
+    for result, path in ((evaluate(Y, A), file), (compared(), str(file))):
+        assert result.to_html(path) == file
+        assert file.read_text(encoding="utf-8") == result.to_html()
 
 
 def test_what_is_not_known_is_said():
@@ -182,10 +186,3 @@ def test_hostile_text_stays_text_and_nothing_is_loaded(at):
     assert policy.startswith("default-src 'none'")
     used = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(used) == len(set(used))
-
-
-def test_the_file_is_the_page(tmp_path):
-    file = tmp_path / "report.html"
-    for result, path in ((evaluate(Y, A), file), (compared(), str(file))):
-        assert result.to_html(path) == file
-        assert file.read_text(encoding="utf-8") == result.to_html()

@@ -86,7 +86,7 @@ def test_labels_of_rows_and_of_query_ids_are_one():
     assert str(shuffled.slices) == expected
 
 
-def test_several_cutoffs():
+def test_cutoffs_and_the_limits_of_differences_are_printed():
     slices = evaluate(Y, SCORES, k=(1, None), by={"country": COUNTRY}).slices
     one = evaluate(Y, SCORES, k=1, by={"country": COUNTRY}).slices
     uk = slices["country", "uk"]
@@ -97,6 +97,11 @@ def test_several_cutoffs():
     assert list(slices) == list(one)
     assert str(slices).count("country=uk@1 ") == 1
     assert len(str(slices).splitlines()) == 7
+    slices = evaluate(*DRAW.integers(0, 3, (2, 30, 5)), by=np.arange(30) % 2, k=(1, None)).slices
+    heading, *lines = str(slices).splitlines()
+    assert heading.split("  ")[-1] == "its interval"
+    row = slices.to_dict()["slices"][0]
+    assert lines[0].endswith(f"  {row['difference_low']:+.4f} to {row['difference_high']:+.4f}")
 
 
 def test_labels_of_any_kind():
@@ -274,14 +279,6 @@ def test_values_that_pile_up_have_a_bounded_interval():
     assert 0.8 < opposite["difference_low"] < 0.99
     few = slice_rows(np.array([0.9, 0.4, *DRAW.beta(2, 2, 30)]), np.repeat(["a", "b"], [2, 30]))["a"]
     assert limits(few)[1] - limits(few)[0] > t_quantile(0.95, 1) * 0.5  # two queries have one degree of freedom
-
-
-def test_the_limits_are_printed():
-    slices = evaluate(*DRAW.integers(0, 3, (2, 30, 5)), by=np.arange(30) % 2, k=(1, None)).slices
-    heading, *lines = str(slices).splitlines()
-    assert heading.split("  ")[-1] == "its interval"
-    row = slices.to_dict()["slices"][0]
-    assert lines[0].endswith(f"  {row['difference_low']:+.4f} to {row['difference_high']:+.4f}")
 
 
 # -- query ids in any order and of any type give the same layout as a dict of rows

@@ -68,15 +68,13 @@ def test_spark_takes_the_judgements_in_the_order_given() -> None:
     assert score([1, 3], [0, 1], flavor="spark_graded", k=1) == 7.0
     # The ideal has all judged documents, retrieved or not, and no unjudged ones.
     flags = [True, False, True]
-    assert score([math.nan, 1, 3], [0, 0, 1], flavor="spark_graded", retrieved=flags) == pytest.approx(
-        7 / (1 + 7 * LOG3)
-    )
+    value = score([math.nan, 1, 3], [0, 0, 1], flavor="spark_graded", retrieved=flags)
+    assert value == pytest.approx(7 / (1 + 7 * LOG3))
 
 
 def test_every_judged_item_counts() -> None:
-    assert score([0, 0, math.nan], [0, 1, 2], flavor="recommenders_binary") == pytest.approx(
-        (LOG3 + 1 / 2) / (1 + LOG3)
-    )
+    expected = (LOG3 + 1 / 2) / (1 + LOG3)
+    assert score([0, 0, math.nan], [0, 1, 2], flavor="recommenders_binary") == pytest.approx(expected)
     assert score([0, 0, math.nan], [0, 1, 2], flavor="pyspark_graded", k=1) == 0.0
     assert score([0, 0, 1], flavor="recommenders_binary") == 1.0
     assert evaluate([0, -3], [0, 1], group=[2], flavor="pyspark_graded").per_query.n_relevant.tolist() == [2]
@@ -483,8 +481,7 @@ def test_ties_by_ascending_id() -> None:
 
 def test_labels_are_not_checked_against_the_scale_under_a_binary_gain() -> None:
     ratings, retrieved = [5, 3, 0, 4], [True, True, True, False]
-    assert ndcg_score(ratings, [3, 1, 2, 0], group=[4], retrieved=retrieved, flavor="rectools", k=3) == pytest.approx(
-        (1 + 1 / 2) / IDEAL_OF_3
-    )
+    value = ndcg_score(ratings, [3, 1, 2, 0], group=[4], retrieved=retrieved, flavor="rectools", k=3)
+    assert value == pytest.approx((1 + 1 / 2) / IDEAL_OF_3)
     assert ndcg_score([1], [1], group=[1], flavor="rectools", k=10) == pytest.approx(0.220, abs=5e-4)
     assert "is an error" not in Flavor.preset("rectools").describe().split("\n")[1]

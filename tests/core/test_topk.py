@@ -174,7 +174,7 @@ def test_the_result_is_a_whole_one() -> None:
     assert pickle.loads(pickle.dumps(a)).value == a.value
 
 
-def test_a_catalogue_has_users_and_items(tmp_path) -> None:
+def test_a_catalogue_has_users_and_items_and_says_who_is_shown_nothing(tmp_path) -> None:
     held = [[7, 8], [3], [9], [5]] * 10
     a = evaluate_topk([[1, 2], [3, 4], [3, 9], [5, 6]] * 10, held, k=2)
     with pytest.warns(UserWarning, match=r"no items are retrieved for 10 of 40 users"):
@@ -186,9 +186,6 @@ def test_a_catalogue_has_users_and_items(tmp_path) -> None:
     assert str(both).startswith("system    NDCG@2  unanswered\n")
     assert "; 40 users (no items returned: a 0, b 10); " in both.caption()
     assert max(map(len, str(both).splitlines())) <= 100  # that of the flavor alone is longer
-
-
-def test_a_user_who_is_shown_nothing_is_counted_and_said() -> None:
     with pytest.warns(UserWarning, match=r"no items are retrieved for 1 of 2 users, the first 1;"):
         result = evaluate_topk([[3], [-1]], ([0, 1], [3, 3], [1, 1]), flavor="recbole", k=1)
     assert (result.value, result.n_unanswered) == (0.5, 1)
