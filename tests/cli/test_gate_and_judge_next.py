@@ -143,9 +143,6 @@ def test_a_run_that_is_unchanged_passes(n):
     assert result.exit_code == 0, result.output
 
 
-# -- what changed -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("change", "words", "left"),
     [

@@ -130,9 +130,6 @@ def test_ids_are_shown_as_they_are():
     assert ids == ["[red]a", ":smile:", "\x1b[2J"]
 
 
-# -- slices -----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_slices_are_those_of_the_library(files, form):
     """A name per query, as a file and as a column of a table."""
@@ -307,9 +304,6 @@ def test_labels_of_a_model_are_corrected_by_those_of_people():
     assert text(f"compare old new {command} --margin 0.02") == f"{both}\n"
 
 
-# -- explain ----------------------------------------------------------------------------------------------------------
-
-
 def test_explain_is_that_of_the_library():
     a, b = "trec_eval@3", "trec_eval[gain=exponential,score_dtype=float64]"
     result = document(f"explain --a {a} --b {b} -k 2 {TREC}")
@@ -331,9 +325,6 @@ def test_explain_of_labels_and_tables():
     skipped = document(f"explain --a sklearn --b sklearn[empty=skip] {LETOR}")
     assert None in [each["value_b"] for each in skipped["queries"]]
     assert document(f"explain --a sklearn --b sklearn {LETOR}")["parts"] == []
-
-
-# -- identify ---------------------------------------------------------------------------------------------------------
 
 
 def test_identify_names_the_flavor():
@@ -371,9 +362,6 @@ def test_identify_a_published_value(data_dir):
         match = document(command, *data)["matches"][0]
         assert match["name"] == "trec_eval@10"
         assert {"ir_measures@10", "recommenders_raw@10"} <= set(match["presets"])
-
-
-# -- flavors ----------------------------------------------------------------------------------------------------------
 
 
 def test_flavors_has_one_line_a_preset_in_a_pipe():

@@ -52,9 +52,6 @@ def page(tmp_path, monkeypatch):
     return run_here(code_of(DATA), {})
 
 
-# -- the sections -----------------------------------------------------------------------------------------------------
-
-
 def test_the_data_of_the_page_do_cut_queries_and_do_tie(page):
     ends = np.cumsum([pq.read_metadata(path).num_rows for path in sorted(Path("any_row").iterdir())])[:-1]
     assert (page["qid"][ends - 1] == page["qid"][ends]).any()
@@ -221,8 +218,6 @@ def test_folds(page, capsys):
 
     assert capsys.readouterr().out.count("all 400 queries") == 1
 
-
-# -- memory -----------------------------------------------------------------------------------------------------------
 
 MEASURE = """
 import sys

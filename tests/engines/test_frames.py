@@ -247,8 +247,6 @@ def test_integers_that_float64_would_tie_are_refused(form, least):
     assert align(qrels, FORMS_OF_RUNS[form](exact)).y_score.tolist() == exact
 
 
-# -- refusals ---------------------------------------------------------------------------------------------------------
-
 FRAME, LAZY, SCORES = pd.DataFrame(SCORED), pl.LazyFrame(SCORED), frame(RUN, "score")
 TWICE = pd.DataFrame([["q1", "d1", 1, 2]], columns=["qid", "docno", "score", "score"])
 MISSING = pd.DataFrame({"qid": "q", "docno": ["a", "b"], "label": pd.Series([True, None], dtype="boolean")})
@@ -441,8 +439,7 @@ def test_duckdb_itself():
 
 
 @pytest.mark.parametrize(
-    ("batches", "got"),
-    [(None, "NoneType"), (3, "int"), ("rows.csv", "str"), ({"a": 1}, "dict"), (HELD, "DataFrame")],
+    ("batches", "got"), [(None, "NoneType"), (3, "int"), ("rows.csv", "str"), ({"a": 1}, "dict"), (HELD, "DataFrame")]
 )
 def test_an_argument_without_batches_is_refused(batches, got):
     with pytest.raises(TypeError, match=rf"batches must be an iterable of tuples \(y_true, y_score, qid\).*got {got}"):

@@ -195,8 +195,6 @@ def test_missing_ids_of_pandas_are_refused(missing, name, part):
         ndcg_score([2, 1, 0], [2, 1, 0], **arguments)
 
 
-# -- slices -----------------------------------------------------------------------------------------------------------
-
 GRADES = np.array([2, 0, 1, 0, 1, 0, 0, 2])
 SCORES = np.array([0.1, 0.5, 0.9, 0.2, 0.1, 0.6, 0.3, 0.4])
 LANDS = pd.DataFrame(

@@ -17,8 +17,6 @@ from ndcg_ml.readers import DataFileError, read_columns
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
-# -- read_columns -----------------------------------------------------------------------------------------------------
-
 
 def written(path, **columns):
     pq.write_table(pa.table(columns), path)
@@ -96,10 +94,7 @@ def rows(**columns):
         (rows(score=pa.nulls(2)), "row 1: score must be a number, and not NaN"),
         (rows(score=[1, 2**53 + 1]), "row 2: score: an integer must be at most 2"),
         (rows(label=[None, 2**53 + 1]), r"row 2: label: an integer must be at most 2\^53.* got 9007199254740993"),
-        (
-            rows(score=pa.array([Decimal(1), Decimal(-(2**53) - 1)], DECIMAL)),
-            "row 2: score.* got -9007199254740993.0",
-        ),
+        (rows(score=pa.array([Decimal(1), Decimal(-(2**53) - 1)], DECIMAL)), "row 2: score.* got -9007199254740993.0"),
         (rows(qid=["a", ""]), "row 2: qid must be an id; got ''"),
         (rows(qid=[b"a", b""]), "row 2: qid must be an id; got b''"),
         ({"qid": [1], "score": [1.0]}, "label is missing"),
@@ -154,9 +149,6 @@ def test_nested_columns_are_refused_before_their_pages_are_unpacked(tmp_path, ne
             read(path)
 
 
-# -- memory -----------------------------------------------------------------------------------------------------------
-
-
 def test_a_large_group_of_equal_ids_takes_memory_for_its_rows_alone(tmp_path, monkeypatch):
     n, long = 200_000, "x" * 100_000
     ids = pa.DictionaryArray.from_arrays(np.zeros(n, "i4"), [long])
@@ -183,9 +175,6 @@ def test_the_pages_of_a_file_count_before_compression(tmp_path, monkeypatch):
     monkeypatch.setenv("NDCG_ML_MAX_BYTES", "1000000")
     with pytest.raises(DataFileError, match="must have at most 1000000 bytes"):
         read_columns(tmp_path / "rows")
-
-
-# -- qrels and runs ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("integers", [False, True])

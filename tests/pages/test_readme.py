@@ -29,10 +29,7 @@ README, RECORD = ROOT / "README.md", ROOT / "docs" / "winner.json"
 ROWS: tuple[tuple[str, dict[str, str]], ...] = (
     ("the grade", {"trec_eval": "trec_eval", "ranx": "ranx", "beir": "BEIR"}),
     ("2^grade - 1", {"gdeval": "gdeval", "opensearch": "OpenSearch"}),
-    (
-        "1 if relevant",
-        {"sentence_transformers": "sentence-transformers", "recbole": "RecBole", "spark": "Spark"},
-    ),
+    ("1 if relevant", {"sentence_transformers": "sentence-transformers", "recbole": "RecBole", "spark": "Spark"}),
     ("1 if judged", {"recommenders_binary": "Recommenders"}),
 )
 # Pairs whose differences the README reports.

@@ -292,9 +292,6 @@ def written() -> str:
     return json.dumps(examples(), indent=1) + "\n"
 
 
-# -- the bridge of the explorer ---------------------------------------------------------------------------------------
-
-
 def test_the_examples_are_current() -> None:
     assert EXAMPLES.read_text(encoding="utf-8") == written()
 
@@ -533,8 +530,6 @@ def test_every_field_has_a_name_and_fits(open_page: Any) -> None:
     )
     assert unnamed == 0
 
-
-# -- Pyodide itself ---------------------------------------------------------------------------------------------------
 
 WORKER = (FOLDER / "worker.js").read_text(encoding="utf-8")
 CDN = re.search(r'PYODIDE = "(.*)"', WORKER)[1]

@@ -244,9 +244,6 @@ def data() -> dict[str, Any]:
     return recorded
 
 
-# -- tests ------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", DEFINITIONS)
 def test_the_cases_are_those_of_the_oracle(name):
     assert [case for case in data()["cases"] if case["definition"] == name] == list(cases(name))

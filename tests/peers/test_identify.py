@@ -35,9 +35,6 @@ def data(seed=0, n_queries=30, smallest=1):
 SMALL = {"y_true": [0, 2, 1, 0, 3, 1, 0, 0], "y_score": [0.9, 0.5, 0.5, 0.2, 0.7, 0.8, 0.1, 0.5], "group": [5, 1, 2]}
 
 
-# -- live libraries
-
-
 def sklearn_says(y, s, group, k):
     # It refuses queries of one document, which the data must not have.
     parts = np.split(np.arange(y.size), np.cumsum(group)[:-1])
@@ -243,9 +240,6 @@ def test_no_match_names_the_nearest():
     assert identify(7.5, **SMALL).nearest[0].value < 3
 
 
-# -- what was tried
-
-
 def test_repeated_documents_open_their_switch():
     y, s, ids = [1, 0, 1, 1, 0, 2], [5, 4, 3, 2, 1, 0], list("axabcd")
     for rule in ("first", "count"):
@@ -273,9 +267,6 @@ def test_json_and_text():
     assert Flavor.parse(shown["matches"][0]["flavor"]) == result.matches[0].flavor
     assert str(result).startswith("0.8766: ")
     assert str(identify(0.1234567, **SMALL, decimals=None)).startswith("0.1234567: no match")
-
-
-# -- refusals
 
 
 @pytest.mark.parametrize(

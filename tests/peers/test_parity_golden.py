@@ -90,11 +90,7 @@ VARIANTS: dict[tuple[str, str], Variant] = {
     **{
         (library, f"{measure}{suffix}"): Variant(preset, change, measure)
         for library, preset in (("rax", "rax"), ("tensorflow-ranking", "tensorflow_ranking"), ("allRank", "allrank"))
-        for measure, suffix, change in (
-            ("ndcg", "", with_()),
-            ("ndcg", "_linear_gain", LINEAR),
-            ("dcg", "", with_()),
-        )
+        for measure, suffix, change in (("ndcg", "", with_()), ("ndcg", "_linear_gain", LINEAR), ("dcg", "", with_()))
     },
     ("RankLib", "ndcg"): Variant("ranklib"),
     ("RankLib", "dcg"): Variant("ranklib", measure="dcg"),

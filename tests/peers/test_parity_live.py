@@ -111,9 +111,6 @@ def test_torchmetrics_error_raises_where_its_preset_does():
         ndcg_score(y, s, group=sizes, flavor="torchmetrics_error", k=5)
 
 
-# -- scikit-learn
-
-
 @pytest.mark.parametrize("digits", [0, 1, 12])
 @pytest.mark.parametrize("k", KS)
 def test_sklearn(k, digits):
@@ -299,8 +296,7 @@ MARKS = {ranx_ndcg: pytest.mark.long, recommenders_ndcg: pytest.mark.needs("reco
 
 
 @pytest.mark.parametrize(
-    ("preset", "k"),
-    [pytest.param(preset, k, marks=MARKS[row[0]]) for preset, row in RUNS.items() for k in row[2]],
+    ("preset", "k"), [pytest.param(preset, k, marks=MARKS[row[0]]) for preset, row in RUNS.items() for k in row[2]]
 )
 def test_a_preset_is_the_library_on_runs(preset, k):
     library, kind, _ = RUNS[preset]

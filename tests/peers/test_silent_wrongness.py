@@ -490,9 +490,6 @@ def test_s20_a_qid_column_is_lost_or_scaled_by_an_earlier_step():
     assert abs(merged - by_query(y, s, qid, k=32)) > 0.03, FIXED
 
 
-# -- without qid no search has best_params_ ----------------------------------------------------------------
-
-
 def tools(estimator, grid, scoring, cv, X, y, importance="auto"):
     """Return calls of scikit-learn's tools that use a scorer, with the default error_score and without ids."""
     how = {"scoring": scoring, "cv": cv}
@@ -532,9 +529,6 @@ def test_without_qid_no_tool_returns_a_result(routing, learner, splits):
     for name, run in tools(**LEARNERS[learner], cv=cv, X=X, y=y).items():
         with pytest.raises(ValueError, match=r"no query ids arrived.*enable_metadata_routing.*qid_column"):
             pytest.fail(f"{name} returned {run()}")
-
-
-# -- the list --------------------------------------------------------------------------------------------------------
 
 
 def test_every_listed_case_has_a_test():
