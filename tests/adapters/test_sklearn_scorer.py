@@ -91,13 +91,18 @@ def test_a_classifier_is_scored_by_its_expected_grade():
     assert got == ndcg_score((y > 1).astype(int), binary.decision_function(X), qid=qid)
 
 
-def test_pickle_repr_and_cutoff():
+def test_copies_repr_cutoff_and_request():
     scorer = ndcg_scorer("lightgbm", k=3)
     again = pickle.loads(pickle.dumps(scorer))
     fitted = Ridge().fit(X, y)
     assert again(fitted, X, y, qid=qid) == ndcg_score(y, fitted.predict(X), qid=qid, flavor="lightgbm@3")
     assert repr(again) == repr(scorer) == "ndcg_scorer('lightgbm', k=3)"
     assert ndcg_scorer(LIGHTGBM, k=None).flavor.k is None
+    scorer = ndcg_scorer("sklearn").set_score_request(qid="session", sample_weight=True)
+    for again in (pickle.loads(pickle.dumps(scorer)), sklearn.clone(scorer, safe=False)):
+        assert again.get_metadata_routing().score.requests == {"qid": "session", "groups": False, "sample_weight": True}
+    unset = scorer.set_score_request().get_metadata_routing().score.requests
+    assert unset == {"qid": True, "groups": True, "sample_weight": None}
 
 
 # -- labels in one column --------------------------------------------------------------------------------------------
@@ -279,14 +284,6 @@ def test_a_search_weighs_each_query_by_the_weight_of_its_rows(routing):
     fitted, Y = Ridge().fit(X, np.stack([y, 4 - y], axis=1)), np.stack([y, 4 - y], axis=1)
     expected = ndcg_score(Y, fitted.predict(X), query_weight=weight[query])
     assert rows(fitted, X, Y, sample_weight=weight[query]) == expected
-
-
-def test_copies_of_the_scorer_keep_its_request():
-    scorer = ndcg_scorer("sklearn").set_score_request(qid="session", sample_weight=True)
-    for again in (pickle.loads(pickle.dumps(scorer)), sklearn.clone(scorer, safe=False)):
-        assert again.get_metadata_routing().score.requests == {"qid": "session", "groups": False, "sample_weight": True}
-    unset = scorer.set_score_request().get_metadata_routing().score.requests
-    assert unset == {"qid": True, "groups": True, "sample_weight": None}
 
 
 # == splits that cut queries =========================================================================================

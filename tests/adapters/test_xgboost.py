@@ -180,9 +180,8 @@ def test_unpickling_imports_xgboost():
         "import pickle, sys; callback = pickle.load(sys.stdin.buffer); from xgboost.callback import TrainingCallback; "
         "print(isinstance(callback, TrainingCallback))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], input=pickle.dumps(held_out()), capture_output=True, timeout=90
-    )
+    command, saved = [sys.executable, "-c", script], pickle.dumps(held_out())
+    done = subprocess.run(command, input=saved, capture_output=True, timeout=90)
     assert done.stdout.split() == [b"True"], done.stderr.decode()
 
 
