@@ -334,7 +334,7 @@ def run_tests(
         for kind, most in ((resource.RLIMIT_CPU, int(limit)), (resource.RLIMIT_DATA, memory)):
             resource.setrlimit(kind, (most, most))
 
-    options = ["-q", "--tb=no", "-p", "no:cacheprovider", "-p", "reliability.mutants"]
+    options = ["-q", "--tb=no", "-p", "no:cacheprovider", "-p", "reliability.mutants", "--import-mode=prepend"]
     with (folder.parent / "printed").open("w") as printed:
         child = subprocess.Popen(
             [sys.executable, "-m", "pytest", *options, *tests],
@@ -509,7 +509,10 @@ def run(mutants: list[Mutant], out: Path, minutes: float) -> None:
                     sound.update(reached.tests[test] for test in only)
                     break
                 elif not only:
-                    raise SystemExit("The recorded tests must run without a mutant. Record them again with --record.")
+                    raise SystemExit(
+                        "The recorded tests must run without a mutant. Record them again with --record. They printed:\n"
+                        + (folder.parent / "printed").read_text()
+                    )
                 unsound.add(by)
             (folder / mutant.file).write_bytes(original)
             return by if batches else ""

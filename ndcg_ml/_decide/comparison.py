@@ -159,8 +159,8 @@ class Comparison:
     def _only_pair(self) -> Difference:
         if len(self.pairs) > 1:
             raise AttributeError(
-                f"a comparison of {len(self.names)} systems has {len(self.pairs)} differences. Choose one of .pairs, or "
-                "compare two systems."
+                f"a comparison of {len(self.names)} systems has {len(self.pairs)} differences. Choose one of .pairs, "
+                "or compare two systems."
             )
         return self.pairs[0]
 

@@ -145,7 +145,7 @@ def _ids(ids: list[Any]) -> NDArray[Any]:
 
 
 def next_to_judge(
-    pair: Pair, difference: float, qid: Sequence[Any], n: int, max_grade: float | None = None, library: str = "pandas"
+    pair: Pair, difference: float, qid: Sequence[Any], n: int, max_grade: float | None, library: str
 ) -> ToJudge:
     """Return the `n` documents whose labels can change the difference most; `qid` holds the ids of the pair's queries.
 

@@ -49,6 +49,7 @@ def test_the_validation_value_is_that_of_evaluate_on_the_scores(train):
     trained = train(problem._replace(valid=test), flavor)
     expected = evaluate(test.labels, trained.scores, group=test.sizes, flavor=flavor).value
     assert trained.history[trained.best] == pytest.approx(expected, abs=1e-6)
+    assert np.diff(trained.history[: trained.best + 1]).min() < 0  # a worse round does not end the training
 
 
 def test_the_problem():

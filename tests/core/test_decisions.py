@@ -198,6 +198,12 @@ def test_too_few_changed_queries_detect_nothing(n_changed, attainable):
     assert (found.to_dict()["pairs"][0]["smallest_detectable"] is None) != attainable
 
 
+def test_a_level_that_equals_the_smallest_p_value_is_attainable():
+    found = with_changes([0.1, 0.12, 0.14, 0.16, 0.18], confidence=1 - 2**-4)
+    assert found.pairs[0].significant
+    assert math.isfinite(found.smallest_detectable())
+
+
 def test_the_robust_error_by_matrices():
     # Bell and McCaffrey's CR2 of a regression on a constant, with matrices of queries by queries.
     sizes = np.array([1, 2, 3, 4, 5, 9])

@@ -294,6 +294,11 @@ def test_the_short_text_starts_from_the_nearest_preset(flavor, text):
 FAR = "ndcg[gain=binary,discount=reciprocal,ideal=local,ties=worst,empty=skip]"  # from every preset
 
 
+@pytest.mark.parametrize("flavor", [Flavor.preset("lightgbm", discount=math.sqrt), Flavor.parse(FAR)])
+def test_the_short_text_with_a_function_or_with_many_changes_is_the_whole_text(flavor):
+    assert flavor.short_text == str(flavor)
+
+
 @pytest.mark.parametrize(
     ("flavor", "ks", "several", "text"),
     [

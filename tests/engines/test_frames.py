@@ -17,6 +17,7 @@ pytest.importorskip("sklearn")
 from sklearn.linear_model import Ridge
 
 from ndcg_ml import (
+    Flavor,
     align,
     compare,
     dcg_score,
@@ -223,6 +224,13 @@ def test_the_documents_to_judge_next_are_a_frame_to_fill_in():
     assert frame["docno"].tolist() == [task.document for task in tasks]
     assert frame["label"].isna().all()
     assert str(tasks).count("\n") == 4
+
+
+def test_ids_of_queries_keep_their_types():
+    y, flavor = [math.nan, 1, 0] * 2, Flavor(unjudged="zero", k=1)
+    qid = np.array([1, 1, 1, "a", "a", "a"], dtype=object)
+    first, second = (evaluate(y, s, qid=qid, flavor=flavor) for s in ([3, 2, 1, 1, 2, 3], [1, 2, 3, 3, 2, 1]))
+    assert {*compare(first, second, unjudged="accept").judge_next(2).to_frame()["qid"]} == {1, "a"}
 
 
 FORMS_OF_RUNS = {

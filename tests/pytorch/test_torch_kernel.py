@@ -483,6 +483,12 @@ def test_documents_of_two_queries_may_share_an_id():
     assert got.tolist() == pytest.approx([1 / math.log2(3), 1.0])
 
 
+def test_a_document_without_a_tie_keeps_every_digit_of_its_discount():
+    scores, labels = torch.arange(100_000.0).flip(0), torch.zeros(100_000)
+    labels[-1], scores[0] = 1, scores[1]  # a tie elsewhere
+    assert ndcg(scores[None], labels[None]).item() == pytest.approx(1 / math.log2(100_001), rel=1e-15, abs=0)
+
+
 @pytest.mark.parametrize("duplicates", ["raise", "first", "count"])
 def test_repeats_are_refused_by_the_torch_kernel(duplicates):
     flavor = Flavor(duplicates=duplicates)
