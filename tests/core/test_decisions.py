@@ -476,10 +476,8 @@ def test_numbers_of_any_measure():
     assert values(0, 3, n_resamples=500).interval.n_resamples == 500
     assert found.caption().startswith("recall@10; 40 queries; ")
     assert str(found).startswith("system  recall@10\n")
-    assert (
-        found.pairs
-        == by_values({"a": TABLE[:, 0], "b": TABLE[:, 3]}, qid=IDS, measure="recall@10", seed=0, n_resamples=999).pairs
-    )
+    named = {"a": TABLE[:, 0], "b": TABLE[:, 3]}
+    assert found.pairs == by_values(named, qid=IDS, measure="recall@10", seed=0, n_resamples=999).pairs
     holed = TABLE[:, 3].copy()
     holed[5] = math.nan
     assert by_values(TABLE[:, 0], holed, qid=IDS, measure="m", missing="drop").n_queries == 39
@@ -563,10 +561,8 @@ def test_a_verdict_of_no_loss_says_what_may_be_unseen(d, settings, n, what):
 
 def test_the_smallest_slice_says_what_may_be_unseen_in_it():
     found = with_changes(SMALL, margin=0.02, by={"length": ["long"] * 12 + ["short"] * 36})
-    assert any(
-        note.startswith("A loss in up to 22 % of the queries of length=long may be unseen with 12 queries (95 %)")
-        for note in found.notes
-    )
+    words = "A loss in up to 22 % of the queries of length=long may be unseen with 12 queries (95 %)"
+    assert any(note.startswith(words) for note in found.notes)
 
 
 @pytest.mark.parametrize("weight", [None, [1.0] * 10 + [3.0] * 10])

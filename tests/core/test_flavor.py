@@ -267,13 +267,16 @@ def test_metric_names_are_safe_in_logs(one, other):
     assert (one.metric_name == other.metric_name) == (one.replace(k=None) == other.replace(k=None))
 
 
-def test_metric_names_are_readable_near_a_preset():
+def test_metric_names_are_readable_near_a_preset_and_otherwise_a_digest():
     assert Flavor().metric_name == "ndcg_linear"
     assert Flavor(gain="exponential", k=10).metric_name == "ndcg_exponential"
     assert Flavor(ties="first").metric_name == "ndcg_linear_ties_first"
     assert Flavor.preset("lightgbm", ties="average", k=5).metric_name == "ndcg_lightgbm_ties_average"
     assert Flavor.preset("sklearn", empty="skip", ties="worst").metric_name == "ndcg_sklearn_ties_worst_empty_skip"
     assert re.fullmatch("ndcg_[0-9a-f]{8}", Flavor(gain=lambda grade: grade).metric_name)
+    flavor = Flavor(gain=(0, 1, 3), k=10, empty="skip")
+    digest = hashlib.sha256(str(flavor.replace(k=None)).encode()).hexdigest()
+    assert flavor.metric_name == f"ndcg_{digest[:8]}"
 
 
 @pytest.mark.parametrize(
@@ -356,9 +359,6 @@ def test_supports_refuses_an_unknown_library(library, error):
         Flavor().supports(library)
 
 
-# -- the description ------------------------------------------------------------------------------------------------
-
-
 def same_number(number: float) -> float:
     return number
 
@@ -438,9 +438,6 @@ def test_a_switch_is_described_in_these_words(switches: dict[str, Any], row: str
     assert f"\n  {row:<10} {words}\n" in Flavor(**switches).describe()
 
 
-# -- the flavor's text and its errors -------------------------------------------------------------------------------
-
-
 class Named:
     """A callable that is not a function."""
 
@@ -448,16 +445,13 @@ class Named:
         return number
 
 
-def test_the_text_of_a_flavor_omits_defaults() -> None:
+def test_the_text_of_a_flavor_omits_these_defaults() -> None:
     assert str(Flavor()) == "ndcg[gain=linear,discount=log2,ideal=global,ties=average,empty=0]"
     assert str(Flavor(max_grade=4, gain=(0, 0.5))) == (
         "ndcg[gain=0|0.5,discount=log2,ideal=global,ties=average,empty=0,max_grade=4]"
     )
     for number, text in ((999999999999999.0, "999999999999999"), (1e15, "1000000000000000.0")):
         assert str(Flavor(max_grade=number)).endswith(f",max_grade={text}]")
-
-
-def test_the_defaults_of_a_flavor() -> None:
     assert dataclasses.asdict(Flavor()) == {
         "gain": "linear", "off_table": "raise", "discount": "log2", "ideal": "global", "ideal_depth": "k",
         "recall_depth": None, "max_grade": None, "k": None, "short_lists": "score", "ties": "average", "empty": 0.0,
@@ -485,12 +479,6 @@ def test_a_callable_of_any_kind_is_shown_without_spaces() -> None:
 )
 def test_numbers_may_be_written_in_other_ways(text: str, field: str, value: float | None) -> None:
     assert getattr(Flavor.parse(text), field) == value
-
-
-def test_the_name_for_logs_is_a_digest_of_the_text_without_the_cut_off() -> None:
-    flavor = Flavor(gain=(0, 1, 3), k=10, empty="skip")
-    digest = hashlib.sha256(str(flavor.replace(k=None)).encode()).hexdigest()
-    assert flavor.metric_name == f"ndcg_{digest[:8]}"
 
 
 def test_there_is_no_negative_zero() -> None:

@@ -221,14 +221,13 @@ def test_arrays_that_were_changed_since_are_refused(changed: str) -> None:
         result.range()
 
 
-_LABELS, _SCORES = [[2.0, math.nan, 1.0, 0.0]], [[2.0, 2.0, 1.0, 0.0]]
-
-
 def test_empty_nan_has_a_range_where_no_query_can_be_empty() -> None:
-    ranges = []
+    ranges, labels = [], [[2.0, math.nan, 1.0, 0.0]] * 2
     for empty in (0.0, math.nan):
         flavor = Flavor(unjudged="zero", empty=empty)
-        sides = [evaluate(_LABELS * 2, [scores] * 2, flavor=flavor) for scores in (*_SCORES, [0.0, 3.0, 1.0, 2.0])]
+        sides = [
+            evaluate(labels, [scores] * 2, flavor=flavor) for scores in ([2.0, 2.0, 1.0, 0.0], [0.0, 3.0, 1.0, 2.0])
+        ]
         ranges.append((sides[0].range(), compare(*sides, unjudged="accept", n_resamples=99, seed=0).range()))
     assert ranges[0] == ranges[1]
 
