@@ -657,7 +657,7 @@ PRESETS: Mapping[str, Flavor] = MappingProxyType({name: Flavor(**mirror.switches
 """Every preset by name. ``ndcg_ml.presets.MIRRORS`` has the library of each and how the preset was verified."""
 
 
-def as_arguments(flavor: Flavor, ks: tuple[int | None, ...], several: bool = False) -> str:
+def as_arguments(flavor: Flavor, ks: tuple[int | None, ...], several: bool) -> str:
     """Return the flavor and its cut-offs as arguments of a call, for ``repr``: ``'lightgbm', k=5``."""
     _, start, _ = flavor._nearest()
     name = repr(flavor.replace(k=start.k).short_text)

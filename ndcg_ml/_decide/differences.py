@@ -296,7 +296,7 @@ class FewChanged:
 
     @classmethod
     def from_differences(
-        cls, d: FloatArray, changed: BoolArray, share: FloatArray, largest: float | None = None
+        cls, d: FloatArray, changed: BoolArray, share: FloatArray, largest: float | None
     ) -> FewChanged | None:
         """Summarise the difference of each query (or cluster), whether it changed, and its share of the mean.
 

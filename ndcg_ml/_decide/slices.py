@@ -369,8 +369,8 @@ def compared_by(
     settings: Settings,
     rng: np.random.Generator,
     *,
-    clusters: NDArray[np.int64] | None = None,
-    runs: Sequence[tuple[FloatArray, FloatArray]] | None = None,
+    clusters: NDArray[np.int64] | None,
+    runs: Sequence[tuple[FloatArray, FloatArray]] | None,
 ) -> ComparedSlices:
     """Return the differences within each slice, corrected for the number of slices (Bonferroni).
 

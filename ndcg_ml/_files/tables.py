@@ -144,9 +144,7 @@ def parse_json_id(path: AnyPath, number: int | None, name: str, value: Any) -> s
     return value
 
 
-def choose_columns(
-    path: AnyPath, names: Sequence[str], needed: Sequence[str], optional: Sequence[str] = ()
-) -> list[str]:
+def choose_columns(path: AnyPath, names: Sequence[str], needed: Sequence[str], optional: Sequence[str]) -> list[str]:
     """Return the columns to read: all needed ones, and the optional ones that the table has."""
     missing = [name for name in needed if name not in names]
     if missing:
@@ -203,7 +201,7 @@ def detect_delimiter(header: str) -> str:
     return ";" if ";" in header and "," not in header else ","
 
 
-def csv_table(path: AnyPath, file: IO[bytes] | None = None) -> TextTable:
+def csv_table(path: AnyPath, file: IO[bytes] | None) -> TextTable:
     """Return the table of a CSV file. Each row must be on one line."""
     rows = _csv_rows(path, file)
     _, header = next(rows, (1, []))
@@ -236,7 +234,7 @@ def _csv_rows(path: AnyPath, file: IO[bytes] | None) -> Iterator[tuple[int, list
         yield number, row
 
 
-def json_table(path: AnyPath, file: IO[bytes] | None = None) -> TextTable:
+def json_table(path: AnyPath, file: IO[bytes] | None) -> TextTable:
     """Return the table of a JSONL file. Its columns are the keys of the first line."""
     lines = objects(path, file)
     first = next(lines)
@@ -351,7 +349,7 @@ def json_topics(path: AnyPath, of: str, text: str) -> dict[str, dict[str, Any] |
     return topics
 
 
-def json_predictions(path: AnyPath, file: IO[bytes] | None = None) -> dict[str, dict[str, float]]:
+def json_predictions(path: AnyPath, file: IO[bytes] | None) -> dict[str, dict[str, float]]:
     """Read a run from the predictions of an evaluator of sentence-transformers 5.1, one query per line.
 
     Raises

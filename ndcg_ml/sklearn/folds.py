@@ -209,7 +209,7 @@ class WholeQueries:
     def __repr__(self) -> str:
         return f"<{sum(self.sizes.values())} rows of {len(self.sizes)} queries>"
 
-    def refuse_cut(self, scored_ids: NDArray[Any], fix: str = "") -> None:
+    def refuse_cut(self, scored_ids: NDArray[Any], fix: str) -> None:
         """Raise ValueError if these rows are not all rows of their queries."""
         scored = _sizes(scored_ids)
         other = [query for query in scored if query not in self.sizes]
