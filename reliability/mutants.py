@@ -47,7 +47,7 @@ JUDGED = Path(__file__).with_name("equivalents.json")
 MOST_MESSAGES = 0.15
 """Largest share of the survivors that may differ in the words of a message alone."""
 
-QUICK, ALL, EACH = 5.0, 90.0, 0.01
+QUICK, ALL, EACH = 5.0, 60.0, 0.01
 """Recorded seconds of the tests that run first and of all tests of a mutant, and what pytest adds to each test."""
 SLOWER, START = 5, 60
 """A mutant is killed after START processor seconds and SLOWER times the recorded seconds of its tests, or after SLOWER
@@ -334,7 +334,7 @@ def run_tests(
         for kind, most in ((resource.RLIMIT_CPU, int(limit)), (resource.RLIMIT_DATA, memory)):
             resource.setrlimit(kind, (most, most))
 
-    options = ["-q", "--tb=no", "-p", "no:cacheprovider", "-p", "reliability.mutants", "--import-mode=prepend"]
+    options = ["-q", "--tb=no", "-p", "no:cacheprovider", "-p", "reliability.mutants"]
     with (folder.parent / "printed").open("w") as printed:
         child = subprocess.Popen(
             [sys.executable, "-m", "pytest", *options, *tests],
@@ -491,7 +491,9 @@ def run(mutants: list[Mutant], out: Path, minutes: float) -> None:
             (folder / mutant.file).write_bytes(source)
             os.utime(folder / mutant.file, (now := next(stamps), now))  # otherwise old bytecode may be used
             limit = START + SLOWER * sum(reached.seconds[test] for test in batch)
-            code, reports = run_tests(folder, "-x", *(reached.tests[test] for test in batch), limit=limit)
+            # If pytest imports a file of the package by its path, there are two modules of one file.
+            options = ("-x", "--import-mode=prepend")
+            code, reports = run_tests(folder, *options, *(reached.tests[test] for test in batch), limit=limit)
             failed = [test for test, outcome, _ in reports if outcome == "failed"]
             return "" if code == 0 else PAST if code is None else [*failed, f"exit status {code}"][0]
 
