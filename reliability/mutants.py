@@ -217,7 +217,7 @@ def _changes(node: Any, default: bool, source: bytes, begins: list[int]) -> Iter
         yield start, stop + len(re.match(rb"\s*,?", source[stop:])[0]), ""
     elif isinstance(node, (ast.Name, ast.Attribute)) and name in _OTHERS:
         yield stop - len(name), stop, _OTHERS[name]
-    elif isinstance(node, ast.Return) and node.value is not None:
+    elif isinstance(node, ast.Return) and node.value is not None and ast.unparse(node.value) != "None":
         yield start, stop, "return None"
     elif isinstance(node, (ast.Raise, ast.AugAssign, ast.Expr)) or (
         isinstance(node, ast.Assign) and isinstance(node.targets[0], (ast.Subscript, ast.Attribute))

@@ -464,6 +464,12 @@ def test_the_corrected_value_by_hand(n_people):
     assert (interval.low, interval.high) == pytest.approx((value - reach, value + reach))
 
 
+def test_a_corrected_query_may_be_above_1():
+    human, model, some = drawn(1, n_people=20)
+    found = corrected(np.minimum(1, 1.2 * human**0.5), np.minimum(1, 1.1 * model**0.5), some)
+    assert found.value < found.interval().high < 1
+
+
 def test_a_model_that_is_the_negative_of_the_truth_has_no_weight():
     human, _, some = drawn(1)
     found = corrected(human, 1 - human, some)

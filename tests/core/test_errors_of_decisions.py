@@ -272,6 +272,7 @@ def of_labels(*labels):
         (lambda: ranged(LABELS, 3, gain=(0.0, 1.0, 2.0)), "gain table"),
         (lambda: ranged([[2.0, math.nan, 450.0, 0.0]], gain="exponential"), "float64 can sum"),
         (lambda: ranged([MEASURED], scores=[-np.arange(3000)]), "at most 1001 grades"),
+        (lambda: ranged(LABELS, 1001), "at most 1001 grades"),
         (lambda: evaluate([[2, math.nan, 2]], [[3, 2, 1]], doc_id=[["a", "b", "a"]], flavor=Flavor(unjudged="zero", duplicates="first")).range(), "got repeated ids in doc_id"),
         (lambda: of_runs("ideal=recall").range(), "must have the same ideal"),
         (lambda: of_runs("ideal_depth=retrieved").range(), "must have the same ideal"),

@@ -37,13 +37,14 @@ class Drawn:
     grades: np.ndarray
 
     def evaluate(self, side: int) -> Any:
+        order = [*range(len(self.labels))][:: 1 - 2 * side]  # the second system has its queries in another order
         return evaluate(
-            np.concatenate(self.labels),
-            np.concatenate([both[side] for both in self.scores]),
-            retrieved=np.concatenate([both[side] for both in self.retrieved]),
-            doc_id=np.concatenate(self.doc_id),
-            group=[each.size for each in self.labels],
-            query_weight=self.weight,
+            np.concatenate([self.labels[at] for at in order]),
+            np.concatenate([self.scores[at][side] for at in order]),
+            retrieved=np.concatenate([self.retrieved[at][side] for at in order]),
+            doc_id=np.concatenate([self.doc_id[at] for at in order]),
+            qid=np.repeat(order, [self.labels[at].size for at in order]),
+            query_weight=self.weight[order],
             flavor=self.flavor,
         )
 
@@ -386,6 +387,17 @@ def test_the_file_is_filled_in_and_read_back(tmp_path: Path) -> None:
     )
     answered = {(task.qid, task.document) for task in tasks.tasks[:2]}
     assert not answered & {(task.qid, task.document) for task in compared(judged).judge_next(10)}
+
+
+def test_a_document_without_a_gain_may_be_in_one_list_alone() -> None:
+    flavor, labels = Flavor(unjudged="zero", k=2), ([1, math.nan, math.nan], [1, 0, math.nan])
+    ids, scores = (["x", "y", "u"], ["x", "z", "y"]), ([3, 2, 1], [1, 3, 2])
+    a, b = (
+        evaluate([y] * 2, [s] * 2, doc_id=[i] * 2, flavor=flavor) for y, s, i in zip(labels, scores, ids, strict=True)
+    )
+    found = compare(a, b, unjudged="accept").range(2)
+    # x is first in a and third in b: a loss of 1, over an ideal of x alone, or of y and u with grade 2.
+    assert (found.low, found.high) == pytest.approx((-1, -1 / (2 + 2 / math.log2(3))))
 
 
 def test_integer_ids_come_back_as_integers(tmp_path: Path) -> None:
