@@ -226,11 +226,13 @@ def test_the_documents_to_judge_next_are_a_frame_to_fill_in():
     assert str(tasks).count("\n") == 4
 
 
-def test_ids_of_queries_keep_their_types():
-    y, flavor = [math.nan, 1, 0] * 2, Flavor(unjudged="zero", k=1)
-    qid = np.array([1, 1, 1, "a", "a", "a"], dtype=object)
+@pytest.mark.parametrize(("ids", "dtype"), [([1, "a"], "object"), ([1, 2], "int64")])
+def test_ids_of_queries_keep_their_types(ids, dtype):
+    y, flavor, qid = [math.nan, 1, 0] * 2, Flavor(unjudged="zero", k=1), np.repeat(np.array(ids, dtype=object), 3)
     first, second = (evaluate(y, s, qid=qid, flavor=flavor) for s in ([3, 2, 1, 1, 2, 3], [1, 2, 3, 3, 2, 1]))
-    assert {*compare(first, second, unjudged="accept").judge_next(2).to_frame()["qid"]} == {1, "a"}
+    found = compare(first, second, unjudged="accept").judge_next(2).to_frame()["qid"]
+    assert {*found} == {*ids}
+    assert found.dtype == dtype
 
 
 FORMS_OF_RUNS = {

@@ -197,6 +197,7 @@ VALUE = ndcg_score(flavor="lightgbm@3", **SMALL)  # 0.876632989
         (VALUE + 2e-9, None, False),
         (round(VALUE, 2), 2, True),
         (0.87663299, 8, True),
+        (1.0, ..., False),  # a float of no decimals is not a value rounded to none
     ],
 )
 def test_half_a_unit_of_the_last_decimal(reported, decimals, matches):
