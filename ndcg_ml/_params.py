@@ -166,7 +166,7 @@ def _label_gain(flavor: Flavor) -> list[float]:
         raise NotExpressibleError(
             f"gain must have a value for every grade of LightGBM's table, 0 to {len(grades) - 1}; "
             f"{str(error).rstrip('.')}.",
-            "Use flavor.replace(max_grade=...) with the top of your grade scale.",
+            "Use a gain that is defined at 0, and flavor.replace(max_grade=...) with the top of your grade scale.",
         ) from error
     for grade, (lower, higher) in enumerate(pairwise(gains), start=1):
         if higher < lower:

@@ -246,7 +246,7 @@ def refuse_column(names: tuple[str, str], shape: Sequence[int], marked: bool, dr
     shape = tuple(shape)
     if len(shape) < 2 or shape[-1] != 1 or math.prod(shape) < 2 or (marked and len(shape) == 2):
         return
-    without = " and ".join(drop.format(name) for name in names)
+    without = " and ".join(drop.format(name) for name in (*names, *["mask"] * marked))
     if len(shape) > 2:
         raise ValueError(
             f"{names[0]} and {names[1]} must not have the shape {shape}, whose last axis makes every document a list "

@@ -342,7 +342,7 @@ def read_batch(
     if indexes is not None:
         raise ValueError(
             f"indexes is for 1-D input; {names[0]} has shape {tuple(scores.shape)}, so that each row is one query. "
-            f"Remove indexes, or flatten {names[0]} and {names[1]} to one dimension."
+            f"Remove indexes, or flatten {names[0]}, {names[1]} and indexes to one dimension."
         )
     listed = torch.ones_like(scores, dtype=torch.bool) if mask is None else read_flags(mask, "mask", scores, names[0])
     warn_of_a_column(scores)

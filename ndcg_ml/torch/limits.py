@@ -158,6 +158,7 @@ def fault_message(flavor: Flavor, counts: Sequence[int], names: Names) -> str | 
     (scores, labels), n = names, counts[FAULTS.index(fault)]
     table = len(flavor.gain) if isinstance(flavor.gain, tuple) else 0
     grades = f"from 0 to {table - 1}" if flavor.off_table == "raise" else ">= 0"
+    raising = "" if flavor.off_table == "raise" else " with off_table='raise'"
     return {
         "unjudged": f"{labels} must not hold NaN (an unjudged document) under unjudged='raise'; got {n}. "
         "If they mark padding, pass mask=; otherwise remove them, or use a flavor with unjudged='zero' or 'condense'"
@@ -169,7 +170,7 @@ def fault_message(flavor: Flavor, counts: Sequence[int], names: Names) -> str | 
         "above_scale": f"{labels} must not exceed Flavor.max_grade={flavor.max_grade}; got {n} that do. "
         "Raise max_grade to the top of the grade scale.",
         "off_table": f"{labels} must hold integer grades {grades} for a gain table of {table} entries; "
-        f"got {n} others. Extend the table, or use gain='linear' or 'exponential', which take any label.",
+        f"got {n} others. Extend the table, or use gain='linear' or 'exponential'{raising}, which take any label.",
         "large_gains": "gains must be at most 2**500 (2**100 on a device without float64); "
         f"got {n} {labels} whose gain is larger. Use a gain table or smaller grades.",
         "small_gains": "gains must be 0 or at least 2**-500 (2**-100 on a device without float64); "

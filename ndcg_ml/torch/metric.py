@@ -318,12 +318,12 @@ compute_with_cache
             self._warn_if_closed()
         preds, target = inputs.scores_and_labels(preds, target, mask, _NAMES)
         list_ids = None
+        if self.split_queries and indexes is None:
+            raise ValueError(
+                "indexes must be given under split_queries=True; got None. Pass one query id per row of 1-D input or "
+                "per list, shape preds.shape[:-1], or split_queries=False if every list is a whole query."
+            )
         if preds.ndim > 1:  # ids of padded input are per list
-            if self.split_queries and indexes is None:
-                raise ValueError(
-                    "indexes must be given under split_queries=True; got None. Pass one query id per list, shape "
-                    "preds.shape[:-1], or split_queries=False if every list is a whole query."
-                )
             if self.query_ids == "batch" and indexes is not None:
                 raise ValueError(
                     "indexes of padded input must not be given under query_ids='batch', where they have no use; got "
@@ -483,8 +483,8 @@ compute_with_cache
                 f"under query_ids='global' each query must appear once, whole; {again.size} of the queries appeared "
                 f"more than once (such as id {again[0]}), in two updates, on two processes, or as two padded lists. If "
                 "rows of a query are spread over batches, use NDCG(split_queries=True). If ids start again in each "
-                "batch, use NDCG(query_ids='batch'). If the sampler repeats examples, as DistributedSampler does, use "
-                "one that does not, such as range(rank, n, world_size). Then reset."
+                "batch, use NDCG(query_ids='batch') (padded lists without ids). If the sampler repeats examples, as "
+                "DistributedSampler does, use one that does not, such as range(rank, n, world_size). Then reset."
             )
 
     def _reduce_row_ids(self) -> None:

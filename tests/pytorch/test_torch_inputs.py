@@ -23,52 +23,55 @@ from ndcg_ml.torch.inputs import torch_kernel
 S, Y, IDS = torch.tensor([[0.3, 0.1]]), torch.tensor([[1.0, 0.0]]), torch.tensor([0, 0])
 JAGGED = torch.nested.nested_tensor([torch.rand(2), torch.rand(3)], layout=torch.jagged)
 REFUSED = {
-    "an array": ((S.numpy(), Y), {}, TypeError, r"scores must be a torch.Tensor.*ndcg_ml.ndcg_score"),
-    "a list": ((S, [[1, 0]]), {}, TypeError, "labels must be a torch.Tensor.*builtins.list"),
-    "another shape": ((S, Y[:, :1]), {}, ValueError, r"labels must have the shape of scores, \(1, 2\); got \(1, 1\)"),
-    "no ids": ((S[0], Y[0]), {}, ValueError, r"indexes must be given .*scores\[None\]"),
-    "ids of lists": ((S, Y), {"indexes": IDS[None]}, ValueError, "indexes is for 1-D input.*flatten"),
-    "a mask of rows": ((S[0], Y[0]), {"indexes": IDS, "mask": IDS == 0}, ValueError, "mask must not be given with 1-D input"),
-    "fractions as ids": ((S[0], Y[0]), {"indexes": IDS.float()}, TypeError, r"indexes must hold integers.*\.long\(\)"),
-    "fewer ids": ((S[0], Y[0]), {"indexes": IDS[:1]}, ValueError, "indexes must have the shape of scores"),
-    "a mask of floats": ((S, Y), {"mask": torch.ones(1, 2)}, TypeError, r"mask must be a tensor of bool.*mask\.bool"),
-    "fewer retrieved": ((S, Y), {"retrieved": S[:, :1] > 0}, ValueError, "retrieved must have the shape of scores"),
-    "numbers": ((S[0, 0], Y[0, 0]), {}, ValueError, "must have a dimension for the documents"),
-    "complex scores": ((S + 1j, Y), {}, TypeError, "scores must hold real numbers"),
-    "complex labels": ((S, Y + 1j), {}, TypeError, "labels must hold real numbers; got dtype torch.complex64"),
-    "nested": ((JAGGED, JAGGED), {}, TypeError, r"must not be a nested tensor\. Pass torch\.nested\.to_padded_tensor"),
-    "no lists": ((S[:0], Y[:0]), {}, ValueError, r"at least one query; got shape \(0, 2\)"),
-    "no rows": ((S[0, :0], Y[0, :0]), {"indexes": IDS[:0]}, ValueError, r"at least one query; got shape \(0,\)"),
-    "large scores": ((torch.tensor([[2**60, 2**60 + 1]]), Y.long()), {}, ValueError, "scores must hold scores that stay different in float64; got 1 that become equal to a"),
-    "low scores": ((torch.tensor([[-(2**63), -(2**63) + 1]]), Y.long()), {}, ValueError, "different in float64; got 1 that"),
-    "NaN scores": ((S * math.nan, Y), {}, ValueError, "scores must not hold NaN.*got 2.*-inf ranks last"),
-    "NaN labels": ((S, Y * math.nan), {}, ValueError, "under unjudged='raise'; got 2.*such as 'sklearn.unjudged=zero"),
-    "an infinite label": ((S, torch.tensor([[math.inf, 0.0]])), {}, ValueError, "finite; got 1 infinite"),
-    "an infinite label beside NaN": ((S, Y * math.inf), {"flavor": Flavor(unjudged="zero")}, ValueError, "finite; got 1 infinite"),
-    "a label of -inf": ((S, torch.tensor([[-math.inf, 0.0]])), {}, ValueError, "finite; got 1 infinite"),
-    "a negative label": ((S, -Y), {}, ValueError, "under negative='raise'; got 1.*pass mask="),
-    "a negative integer": ((S, -Y.long()), {}, ValueError, "under negative='raise'; got 1.*pass mask="),
-    "a negative integer beside a mask": ((S, -Y.long()), {"mask": S > 0}, ValueError, "under negative='raise'; got 1"),
-    "above max_grade": ((S, Y), {"flavor": Flavor(max_grade=0.5)}, ValueError, "max_grade=0.5; got 1 that do"),
-    "half a grade": ((S, Y / 2), {"flavor": Flavor(gain=(0, 1))}, ValueError, "integer grades from 0 to 1"),
-    "beyond the table": ((S, Y * 2), {"flavor": Flavor(gain=(0, 1))}, ValueError, "integer grades from 0 to 1"),
-    "half a grade off the table": ((S, Y / 2), {"flavor": Flavor(gain=(0, 1), off_table="zero")}, ValueError, "integer grades >= 0 for a gain table"),
-    "an empty query": ((S, Y * 0), {"flavor": Flavor(empty="raise")}, ValueError, "got 1 with an ideal DCG of 0"),
-    "no document ids": ((S, Y), {"flavor": Flavor(ties="docid")}, ValueError, "doc_id must be given"),
-    "repeated documents": ((S, Y), {"doc_id": IDS[None]}, ValueError, "doc_id must not repeat.*got 2"),
-    "fractions as document ids": ((S, Y), {"doc_id": S}, TypeError, "doc_id must hold integers"),
-    "flags as document ids": ((S, Y), {"doc_id": S > 0}, TypeError, "doc_id must hold integers.*got dtype torch.bool"),
-    "complex document ids": ((S, Y), {"doc_id": S + 1j}, TypeError, "doc_id must hold integers.*torch.complex64"),
-    "k": ((S, Y), {"k": 0}, ValueError, "k must be an integer >= 1"),
+    "an array": ((S.numpy(), Y), {}, TypeError, r"scores must be a torch.Tensor.*ndcg_ml.ndcg_score", lambda: (ndcg(torch.as_tensor(S.numpy()), Y), ndcg_score(Y.numpy(), S.numpy()))),
+    "a list": ((S, [[1, 0]]), {}, TypeError, "labels must be a torch.Tensor.*builtins.list", lambda: (ndcg(S, torch.as_tensor([[1, 0]])), ndcg_score([[1, 0]], S.numpy()))),
+    "another shape": ((S, Y[:, :1]), {}, ValueError, r"labels must have the shape of scores, \(1, 2\); got \(1, 1\)", None),
+    "no ids": ((S[0], Y[0]), {}, ValueError, r"indexes must be given .*scores\[None\]", lambda: (ndcg(S[0], Y[0], indexes=IDS), ndcg(S[0][None], Y[0][None]))),
+    "ids of lists": ((S, Y), {"indexes": IDS[None]}, ValueError, "indexes is for 1-D input.*flatten scores, labels and indexes", lambda: (ndcg(S, Y), ndcg(S.flatten(), Y.flatten(), indexes=IDS[None].flatten()))),
+    "a mask of rows": ((S[0], Y[0]), {"indexes": IDS, "mask": IDS == 0}, ValueError, "mask must not be given with 1-D input", lambda: ndcg(S[0][IDS == 0], Y[0][IDS == 0], indexes=IDS[IDS == 0])),
+    "fractions as ids": ((S[0], Y[0]), {"indexes": IDS.float()}, TypeError, r"indexes must hold integers.*\.long\(\)", lambda: ndcg(S[0], Y[0], indexes=IDS.float().long())),
+    "fewer ids": ((S[0], Y[0]), {"indexes": IDS[:1]}, ValueError, "indexes must have the shape of scores", None),
+    "a mask of floats": ((S, Y), {"mask": torch.ones(1, 2)}, TypeError, r"mask must be a tensor of bool.*mask\.bool", lambda: ndcg(S, Y, mask=torch.ones(1, 2).bool())),
+    "fewer retrieved": ((S, Y), {"retrieved": S[:, :1] > 0}, ValueError, "retrieved must have the shape of scores", None),
+    "numbers": ((S[0, 0], Y[0, 0]), {}, ValueError, "must have a dimension for the documents", lambda: (ndcg(S[:, :1], Y[:, :1]), ndcg(S[0, :1], Y[0, :1], indexes=IDS[:1]))),
+    "complex scores": ((S + 1j, Y), {}, TypeError, "scores must hold real numbers", None),
+    "complex labels": ((S, Y + 1j), {}, TypeError, "labels must hold real numbers; got dtype torch.complex64", None),
+    "nested": ((JAGGED, JAGGED), {}, TypeError, r"must not be a nested tensor\. Pass torch\.nested\.to_padded_tensor", lambda: (ndcg(*[torch.nested.to_padded_tensor(JAGGED, 0.0)] * 2, mask=torch.arange(3) < torch.tensor([[2], [3]])), ndcg(JAGGED.values(), JAGGED.values(), indexes=torch.tensor([0, 0, 1, 1, 1])))),
+    "no lists": ((S[:0], Y[:0]), {}, ValueError, r"at least one query; got shape \(0, 2\)", None),
+    "no rows": ((S[0, :0], Y[0, :0]), {"indexes": IDS[:0]}, ValueError, r"at least one query; got shape \(0,\)", None),
+    "large scores": ((torch.tensor([[2**60, 2**60 + 1]]), Y.long()), {}, ValueError, "scores must hold scores that stay different in float64; got 1 that become equal to a", lambda: ndcg(torch.tensor([[2**60, 2**60 + 1]]) - 2**60, Y.long())),
+    "low scores": ((torch.tensor([[-(2**63), -(2**63) + 1]]), Y.long()), {}, ValueError, "different in float64; got 1 that", lambda: ndcg(torch.tensor([[-(2**63), -(2**63) + 1]]) + 2**63, Y.long())),
+    "NaN scores": ((S * math.nan, Y), {}, ValueError, "scores must not hold NaN.*got 2.*-inf ranks last", lambda: ndcg((S * math.nan).nan_to_num(-math.inf), Y)),
+    "NaN labels": ((S, Y * math.nan), {}, ValueError, "under unjudged='raise'; got 2.*such as 'sklearn.unjudged=zero", lambda: [ndcg(S, Y * math.nan, mask=~(Y * math.nan).isnan()), *(ndcg(S, Y * math.nan, flavor=each) for each in ("sklearn[unjudged=zero]", Flavor(unjudged="condense")))]),
+    "an infinite label": ((S, torch.tensor([[math.inf, 0.0]])), {}, ValueError, "finite; got 1 infinite", None),
+    "an infinite label beside NaN": ((S, Y * math.inf), {"flavor": Flavor(unjudged="zero")}, ValueError, "finite; got 1 infinite", None),
+    "a label of -inf": ((S, torch.tensor([[-math.inf, 0.0]])), {}, ValueError, "finite; got 1 infinite", None),
+    "a negative label": ((S, -Y), {}, ValueError, "under negative='raise'; got 1.*pass mask=", lambda: [ndcg(S, -Y, mask=Y < 1), ndcg(S, 1 - Y), *(ndcg(S, -Y, flavor=each) for each in ("sklearn[negative=zero]", Flavor(negative="drop"), Flavor(negative="allow")))]),
+    "a negative integer": ((S, -Y.long()), {}, ValueError, "under negative='raise'; got 1.*pass mask=", lambda: [ndcg(S, -Y.long(), mask=Y < 1), ndcg(S, 1 - Y), *(ndcg(S, -Y.long(), flavor=each) for each in ("sklearn[negative=zero]", Flavor(negative="drop"), Flavor(negative="allow")))]),
+    "a negative integer beside a mask": ((S, -Y.long()), {"mask": S > 0}, ValueError, "under negative='raise'; got 1", None),
+    "above max_grade": ((S, Y), {"flavor": Flavor(max_grade=0.5)}, ValueError, "max_grade=0.5; got 1 that do", lambda: ndcg(S, Y, flavor=Flavor(max_grade=1))),
+    "half a grade": ((S, Y / 2), {"flavor": Flavor(gain=(0, 1))}, ValueError, "integer grades from 0 to 1", lambda: [ndcg(S, Y / 2, flavor=Flavor(gain=(0, 1)).replace(gain=gain)) for gain in ("linear", "exponential")]),
+    "beyond the table": ((S, Y * 2), {"flavor": Flavor(gain=(0, 1))}, ValueError, "integer grades from 0 to 1", lambda: [ndcg(S, Y * 2, flavor=Flavor(gain=(0, 1)).replace(gain=gain)) for gain in ((0, 1, 3), "linear", "exponential")]),
+    "half a grade off the table": ((S, Y / 2), {"flavor": Flavor(gain=(0, 1), off_table="zero")}, ValueError, "integer grades >= 0 for a gain table.*with off_table='raise'", lambda: [ndcg(S, Y / 2, flavor=Flavor(gain=(0, 1), off_table="zero").replace(gain=gain, off_table="raise")) for gain in ("linear", "exponential")]),
+    "an empty query": ((S, Y * 0), {"flavor": Flavor(empty="raise")}, ValueError, "got 1 with an ideal DCG of 0", lambda: [ndcg(S, Y * 0, flavor=each) for each in ("ndcg", *(Flavor(empty=empty) for empty in (0, 1, math.nan, "skip")))]),
+    "no document ids": ((S, Y), {"flavor": Flavor(ties="docid")}, ValueError, "doc_id must be given", lambda: (ndcg(S, Y, flavor=Flavor(ties="docid"), doc_id=torch.tensor([[0, 1]])), ndcg(S, Y, flavor="ndcg"))),
+    "repeated documents": ((S, torch.ones(1, 2)), {"doc_id": IDS[None]}, ValueError, "doc_id must not repeat.*got 2", lambda: [ndcg(S, torch.ones(1, 2), flavor=Flavor(duplicates=each), doc_id=IDS[None]) for each in ("first", "count")]),
+    "fractions as document ids": ((S, Y), {"doc_id": Y}, TypeError, "doc_id must hold integers", lambda: ndcg(S, Y, doc_id=Y.long())),
+    "flags as document ids": ((S, Y), {"doc_id": Y > 0}, TypeError, "doc_id must hold integers.*got dtype torch.bool", lambda: ndcg(S, Y, doc_id=(Y > 0).long())),
+    "complex document ids": ((S, Y), {"doc_id": S + 1j}, TypeError, "doc_id must hold integers.*torch.complex64", None),
+    "k": ((S, Y), {"k": 0}, ValueError, "k must be an integer >= 1", None),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("kernel", [nullcontext, torch_kernel], ids=["host", "torch"])
 @pytest.mark.parametrize("case", REFUSED)
 def test_refusals_say_what_to_do(case, kernel):
-    arguments, options, error, words = REFUSED[case]
+    arguments, options, error, words, advised = REFUSED[case]
     with kernel(), pytest.raises(error, match=words):
         ndcg(*arguments, **options)
+    if advised is not None:
+        with kernel() if case != "repeated documents" else nullcontext():  # its advice is plain CPU tensors
+            advised()
 
 
 @pytest.mark.parametrize(
@@ -78,6 +81,9 @@ def test_tensors_given_to_numpy_functions_are_pointed_here(labels, scores, qid):
     words = r"qid\.detach\(\)\.cpu\(\)\.numpy\(\)" if qid is IDS else r"ndcg_ml\.torch\.ndcg\(scores, labels.*numpy\(\)"
     with pytest.raises(TypeError, match=rf"is a Tensor of torch.*{words}"):
         ndcg_score(labels, scores, qid=qid)
+    tensors = [torch.as_tensor(each) for each in (scores, labels, qid)]
+    want = ndcg_score(*(each.detach().cpu().numpy() for each in tensors[1::-1]), qid=tensors[2].detach().cpu().numpy())
+    assert ndcg(*tensors[:2], indexes=tensors[2]).tolist() == [want]
 
 
 HERE, THERE, LOSS = torch.zeros(1, 3), torch.zeros(1, 3, device="meta"), SoftmaxLoss()
@@ -146,24 +152,23 @@ COLUMN, LISTS, MASK = (
 ROWS_OR_LISTS = r"shape \(6, 1\) may be 6 rows.*\.squeeze\(-1\).*\.squeeze\(-1\) with indexes="
 TOO_MANY = r"The last axis of (scores|preds) is one too many"
 COLUMNS = {
-    "no ids": (COLUMN, {}, ROWS_OR_LISTS),
-    "ids": (COLUMN, {"indexes": ROWS}, ROWS_OR_LISTS),
-    "numbers of rows": (COLUMN, {"indexes": torch.arange(6)}, ROWS_OR_LISTS),
-    "a column of ids": (COLUMN, {"indexes": ROWS[:, None]}, ROWS_OR_LISTS),
-    "lists": (LISTS, {}, r"\(2, 3, 1\).*\.squeeze\(-1\)"),
-    "lists and a mask": (LISTS, {"mask": LISTS[0] > 0}, r"\(2, 3, 1\).*\.squeeze\(-1\)"),
-    "scores alone": ((COLUMN[0], LABELS), {"indexes": ROWS}, TOO_MANY + r": pass (scores|preds)\.squeeze\(-1\)"),
-    "lists of scores alone": ((LISTS[0], LABELS.reshape(2, 3)), {}, TOO_MANY),
-    "nested tensors": ((JAGGED, JAGGED), {}, "must not be a nested tensor"),
-}
+    **{name: (COLUMN, options, ROWS_OR_LISTS, lambda f: (f(*(each.squeeze(-1) for each in COLUMN), indexes=ROWS), f(*COLUMN, mask=torch.ones_like(COLUMN[0], dtype=torch.bool)))) for name, options in {"no ids": {}, "ids": {"indexes": ROWS}, "numbers of rows": {"indexes": torch.arange(6)}, "a column of ids": {"indexes": ROWS[:, None]}}.items()},
+    "lists": (LISTS, {}, r"\(2, 3, 1\).*\.squeeze\(-1\)", lambda f: f(*(each.squeeze(-1) for each in LISTS))),
+    "lists and a mask": (LISTS, {"mask": LISTS[0] > 0}, r"\(2, 3, 1\).*\.squeeze\(-1\) and mask\.squeeze\(-1\)", lambda f: f(*(each.squeeze(-1) for each in LISTS), mask=(LISTS[0] > 0).squeeze(-1))),
+    "scores alone": ((COLUMN[0], LABELS), {"indexes": ROWS}, TOO_MANY + r": pass (scores|preds)\.squeeze\(-1\)", lambda f: f(COLUMN[0].squeeze(-1), LABELS, indexes=ROWS)),
+    "lists of scores alone": ((LISTS[0], LABELS.reshape(2, 3)), {}, TOO_MANY, lambda f: f(LISTS[0].squeeze(-1), LABELS.reshape(2, 3))),
+    "nested tensors": ((JAGGED, JAGGED), {}, "must not be a nested tensor", None),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
 @pytest.mark.parametrize("case", COLUMNS)
 def test_columns_and_nested_tensors_are_refused(function, case):
-    arguments, options, words = COLUMNS[case]
+    arguments, options, words, advised = COLUMNS[case]
     with pytest.raises(TypeError if case == "nested tensors" else ValueError, match=words):
         function(*arguments, **options)
+    if advised is not None and function is not FUNCTIONS["split_queries"]:  # which needs ids for lists as well
+        advised(function)
 
 
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "split_queries"])

@@ -12,6 +12,7 @@ import io
 import math
 import operator
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -125,6 +126,10 @@ def test_a_query_that_comes_twice_is_refused(case):
     for _ in range(2):  # it raises every time until the reset
         with pytest.raises(ValueError, match=words):
             metric.compute()
+    for advised, n_tensors in ((NDCG(split_queries=True), 3), (NDCG(query_ids="batch"), 2)):
+        for update in updates:  # lists without ids, rows with
+            advised.update(*update[: n_tensors if update[0].ndim > 1 else 3])
+        advised.compute()
     metric.reset()
     metric.update(*LISTS)  # lists without ids are not checked
     metric.update(*LISTS, torch.tensor([3, 4]))
@@ -492,6 +497,7 @@ def test_a_state_of_another_meaning_is_refused(other, strict):
     with pytest.raises(RuntimeError, match=r"metric: the checkpoint holds queries of an NDCG of another flavor"):
         new.load_state_dict(old.state_dict(), strict=strict)
     assert int(new.metric.n_queries) == 0
+    new.load_state_dict({name: each for name, each in old.state_dict().items() if not name.startswith("metric.")})
 
 
 def test_weights_loaded_in_mid_epoch_warn_when_it_goes_on():
@@ -698,8 +704,10 @@ BAD = {
 def test_bad_data_is_refused_at_once_or_by_compute_and_leaves_no_trace(case):
     flavor, scores, labels, words = BAD[case]
     metric = NDCG(flavor)
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=words) as raised:
         metric.update(torch.tensor(scores), torch.tensor(labels))
+    for advised in re.findall(r"such as '(.*)'", str(raised.value)):
+        NDCG(advised).update(torch.tensor(scores), torch.tensor(labels))
     metric.update(*PERFECT)
     assert metric.compute() == 1.0
     metric.reset()
@@ -763,6 +771,10 @@ def test_nothing_to_average():
     metric.update(torch.tensor([[1.0, 0.0]]), torch.tensor([[0, 0]]))
     with pytest.raises(ValueError, match=r"under empty='skip'; all 1 queries have an ideal DCG of 0"):
         metric.compute()
+    for empty in (0, 1, math.nan):
+        metric = NDCG(Flavor(empty=empty), k=[1, None])
+        metric.update(torch.tensor([[1.0, 0.0]]), torch.tensor([[0, 0]]))
+        metric.compute()
 
 
 @pytest.mark.parametrize("aggregate", ["macro", "micro"])
@@ -787,40 +799,46 @@ def test_a_query_with_a_negative_ideal_has_no_part_in_micro():
 # -- arguments -------------------------------------------------------------------------------------------------------
 
 UPDATES = {
-    "no ids": ((torch.rand(3), torch.ones(3)), ValueError, "indexes must be given with 1-D input"),
-    "an array": ((np.ones((1, 2)), torch.ones(1, 2)), TypeError, "preds must be a torch.Tensor.*ndcg_ml.ndcg_score"),
-    "another shape": ((torch.rand(1, 2), torch.ones(2, 1), torch.tensor([0])), ValueError, "target must have the shape of preds"),
-    "ids of rows": ((*LISTS, torch.zeros(2, 2).long()), ValueError, r"one query id per list, shape \(2,\).*got \(2, 2\)"),
-    "fractions": ((*LISTS, torch.zeros(2)), TypeError, "indexes must hold integers, one query id per list; got dtype torch.float"),
-    "a list": ((*LISTS, [0, 1]), TypeError, r"indexes must be a torch.Tensor; got builtins.list"),
+    "no ids": ((torch.rand(3), torch.ones(3)), ValueError, "indexes must be given (with 1-D input.*single query|under split_queries=True.*per row of 1-D)", lambda metric: (metric.update(torch.rand(3), torch.ones(3), torch.zeros(3).long()), metric.split_queries or metric.update(torch.rand(3)[None], torch.ones(3)[None]))),
+    "an array": ((np.ones((1, 2)), torch.ones(1, 2)), TypeError, "preds must be a torch.Tensor.*ndcg_ml.ndcg_score", lambda metric: metric.update(torch.as_tensor(np.ones((1, 2))), torch.ones(1, 2), torch.tensor([0]))),
+    "another shape": ((torch.rand(1, 2), torch.ones(2, 1), torch.tensor([0])), ValueError, "target must have the shape of preds", None),
+    "ids of rows": ((*LISTS, torch.zeros(2, 2).long()), ValueError, r"one query id per list, shape \(2,\).*got \(2, 2\)", lambda metric: (metric.update(*LISTS, torch.zeros(2, 2).long()[..., 0]), metric.update(*(each.flatten() for each in (*LISTS, torch.zeros(2, 2).long()))))),
+    "fractions": ((*LISTS, torch.zeros(2)), TypeError, "indexes must hold integers, one query id per list; got dtype torch.float", lambda metric: metric.update(*LISTS, torch.zeros(2).long())),
+    "a list": ((*LISTS, [0, 1]), TypeError, r"indexes must be a torch.Tensor; got builtins.list", lambda metric: metric.update(*LISTS, torch.as_tensor([0, 1]))),
 }  # fmt: skip
 MADE = {
-    "query_ids": ({"query_ids": "local"}, ValueError, "query_ids must be one of 'global', 'batch'; got 'local'"),
-    "ties": ({"flavor": Flavor(ties="docid")}, ValueError, r"ties='docid'.*Use flavor='ndcg'"),
-    "top_k": ({"top_k": 10}, TypeError, r"NDCG got an unexpected keyword argument 'top_k'\. Did you mean 'k'"),
-    "torchmetrics": ({"empty_target_action": "neg"}, TypeError, r"Pass it in the flavor: flavor=Flavor\(empty=\.\.\.\)"),
-    "split_queries": ({"split_queries": 1}, TypeError, "split_queries must be True or False; got 1"),
-    "both": ({"split_queries": True, "query_ids": "batch"}, ValueError, "under query_ids='batch'.*got split_queries=True"),
+    "query_ids": ({"query_ids": "local"}, ValueError, "query_ids must be one of 'global', 'batch'; got 'local'", {"query_ids": "global"}),
+    "ties": ({"flavor": Flavor(ties="docid")}, ValueError, r"ties='docid'.*Use flavor='ndcg'", {"flavor": "ndcg"}),
+    "top_k": ({"top_k": 10}, TypeError, r"NDCG got an unexpected keyword argument 'top_k'\. Did you mean 'k'", {"k": 10}),
+    "torchmetrics": ({"empty_target_action": "neg"}, TypeError, r"Pass it in the flavor: flavor=Flavor\(empty=\.\.\.\)", {"flavor": Flavor(empty=0)}),
+    "split_queries": ({"split_queries": 1}, TypeError, "split_queries must be True or False; got 1", None),
+    "both": ({"split_queries": True, "query_ids": "batch"}, ValueError, "under query_ids='batch'.*got split_queries=True", {"split_queries": True, "query_ids": "global"}),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", UPDATES)
 def test_what_update_refuses(case):
-    arguments, error, words = UPDATES[case]
+    arguments, error, words, advised = UPDATES[case]
     for metric in (NDCG(), NDCG(split_queries=True)):
         with pytest.raises(error, match=words):
             metric.update(*arguments)
+        if advised is not None:
+            advised(metric)
 
 
 def test_ids_that_have_no_use_and_ids_that_are_missing():
     with pytest.raises(ValueError, match=r"under query_ids='batch', where.*got Tensor"):
         NDCG(query_ids="batch").update(*LISTS, torch.tensor([0, 1]))
+    NDCG(query_ids="batch").update(*LISTS)
     with pytest.raises(ValueError, match="indexes must be given under split_queries=True"):
         NDCG(split_queries=True).update(*LISTS)
+    NDCG(split_queries=True).update(*LISTS, torch.zeros(LISTS[0].shape[:-1]).long())
 
 
 @pytest.mark.parametrize("case", MADE)
 def test_what_is_refused_when_a_metric_is_made(case):
-    arguments, error, words = MADE[case]
+    arguments, error, words, advised = MADE[case]
     with pytest.raises(error, match=words):
         NDCG(**arguments)
+    if advised is not None:
+        NDCG(**advised)
