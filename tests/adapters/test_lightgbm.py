@@ -248,28 +248,30 @@ def test_a_subset_of_a_subset_is_checked():
 ONE, TWO, STOP = make(2, 10), make(3, 10), StopEarly("sklearn", k=5, rounds=10)
 Y, S = np.array([1, 0]), np.array([0.1, 0.2])
 REFUSED = {
-    "no group": (lambda: NDCGEval("sklearn")(Y, S, None, None), ValueError, "needs the sizes of the queries.*group="),
-    "scores of classes": (lambda: NDCGEval("sklearn")(Y, np.stack([S, S]), None, [2]), ValueError, "one score per row.*ranking"),
-    "fewer weights": (lambda: NDCGEval("sklearn")(Y, S, np.ones(1), [2]), ValueError, "weight must have one entry per row, 2; got 1"),
-    "rounds": (lambda: StopEarly("sklearn", rounds=0), ValueError, "rounds must be an integer >= 1; got 0"),
-    "no validation set": (lambda: STOP.fit(), ValueError, "needs a validation set; got none"),
-    "a list": (lambda: STOP.fit([1, 2, 3]), TypeError, r"must be a tuple \(X, y, group\).*number 0 is of type list.*fit\(first, second\)"),
-    "two parts": (lambda: STOP.fit((1, 2)), TypeError, "number 0 has 2 parts"),
-    "no watch": (lambda: train(STOP, ONE, TWO, TWO), ValueError, r"one of \['valid_0', 'valid_1'\].*got None"),
-    "another watch": (lambda: train(StopEarly("sklearn", watch="valid_2"), ONE, TWO, TWO), ValueError, r"'valid_1'\].*got 'valid_2'"),
-    "the training set alone": (lambda: train(STOP, ONE, ONE), ValueError, r"watch must name a validation set.*one of \[\].*got None\. Pass"),
-    "no sets": (lambda: train(STOP, ONE), ValueError, r"watch must name a validation set.*one of \[\].*got None\. Pass"),
-    "the training set": (lambda: train(StopEarly("sklearn", watch="train"), ONE, ONE, TWO, names=["train", "valid"]), ValueError, r"one of \['valid'\].*got 'train'"),
-    "another feval": (lambda: train(STOP, ONE, TWO, feval=NDCGEval("sklearn", k=7)), ValueError, r"on which 'ndcg_sklearn@5' is evaluated, one of \[\]"),
+    "no group": (lambda: NDCGEval("sklearn")(Y, S, None, None), ValueError, "needs the sizes of the queries.*group=", lambda: (logged(NDCGEval("sklearn"), dataset(*ONE), dataset(*TWO), 2), fitted(STOP, ONE, TWO))),
+    "scores of classes": (lambda: NDCGEval("sklearn")(Y, np.stack([S, S]), None, [2]), ValueError, "one score per row.*ranking", None),
+    "fewer weights": (lambda: NDCGEval("sklearn")(Y, S, np.ones(1), [2]), ValueError, "weight must have one entry per row, 2; got 1", None),
+    "rounds": (lambda: StopEarly("sklearn", rounds=0), ValueError, "rounds must be an integer >= 1; got 0", None),
+    "no validation set": (lambda: STOP.fit(), ValueError, "needs a validation set; got none", lambda: STOP.fit(TWO)),
+    "a list": (lambda: STOP.fit([1, 2, 3]), TypeError, r"must be a tuple \(X, y, group\).*number 0 is of type list.*fit\(first, second\)", lambda: (STOP.fit(ONE), STOP.fit(ONE, TWO))),
+    "two parts": (lambda: STOP.fit((1, 2)), TypeError, "number 0 has 2 parts", lambda: (STOP.fit(ONE), STOP.fit(ONE, TWO))),
+    "no watch": (lambda: train(STOP, ONE, TWO, TWO), ValueError, r"one of \['valid_0', 'valid_1'\].*got None", lambda: [train(StopEarly("sklearn", watch=watch), ONE, TWO, TWO) for watch in ("valid_0", "valid_1")]),
+    "another watch": (lambda: train(StopEarly("sklearn", watch="valid_2"), ONE, TWO, TWO), ValueError, r"'valid_1'\].*got 'valid_2'", lambda: [train(StopEarly("sklearn", watch=watch), ONE, TWO, TWO) for watch in ("valid_0", "valid_1")]),
+    "the training set alone": (lambda: train(STOP, ONE, ONE), ValueError, r"watch must name a validation set.*one of \[\].*got None\. Pass", lambda: train(STOP, ONE, ONE, TWO)),
+    "no sets": (lambda: train(STOP, ONE), ValueError, r"watch must name a validation set.*one of \[\].*got None\. Pass", lambda: (train(STOP, ONE, TWO), fitted(STOP, ONE, TWO))),
+    "the training set": (lambda: train(StopEarly("sklearn", watch="train"), ONE, ONE, TWO, names=["train", "valid"]), ValueError, r"one of \['valid'\].*got 'train'", lambda: train(StopEarly("sklearn", watch="valid"), ONE, ONE, TWO, names=["train", "valid"])),
+    "another feval": (lambda: train(STOP, ONE, TWO, feval=NDCGEval("sklearn", k=7)), ValueError, r"on which 'ndcg_sklearn@5' is evaluated, one of \[\]", lambda: train(STOP, ONE, TWO)),
     # With these, LightGBM would stop on every metric.
-    "early_stopping_round": (lambda: train(STOP, ONE, TWO, params={"early_stopping_round": 10}), ValueError, "must not be among the parameters.*got 10"),
-    "n_iter_no_change": (lambda: train(STOP, ONE, TWO, params={"n_iter_no_change": 10}), ValueError, "early_stopping_round must not be among.*got 10"),
-    "cut queries": (lambda: lgb.cv({**PARAMS, "objective": "regression", **STOP.params}, dataset(*ONE), 5, **STOP.train()), ValueError, r"the folds cut \d+ of the 10 queries: .*folds=GroupKFold\(5\)"),
+    "early_stopping_round": (lambda: train(STOP, ONE, TWO, params={"early_stopping_round": 10}), ValueError, "must not be among the parameters.*got 10", lambda: train(StopEarly("sklearn", k=5, rounds=10), ONE, TWO)),
+    "n_iter_no_change": (lambda: train(STOP, ONE, TWO, params={"n_iter_no_change": 10}), ValueError, "early_stopping_round must not be among.*got 10", lambda: train(StopEarly("sklearn", k=5, rounds=10), ONE, TWO)),
+    "cut queries": (lambda: lgb.cv({**PARAMS, "objective": "regression", **STOP.params}, dataset(*ONE), 5, **STOP.train()), ValueError, r"the folds cut \d+ of the 10 queries: .*folds=GroupKFold\(5\)", lambda: lgb.cv({**PARAMS, "objective": "regression", **STOP.params}, dataset(*ONE), 5, folds=GroupKFold(5), **STOP.train())),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_refused(case):
-    call_, error, message = REFUSED[case]
+    call_, error, message, advised = REFUSED[case]
     with pytest.raises(error, match=message):
         call_()
+    if advised is not None:
+        advised()

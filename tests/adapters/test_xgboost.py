@@ -17,6 +17,7 @@ import threading
 import numpy as np
 import xgboost as xgb
 
+import ndcg_ml
 from ndcg_ml import Flavor, ndcg_score
 from ndcg_ml.xgboost import NDCGCallback, NDCGEval
 
@@ -258,32 +259,33 @@ def estimated(estimator, **queries):
 
 
 REFUSED = {
-    "no queries": (lambda: evaluated(*PAIR, None), r"needs the queries.*qid= or group= to every xgb\.DMatrix"),
-    "scores of classes": (lambda: evaluated([1, 0], [PAIR[1]] * 2, [2]), "one score per row.*ranking"),
-    "weights of rows": (lambda: evaluated(*PAIR, [2], [1, 2]), "weight must have one entry per query, 1.*got 2"),
-    "ties": (lambda: NDCGEval("trec_eval"), "NDCGEval does not support ties='docid'"),
-    "empty": (lambda: NDCGEval(Flavor(empty=math.nan)), "NDCGEval does not support empty=nan"),
-    "ties of a callback": (lambda: NDCGCallback("trec_eval", X=X, y=Y, group=GROUP), "NDCGCallback does not support ties='docid'"),
-    "empty of a callback": (lambda: NDCGCallback(Flavor(empty=math.nan), X=X, y=Y, group=GROUP), "NDCGCallback does not support empty=nan"),
-    "XGBRanker": (lambda: estimated(xgb.XGBRanker, group=GROUP, eval_group=[GROUP]), r"one query at a time.*custom_metric=.*NDCGCallback.*QueryRanker"),
-    "XGBRegressor": (lambda: estimated(xgb.XGBRegressor), r"one query at a time.*custom_metric=.*NDCGCallback.*QueryRanker"),
-    "no ids": (lambda: NDCGCallback("sklearn", X=X, y=Y), "qid or group must be given"),
-    "fewer rows": (lambda: ranked(held_out(X=XV[1:])), f"X must have one row per label, {len(YV)}; got {len(YV) - 1}"),
-    "fewer columns": (lambda: ranked(held_out(X=XV[:, :1])), "X must have the 4 columns of the training data; got 1"),
-    "xgb.cv": (lambda: xgb.cv(ALONE, data(), 2, nfold=2, callbacks=[held_out()]), r"xgb\.cv trains several.*NDCGEval"),
-    "several scores": (lambda: train(SEVERAL, data(), 2, [], callbacks=[held_out()]), "NDCGCallback needs one score per row"),
-    "a margin": (lambda: ranked(held_out(), base_margin=Y), r"must be an xgb\.DMatrix if the training rows have a base margin"),
-    "no xgb.train": (lambda: held_out().before_training(xgb.Booster(ALONE, [data()])), r"X must be an xgb\.DMatrix unless xgb\.train does the training"),
-    "a name in use": (lambda: train(ALONE, data(), 2, [(data(), "validation")], custom_metric=NDCGEval("sklearn@5"), callbacks=[held_out()]), r"already has 'ndcg_sklearn@5'.*'validation'.*another name="),
-    "a name twice": (lambda: train(ALONE, data(), 2, [], callbacks=[held_out(), held_out()]), "another name="),
+    "no queries": (lambda: evaluated(*PAIR, None), r"needs the queries.*qid= or group= to every xgb\.DMatrix", lambda: (evaluated(*PAIR, [2]), NDCGEval("sklearn")(np.array(PAIR[1]), xgb.DMatrix(np.zeros((2, 1)), PAIR[0], qid=[7, 7])))),
+    "scores of classes": (lambda: evaluated([1, 0], [PAIR[1]] * 2, [2]), "one score per row.*ranking", None),
+    "weights of rows": (lambda: evaluated(*PAIR, [2], [1, 2]), "weight must have one entry per query, 1.*got 2", None),
+    "ties": (lambda: NDCGEval("trec_eval"), "NDCGEval does not support ties='docid'", lambda: NDCGEval("trec_eval[ties=average]")),
+    "empty": (lambda: NDCGEval(Flavor(empty=math.nan)), "NDCGEval does not support empty=nan", lambda: [NDCGEval(Flavor(empty=each)) for each in ("skip", 0, 1)]),
+    "ties of a callback": (lambda: NDCGCallback("trec_eval", X=X, y=Y, group=GROUP), "NDCGCallback does not support ties='docid'", lambda: NDCGCallback("trec_eval[ties=average]", X=X, y=Y, group=GROUP)),
+    "empty of a callback": (lambda: NDCGCallback(Flavor(empty=math.nan), X=X, y=Y, group=GROUP), "NDCGCallback does not support empty=nan", lambda: [NDCGCallback(Flavor(empty=each), X=X, y=Y, group=GROUP) for each in ("skip", 0, 1)]),
+    **{estimator.__name__: (lambda estimator=estimator, queries=queries: estimated(estimator, **queries), r"one query at a time.*custom_metric=.*NDCGCallback.*QueryRanker", lambda: (train(ALONE, data(), 2, [(data(), "train")], custom_metric=NDCGEval("sklearn", k=5)), ranked(held_out(), n_estimators=2), ndcg_ml.sklearn.QueryRanker(xgb.XGBRanker(**RANKER), early_stopping_rounds=2).fit(X, Y, np.repeat(range(30), GROUP)))) for estimator, queries in ((xgb.XGBRanker, {"group": GROUP, "eval_group": [GROUP]}), (xgb.XGBRegressor, {}))},
+    "no ids": (lambda: NDCGCallback("sklearn", X=X, y=Y), "qid or group must be given", lambda: (held_out(group=None, qid=np.arange(len(YV))), held_out(group=GV), held_out(group=[len(YV)]))),
+    "fewer rows": (lambda: ranked(held_out(X=XV[1:])), f"X must have one row per label, {len(YV)}; got {len(YV) - 1}", None),
+    "fewer columns": (lambda: ranked(held_out(X=XV[:, :1])), "X must have the 4 columns of the training data; got 1", None),
+    "xgb.cv": (lambda: xgb.cv(ALONE, data(), 2, nfold=2, callbacks=[held_out()]), r"xgb\.cv trains several.*NDCGEval", lambda: xgb.cv(ALONE, data(), 2, nfold=2, custom_metric=NDCGEval("sklearn"))),
+    "several scores": (lambda: train(SEVERAL, data(), 2, [], callbacks=[held_out()]), "NDCGCallback needs one score per row", None),
+    "a margin": (lambda: ranked(held_out(), base_margin=Y), r"must be an xgb\.DMatrix if the training rows have a base margin", lambda: ranked(held_out(X=xgb.DMatrix(XV, base_margin=YV)), base_margin=Y)),
+    "no xgb.train": (lambda: held_out().before_training(xgb.Booster(ALONE, [data()])), r"X must be an xgb\.DMatrix unless xgb\.train does the training", lambda: held_out(X=xgb.DMatrix(XV, missing=-9.0, base_margin=YV)).before_training(xgb.Booster(ALONE, [data()]))),
+    "a name in use": (lambda: train(ALONE, data(), 2, [(data(), "validation")], custom_metric=NDCGEval("sklearn@5"), callbacks=[held_out()]), r"already has 'ndcg_sklearn@5'.*'validation'.*another name=", lambda: train(ALONE, data(), 2, [(data(), "validation")], custom_metric=NDCGEval("sklearn@5"), callbacks=[held_out(name="another")])),
+    "a name twice": (lambda: train(ALONE, data(), 2, [], callbacks=[held_out(), held_out()]), "another name=", lambda: train(ALONE, data(), 2, [], callbacks=[held_out(), held_out(name="another")])),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_refused(case):
-    call, message = REFUSED[case]
+    call, message, advised = REFUSED[case]
     with pytest.raises(ValueError, match=message):
         call()
+    if advised is not None:
+        advised()
 
 
 # -- several workers --------------------------------------------------------------------------------------------------

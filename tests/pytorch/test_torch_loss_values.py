@@ -471,6 +471,8 @@ def test_a_negative_discount_is_refused_when_it_is_met():
     assert loss(doubles([0.4, 0.1, -0.3, 0.9]), torch.tensor([[0, 1, 2, 1]])).isfinite()
     with pytest.raises(ValueError, match=r"discount must be >= 0.*up to 5\. Use a flavor with a smaller k"):
         loss(doubles([0.4, 0.1, -0.3, 0.9, 0.0]), torch.tensor([[0, 1, 2, 1, 0]]))
+    smaller = PlackettLuceNDCGLoss(loss.flavor.replace(k=4))
+    assert smaller(doubles([0.4, 0.1, -0.3, 0.9, 0.0]), torch.tensor([[0, 1, 2, 1, 0]])).isfinite()
 
 
 # -- losses of one's own ---------------------------------------------------------------------------------------------

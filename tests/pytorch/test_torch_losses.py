@@ -144,6 +144,8 @@ def test_a_second_derivative_that_is_missing_is_refused(name):
         (gradient,) = torch.autograd.grad(of_loss(loss), scores, create_graph=True)
         with pytest.raises(RuntimeError, match=r"no second derivative.*(method='dense'|Use ApproxNDCGLoss)"):
             (loss + gradient.square().sum()).backward()
+    for advised in (ApproxNDCGLoss(method="dense"), Stochastic(ApproxNDCGLoss(method="dense"))):
+        torch.autograd.grad(advised(scores, labels, mask), scores, create_graph=True)[0].square().sum().backward()
 
 
 # -- blocks of rows --------------------------------------------------------------------------------------------------
@@ -315,6 +317,7 @@ def test_flat_lists_are_mapped_over_if_their_lengths_are_not():
     for call in (SoftmaxLoss(), ndcg):
         with pytest.raises(ValueError, match=r"indexes must be the same for all samples of torch\.func\.vmap.*mask="):
             vmap(lambda s, y, i: call(s, y, indexes=i))(scores, labels, ids.expand(4, -1))  # noqa: B023
+        vmap(lambda s, y, i: call(s, y, indexes=i), in_dims=(0, 0, None))(scores, labels, ids)  # noqa: B023
 
 
 def test_refused_labels_are_nan_where_they_are_mapped_over():
@@ -519,61 +522,65 @@ def test_what_the_host_sees_changes_no_bit(loss, dtype, grades, largest, masked,
 # -- refusals --------------------------------------------------------------------------------------------------------
 
 MADE = {
-    "discount": (lambda: ApproxNDCGLoss(Flavor(discount=lambda r: 1 / r)), ValueError, "between integer ranks.*Use one of 'log2'"),
-    "negative": (lambda: ApproxNDCGLoss(Flavor(negative="allow")), ValueError, "negative must be 'raise'.*got 'allow'.*negative='zero'"),
-    "gain": (lambda: ApproxNDCGLoss(Flavor(gain=(0, -1))), ValueError, "must be >= 0 in a loss"),
-    "micro": (lambda: ApproxNDCGLoss(Flavor(aggregate="micro")), ValueError, "aggregate must be 'macro' in a loss.*got 'micro'"),
-    "reduction": (lambda: ApproxNDCGLoss(reduction="avg"), ValueError, "reduction must be one of 'mean', 'sum', 'none'; got 'avg'"),
-    "temperature of 0": (lambda: ApproxNDCGLoss(temperature=0), ValueError, "temperature must be a finite number > 0; got 0"),
-    "temperature of nan": (lambda: ApproxNDCGLoss(temperature=math.nan), ValueError, "temperature must be a finite number > 0"),
-    "temperature as text": (lambda: ApproxNDCGLoss(temperature="1"), TypeError, "temperature must be one number > 0; got '1' of type str"),
-    "temperature of a tensor": (lambda: ApproxNDCGLoss(temperature=torch.tensor(0.0)), ValueError, "temperature must be .* > 0; got tensor"),
-    "no cut_temperature": (lambda: ApproxNDCGLoss(cut_temperature=None), TypeError, "cut_temperature must be one number > 0; got None"),
-    "negative cut_temperature": (lambda: ApproxNDCGLoss(cut_temperature=-1.0), ValueError, "cut_temperature must be a finite number > 0; got -1.0"),
-    "method": (lambda: ApproxNDCGLoss(method="slow"), ValueError, "method must be one of 'auto', 'dense', 'fast'; got 'slow'"),
-    "scheme": (lambda: LambdaNDCGLoss(scheme="ndcg3"), ValueError, "scheme must be one of 'lambdarank', .*got 'ndcg3'"),
-    "sigma": (lambda: LambdaNDCGLoss(sigma=0), ValueError, "sigma must be a finite number > 0; got 0"),
-    "mu": (lambda: LambdaNDCGLoss(mu=-1), ValueError, "mu must be a finite number > 0; got -1"),
-    "sinkhorn below 0": (lambda: NeuralNDCGLoss(sinkhorn=-1), ValueError, "sinkhorn must be an integer >= 0; got -1"),
-    "half a sinkhorn": (lambda: NeuralNDCGLoss(sinkhorn=1.5), TypeError, "sinkhorn must be an integer >= 0; got 1.5 of type float"),
-    "sinkhorn or not": (lambda: NeuralNDCGLoss(sinkhorn=True), TypeError, "sinkhorn must be an integer >= 0; got True"),
-    "softmax@10": (lambda: SoftmaxLoss(Flavor(k=10)), ValueError, r"no ranks to cut off; got 10. Pass flavor.replace\(k=None\)"),
-    "target": (lambda: SoftmaxLoss(target="label"), ValueError, "target must be one of 'gain', 'listnet', 'xendcg'; got 'label'"),
-    "tie_order": (lambda: ListMLELoss(tie_order="best"), ValueError, "tie_order must be one of 'random', 'input'; got 'best'"),
-    "seed of softmax": (lambda: SoftmaxLoss(generator=3), TypeError, "generator must be a torch.Generator or None; got 3 of type int"),
-    "seed of list_mle": (lambda: ListMLELoss(generator=3), TypeError, "generator must be a torch.Generator or None"),
-    "seed of plackett_luce": (lambda: PlackettLuceNDCGLoss(generator=3), TypeError, r"For a seed, pass torch.Generator\(dev"),
-    "seed of noise": (lambda: Stochastic(ApproxNDCGLoss(), generator="0"), TypeError, "generator must be a torch.Generator or None"),
-    "no samples": (lambda: PlackettLuceNDCGLoss(samples=0), ValueError, "samples must be an integer >= 1; got 0"),
-    "2.0 samples": (lambda: PlackettLuceNDCGLoss(samples=2.0), TypeError, "samples must be an integer >= 1; got 2.0 of type"),
-    "no samples of noise": (lambda: Stochastic(ApproxNDCGLoss(), samples=0), ValueError, "samples must be an integer >= 1; got 0"),
-    "no loss": (lambda: Stochastic(Flavor()), TypeError, "loss must be a module, such as ApproxNDCGLoss"),
-    "no scale": (lambda: Stochastic(ApproxNDCGLoss(), scale=0), ValueError, "scale must be a finite number > 0; got 0"),
+    "discount": (lambda: ApproxNDCGLoss(Flavor(discount=lambda r: 1 / r)), ValueError, "between integer ranks.*Use one of 'log2'", lambda: [ApproxNDCGLoss(Flavor(discount=each)) for each in ("log2", "jarvelin", "reciprocal", "ln", "none")]),
+    "negative": (lambda: ApproxNDCGLoss(Flavor(negative="allow")), ValueError, "negative must be 'raise'.*got 'allow'.*negative='zero'", lambda: ApproxNDCGLoss(Flavor(negative="allow").replace(negative="zero"))),
+    "gain": (lambda: ApproxNDCGLoss(Flavor(gain=(0, -1))), ValueError, "must be >= 0 in a loss", lambda: ApproxNDCGLoss(Flavor(gain=(1, 0)))),
+    "micro": (lambda: ApproxNDCGLoss(Flavor(aggregate="micro")), ValueError, "aggregate must be 'macro' in a loss.*got 'micro'", lambda: ApproxNDCGLoss(Flavor(aggregate="micro").replace(aggregate="macro"))),
+    "reduction": (lambda: ApproxNDCGLoss(reduction="avg"), ValueError, "reduction must be one of 'mean', 'sum', 'none'; got 'avg'", None),
+    "temperature of 0": (lambda: ApproxNDCGLoss(temperature=0), ValueError, "temperature must be a finite number > 0; got 0", None),
+    "temperature of nan": (lambda: ApproxNDCGLoss(temperature=math.nan), ValueError, "temperature must be a finite number > 0", None),
+    "temperature as text": (lambda: ApproxNDCGLoss(temperature="1"), TypeError, "temperature must be one number > 0; got '1' of type str", None),
+    "temperature of a tensor": (lambda: ApproxNDCGLoss(temperature=torch.tensor(0.0)), ValueError, "temperature must be .* > 0; got tensor", None),
+    "no cut_temperature": (lambda: ApproxNDCGLoss(cut_temperature=None), TypeError, "cut_temperature must be one number > 0; got None", None),
+    "negative cut_temperature": (lambda: ApproxNDCGLoss(cut_temperature=-1.0), ValueError, "cut_temperature must be a finite number > 0; got -1.0", None),
+    "method": (lambda: ApproxNDCGLoss(method="slow"), ValueError, "method must be one of 'auto', 'dense', 'fast'; got 'slow'", None),
+    "scheme": (lambda: LambdaNDCGLoss(scheme="ndcg3"), ValueError, "scheme must be one of 'lambdarank', .*got 'ndcg3'", lambda: LambdaNDCGLoss(scheme="ndcg2")),
+    "sigma": (lambda: LambdaNDCGLoss(sigma=0), ValueError, "sigma must be a finite number > 0; got 0", None),
+    "mu": (lambda: LambdaNDCGLoss(mu=-1), ValueError, "mu must be a finite number > 0; got -1", None),
+    "sinkhorn below 0": (lambda: NeuralNDCGLoss(sinkhorn=-1), ValueError, "sinkhorn must be an integer >= 0; got -1", None),
+    "half a sinkhorn": (lambda: NeuralNDCGLoss(sinkhorn=1.5), TypeError, "sinkhorn must be an integer >= 0; got 1.5 of type float", None),
+    "sinkhorn or not": (lambda: NeuralNDCGLoss(sinkhorn=True), TypeError, "sinkhorn must be an integer >= 0; got True", None),
+    "softmax@10": (lambda: SoftmaxLoss(Flavor(k=10)), ValueError, r"no ranks to cut off; got 10. Pass flavor.replace\(k=None\)", lambda: SoftmaxLoss(Flavor(k=10).replace(k=None))),
+    "target": (lambda: SoftmaxLoss(target="label"), ValueError, "target must be one of 'gain', 'listnet', 'xendcg'; got 'label'", None),
+    "tie_order": (lambda: ListMLELoss(tie_order="best"), ValueError, "tie_order must be one of 'random', 'input'; got 'best'", None),
+    "seed of softmax": (lambda: SoftmaxLoss(generator=3), TypeError, "generator must be a torch.Generator or None; got 3 of type int", lambda: SoftmaxLoss(generator=torch.Generator("cpu").manual_seed(3))),
+    "seed of list_mle": (lambda: ListMLELoss(generator=3), TypeError, "generator must be a torch.Generator or None", lambda: ListMLELoss(generator=torch.Generator("cpu").manual_seed(3))),
+    "seed of plackett_luce": (lambda: PlackettLuceNDCGLoss(generator=3), TypeError, r"For a seed, pass torch.Generator\(dev", lambda: PlackettLuceNDCGLoss(generator=torch.Generator("cpu").manual_seed(3))),
+    "seed of noise": (lambda: Stochastic(ApproxNDCGLoss(), generator="0"), TypeError, "generator must be a torch.Generator or None", lambda: Stochastic(ApproxNDCGLoss(), generator=torch.Generator("cpu").manual_seed(0))),
+    "no samples": (lambda: PlackettLuceNDCGLoss(samples=0), ValueError, "samples must be an integer >= 1; got 0", None),
+    "2.0 samples": (lambda: PlackettLuceNDCGLoss(samples=2.0), TypeError, "samples must be an integer >= 1; got 2.0 of type", None),
+    "no samples of noise": (lambda: Stochastic(ApproxNDCGLoss(), samples=0), ValueError, "samples must be an integer >= 1; got 0", None),
+    "no loss": (lambda: Stochastic(Flavor()), TypeError, "loss must be a module, such as ApproxNDCGLoss", lambda: Stochastic(ApproxNDCGLoss(Flavor()))),
+    "no scale": (lambda: Stochastic(ApproxNDCGLoss(), scale=0), ValueError, "scale must be a finite number > 0; got 0", None),
 }  # fmt: skip
 ROW, IDS = torch.rand(4), torch.zeros(4, dtype=torch.int64)
 CALLED = {
-    "no ids": ((ROW, ROW), {}, ValueError, "indexes"),
-    "ids of another length": ((ROW, ROW), {"indexes": IDS[:3]}, ValueError, r"indexes must have the shape of scores, \(4,\)"),
-    "fractions as ids": ((ROW, ROW), {"indexes": ROW}, TypeError, "indexes must hold integers"),
-    "a mask of rows": ((ROW, ROW, ROW > 0), {"indexes": IDS}, ValueError, "mask must not be given with indexes"),
-    "ids of lists": ((ROW[None], ROW[None]), {"indexes": IDS}, ValueError, "indexes is for 1-D scores"),
-    "fewer labels": ((ROW, ROW[:3]), {"indexes": IDS}, ValueError, "labels must have the shape of scores"),
-    "labels as scores": ((IDS, ROW), {"indexes": IDS}, TypeError, "scores must be floats"),
-    "a large gain": ((ROW[None], torch.tensor([[500, 0, 501, 0]])), {}, ValueError, r"gains must be at most 2\*\*500 .*got 1 labels whose gain is larger"),
-    "a small gain": ((ROW[None].double(), doubles([2.0**-501, 0, 1, 0])), {}, ValueError, r"gains must be 0 or at least 2\*\*-500 .*got 1 labels whose"),
+    "no ids": ((ROW, ROW), {}, ValueError, "indexes", lambda loss: (loss(ROW[None], ROW[None]), loss(ROW, ROW, indexes=IDS))),
+    "ids of another length": ((ROW, ROW), {"indexes": IDS[:3]}, ValueError, r"indexes must have the shape of scores, \(4,\)", None),
+    "fractions as ids": ((ROW, ROW), {"indexes": ROW}, TypeError, "indexes must hold integers", lambda loss: loss(ROW, ROW, indexes=ROW.long())),
+    "a mask of rows": ((ROW, ROW, ROW > 0), {"indexes": IDS}, ValueError, "mask must not be given with indexes", lambda loss: (loss(ROW, ROW, indexes=IDS), loss(ROW[None], ROW[None], ROW[None] > 0))),
+    "ids of lists": ((ROW[None], ROW[None]), {"indexes": IDS}, ValueError, "indexes is for 1-D scores", lambda loss: loss(ROW[None], ROW[None], mask=ROW[None] > 0)),
+    "fewer labels": ((ROW, ROW[:3]), {"indexes": IDS}, ValueError, "labels must have the shape of scores", None),
+    "labels as scores": ((IDS, ROW), {"indexes": IDS}, TypeError, "scores must be floats", lambda loss: loss(ROW, IDS, indexes=IDS)),
+    "a large gain": ((ROW[None], torch.tensor([[500, 0, 501, 0]])), {}, ValueError, r"gains must be at most 2\*\*500 .*got 1 labels whose gain is larger", None),
+    "a small gain": ((ROW[None].double(), doubles([2.0**-501, 0, 1, 0])), {}, ValueError, r"gains must be 0 or at least 2\*\*-500 .*got 1 labels whose", None),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", MADE)
 def test_what_is_refused_when_a_loss_is_made(case):
-    make, error, words = MADE[case]
+    make, error, words, advised = MADE[case]
     with pytest.raises(error, match=words):
         make()
+    if advised is not None:
+        advised()
 
 
 @pytest.mark.parametrize("case", CALLED)
 @pytest.mark.parametrize("name", ["dense", "noise"])
 def test_what_is_refused_when_a_loss_is_called(name, case):
-    given_, options, error, words = CALLED[case]
+    given_, options, error, words, advised = CALLED[case]
     with pytest.raises(error, match=words):
         (LOSSES | RANDOM)[name]()(*given_, **options)
+    if advised is not None:
+        advised((LOSSES | RANDOM)[name]())
