@@ -373,6 +373,7 @@ SCORER = {
     "a column of labels without routing": (lambda: cross_validate(LinearRegression(), ROWS, Y[:, None], scoring=ndcg_scorer("sklearn"), cv=GroupKFold(3), groups=QID), ValueError, "no query ids arrived", None),
     "weights within a query": (lambda: score(Ridge(), qid=QID, sample_weight=Y + 1.0), ValueError, "sample_weight must be equal in all rows of a query", lambda: score(Ridge(), qid=QID, sample_weight=QID + 1.0)),
     "weights not requested": (lambda: search(sample_weight=QID + 1.0), ValueError, r"not explicitly set as requested or not requested for (NDCGScorer|ndcg_scorer)", lambda: search(scoring=ndcg_scorer("sklearn").set_score_request(sample_weight=True), sample_weight=QID + 1.0)),
+    "no means of queries": (lambda: ndcg_scorer(Flavor(aggregate="micro"), keep_queries=True), ValueError, r"needs a flavor with aggregate='macro'.*Use flavor.replace\(aggregate='macro'\)", lambda: ndcg_scorer(Flavor(aggregate="micro").replace(aggregate="macro"), keep_queries=True)),
     "weights that are not kept": (lambda: score(Ridge(), flavor=ndcg_scorer("sklearn", keep_queries=True), qid=QID, sample_weight=QID + 1.0), ValueError, "sample_weight must be None with keep_queries=True", None),
     **{f"a request: {name!r}": (lambda name=name: ndcg_scorer("sklearn").set_score_request(qid=name), ValueError, "either a valid identifier or one of", None) for name in ("two words", "", b"qid")},
     **{f"missing ids: {name}": (lambda X=X: ndcg_scorer("sklearn", qid_column="qid")(Ridge(), X, Y), ValueError, MISSING_ID, None) for name, X in MISSING.items()},

@@ -208,7 +208,7 @@ def test_labels_that_are_not_known_are_refused(other):
         ("base.json --run alike.json --margin .01 -k 5", 2, "No such option"),
         ("base.json --run alike.json --margin .01 --queries both", 1, "queries= qrels in the baseline and both now"),
         ("base.json --run alike.json --margin .01 --exclude identical", 1, "exclude= none in the baseline and given"),
-        ("base.json --table table.csv --margin .01", 1, "must have the same definition"),
+        ("base.json --table table.csv --margin .01", 1, "data judgements and a run in the baseline and labels"),
         ("base.json --run alike.json", 2, "--margin"),
         ("base.json --run alike.json --margin 0", 2, "margin"),
         ("base.json --run alike.json --margin 1", 2, "0<x<1"),

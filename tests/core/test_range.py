@@ -400,6 +400,12 @@ def test_a_document_without_a_gain_may_be_in_one_list_alone() -> None:
     assert (found.low, found.high) == pytest.approx((-1, -1 / (2 + 2 / math.log2(3))))
 
 
+def test_a_query_without_weight_may_be_empty_without_a_value() -> None:
+    flavor = Flavor(unjudged="zero", empty=math.nan)
+    found = evaluate([[1, 0, math.nan], [0, math.nan, 0]], [[3, 2, 1]] * 2, flavor=flavor, query_weight=[1, 0]).range(1)
+    assert (found.low, found.high) == pytest.approx((1.5 / (1 + 1 / math.log2(3)), 1.0))
+
+
 def test_integer_ids_come_back_as_integers(tmp_path: Path) -> None:
     qrels, run = {1: {10: 1, 11: 0}, 2: {10: 1}}, {1: [12, 10], 2: [10]}
     other = {1: [10, 13], 2: [13]}

@@ -274,6 +274,10 @@ def test_values_that_pile_up_have_a_bounded_interval():
     low, high = limits(found)
     assert -0.2 < low < -0.03
     assert high == pytest.approx(-low, abs=1e-12)
+    values, halves = np.where(np.arange(60) % 7, 1.0, 0.4), np.arange(60) % 2
+    assert limits(slice_rows(values, halves)[0]) == pytest.approx(
+        [-limit for limit in limits(slice_rows(1 - values, halves)[0])[::-1]]
+    )
     opposite = slice_rows(np.repeat([1.0, 0.0], 30), np.repeat(["a", "b"], 30))["a"]
     assert opposite["difference_high"] == 1.0
     assert 0.8 < opposite["difference_low"] < 0.99

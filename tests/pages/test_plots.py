@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from comparing import by_scores
+from comparing import by_scores, by_values
 
 from ndcg_ml import Flavor, evaluate
 
@@ -126,6 +126,13 @@ def test_two_systems_are_drawn_query_by_query(ax):
     assert (band.y0, band.y1) == pytest.approx((result.interval.low, result.interval.high))
     assert title(ax)[0] == "sklearn@5; 50 queries"
     assert f"p\xa0=\xa0{result.p_value:.4f}" in title(ax)[1]
+
+
+def test_of_many_queries_the_curve_is_drawn_through_some(ax):
+    change = np.linspace(-0.2, 0.3, 5000)
+    by_values(np.full(5000, 0.5), 0.5 + change, qid=range(5000), measure="m").plot(ax)
+    x = np.concatenate([line.get_xdata() for line in ax.lines if line.get_linestyle() == "None"])
+    assert (x.min(), x.max(), x.size) == (1, 5000, 2000)
 
 
 def test_several_systems_are_drawn_pair_by_pair(ax):
