@@ -5,6 +5,7 @@ A library is imported only to make a frame.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from importlib import import_module
 from itertools import combinations
@@ -33,6 +34,7 @@ def refuse_lazy(data: object, name: str) -> None:
     if library is None:
         return
     kind, (fix, sister) = type(data).__name__, _LAZY[library]
+    fix = "read_all()" if kind == "RecordBatchReader" else fix
     engine = f" To evaluate it where it is, use ndcg_ml.{sister}.evaluate." if sister else ""
     raise TypeError(
         f"{name} must be in memory; got a {kind} of {library}, whose columns are computed one by one and may differ in "
@@ -124,10 +126,11 @@ def _refuse_other_axes(mine: Axes, known: Axes) -> None:
         at = next(
             (row for row, (one, other) in enumerate(zip(mine.index, known.index, strict=True)) if one != other), 0
         )
+        code, other = (re.sub(r"^(?:the )?(\w+) of .*", r"\1", axes.name) for axes in (mine, known))
         raise ValueError(
             f"{mine.name} and {known.name} must have the same index, because rows are matched by position; got "
             f"{_label(mine.index, at)} and {_label(known.index, at)} at row {at}. Align them by label, "
-            f"{mine.name}.loc[{known.name}.index], or pass {mine.name}.to_numpy() if the rows are in the same order."
+            f"{code}.loc[{other}.index], or pass {code}.to_numpy() if the rows are in the same order."
         )
     if mine.columns is None or known.columns is None or mine.columns is known.columns:
         return
@@ -150,9 +153,10 @@ def refuse_index(value: Any, name: str, fix: str) -> None:
     # The labels 0, 1, ... are the default of pandas.
     if index is None or (type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)):
         return
+    code = re.sub(r"^(\w+) of .*", r"\1", name)
     raise ValueError(
         f"{name} has an index (its first label is {_label(index)}), which may order the queries differently "
-        f"from the rows, and cannot be aligned. {fix}, or pass {name}.to_numpy() if its order is that of the "
+        f"from the rows, and cannot be aligned. {fix}, or pass {code}.to_numpy() if its order is that of the "
         "rows."
     )
 

@@ -221,7 +221,8 @@ def read_weights(
     elif (known := match_index({"group": group}) if group is not None else axes) is not None:
         match_index({"query_weight": query_weight}, known)
     else:
-        refuse_index(query_weight, "query_weight", "Pass qid= instead of group, so that weights are aligned by id")
+        fix = "Pass y_true with this index" if group is None else "Pass qid= instead of group, to align weights by id"
+        refuse_index(query_weight, "query_weight", fix)
     with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs, which are refused below
         weight = arrays.real_array(query_weight, "query_weight").astype(np.float64)
     if weight.shape != (n_queries,):

@@ -117,7 +117,7 @@ def _names_by_row(values: Any, name: str, queries: Queries) -> list[Any]:
         )
     # Names in another order would silently give wrong slices, so an index that cannot be aligned is refused.
     if queries.axes is None:
-        refuse_index(values, name, "Pass y_true with this index, or a mapping from query ids")
+        refuse_index(values, name, "Pass y_true with this index" + ", or a mapping from query ids" * (ids is not None))
     else:
         match_index({name: values}, queries.axes)
     names = ids_as_array(values, name, "row")

@@ -416,7 +416,7 @@ def check_unjudged(
     if unjudged == "refuse":
         raise ValueError(
             f"unjudged='refuse' requires judged@k that differ by at most {UNEVEN:g}, but {words}. Judge more "
-            "documents, evaluate under a flavor with unjudged='condense', or pass unjudged='warn'."
+            "documents, pass unjudged='warn', or pass 'accept' and evaluate under a flavor with unjudged='condense'."
         )
     if unjudged == "warn":
         warnings.warn(f"{words}. Pass unjudged='accept' to accept this.", UserWarning, stacklevel)

@@ -71,8 +71,8 @@ def judge_next(
     with inputs.refusals():
         if output is not None and os.path.isfile(output) and _is_filled(output):
             raise click.UsageError(
-                f"--output would replace {brief(output)}, which has labels or was not written by this command. Pass it "
-                "as --filled, and another file as --output."
+                f"--output would replace {brief(output)}, which has labels or was not written by this command. Pass "
+                "another file as --output, and this one as --filled if it has labels."
             )
         judgements = with_labels(qrels, filled)
         a, b = (evaluate_run(judgements, run, flavor=flavor, k=k, queries=queries or "qrels") for run in (run_a, run_b))

@@ -6,6 +6,7 @@ Every function refuses frames that are not in memory, before it computes one of 
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -253,6 +254,7 @@ def test_integers_that_float64_would_tie_are_refused(form, least):
     for call in calls:
         with pytest.raises(ValueError, match="must hold scores that stay different in float64"):
             call()
+    assert evaluate_run(qrels, FORMS_OF_RUNS[form]([0, 1])).value == evaluate_run(qrels, {"q": ["b", "a"]}).value
     exact = [2**53, 2**53 - 1]
     assert align(qrels, FORMS_OF_RUNS[form](exact)).y_score.tolist() == exact
 
@@ -266,43 +268,42 @@ def changed(column, value):
     return SCORES.assign(**{column: [value, *SCORES[column][1:]]})
 
 
+ZERO = "sklearn[unjudged=zero]"
 REFUSED = [
-    (lambda: evaluate(LAZY, columns={}), TypeError, r"y_true must be .*a LazyFrame of polars,.*frame.collect\(\)"),
-    (lambda: evaluate_run(QRELS, LAZY), TypeError, r"run must be .* got a LazyFrame of polars.*frame.collect"),
-    (lambda: evaluate_run(LAZY, RUN), TypeError, r"qrels must be .*LazyFrame of polars.*frame.collect"),
-    (lambda: evaluate([1], columns={}), TypeError, "y_true must be a data frame with columns=; got list"),
-    (lambda: evaluate([1]), TypeError, "y_score must be given"),
-    (lambda: evaluate(FRAME, [1], columns={}), ValueError, "y_score must be left out with columns="),
-    (lambda: evaluate(FRAME, group=[4], columns={}), ValueError, "group must be left out"),
-    (lambda: evaluate(FRAME, columns={"qid": "user"}), ValueError, "must have columns user, label and score; got qid"),
-    (lambda: evaluate(FRAME, columns={"doc": "x"}), ValueError, "keys than qid, .*; got 'doc'"),
-    (lambda: evaluate(FRAME, columns={"label": "score"}), ValueError, "'score' for label and score"),
-    (lambda: evaluate(FRAME, columns={"qid": "docno"}), ValueError, "'docno' for qid and docno"),
-    (lambda: evaluate(FRAME, columns="qid"), TypeError, "columns must be a mapping.*got str"),
-    (lambda: evaluate_run(QRELS, RUN, columns={}), ValueError, "columns must be None"),
-    (lambda: evaluate_run(QRELS, SCORES, columns={"score": "s"}), ValueError, r"columns=\{'score': NAME\}"),
-    (lambda: evaluate_run(QRELS, TWICE), ValueError, "must have each column once; got 'score' more than once"),
-    (lambda: evaluate_run({1: {"d1": 1}}, SCORES), TypeError, "topic ids.*int in qrels and str in run, column qid"),
-    (lambda: evaluate_run(QRELS, frame(QRELS, "label")), ValueError, "columns qid, docno and score; got qid, docno, l"),
-    (lambda: evaluate_run(SCORES, RUN), ValueError, "columns qid, docno and label; got qid, docno, score"),
-    (lambda: evaluate_run(QRELS, pd.concat([SCORES] * 2)), ValueError, r"twice in a topic; 'd9' does in run\['q3'\]"),
-    (lambda: evaluate_run(QRELS, changed("docno", None)), ValueError, "ids of run, column docno, must not be missing"),
-    (lambda: evaluate_run(QRELS, changed("docno", "")), ValueError, "ids of run, column docno, must not be empty"),
-    (lambda: evaluate_run(QRELS, changed("qid", "")), ValueError, "ids of run, column qid, must not be empty; got ''"),
-    (lambda: evaluate_run(MISSING, {"q": ["a"]}), ValueError, "grades must be finite numbers; got nan in qrels"),
-    (lambda: evaluate_run(OWN_QRELS, OWN_RUN, by=LANDS["land"].rename({"a": "c"})), ValueError, "'a'"),
-    (
-        lambda: evaluate_run(OWN_QRELS, OWN_RUN, query_weight=pd.concat([WEIGHTS, pd.Series({"B": 1.0})])),
-        ValueError,
-        r"must have entries for known queries only; got 'B' \(1 of 3 entries\)",
-    ),
-]
+    (lambda: evaluate(LAZY, columns={}), TypeError, r"y_true must be .*a LazyFrame of polars,.*frame.collect\(\)", lambda: evaluate(LAZY.collect(), columns={}, flavor=ZERO)),
+    (lambda: evaluate_run(QRELS, LAZY), TypeError, r"run must be .* got a LazyFrame of polars.*frame.collect", lambda: evaluate_run({"u1": {"a": 1}}, LAZY.collect())),
+    (lambda: evaluate_run(LAZY, RUN), TypeError, r"qrels must be .*LazyFrame of polars.*frame.collect", lambda: evaluate_run(LAZY.drop_nulls().collect(), {"u1": ["a"]})),
+    (lambda: evaluate([1], columns={}), TypeError, "y_true must be a data frame with columns=; got list", None),
+    (lambda: evaluate([1]), TypeError, "y_score must be given", None),
+    (lambda: evaluate(FRAME, [1], columns={}), ValueError, "y_score must be left out with columns=", lambda: evaluate(FRAME, columns={}, flavor=ZERO)),
+    (lambda: evaluate(FRAME, group=[4], columns={}), ValueError, "group must be left out", lambda: evaluate(FRAME, columns={}, flavor=ZERO)),
+    (lambda: evaluate(FRAME, columns={"qid": "user"}), ValueError, "must have columns user, label and score; got qid", lambda: evaluate(FRAME, columns={"qid": "qid"}, flavor=ZERO)),
+    (lambda: evaluate(FRAME, columns={"doc": "x"}), ValueError, "keys than qid, .*; got 'doc'", None),
+    (lambda: evaluate(FRAME, columns={"label": "score"}), ValueError, "'score' for label and score", None),
+    (lambda: evaluate(FRAME, columns={"qid": "docno"}), ValueError, "'docno' for qid and docno", None),
+    (lambda: evaluate(FRAME, columns="qid"), TypeError, "columns must be a mapping.*got str", lambda: evaluate(FRAME.set_axis(["user_id", "item_id", *FRAME.columns[2:]], axis=1), columns={"qid": "user_id", "docno": "item_id"}, flavor=ZERO)),
+    (lambda: evaluate_run(QRELS, RUN, columns={}), ValueError, "columns must be None", lambda: evaluate_run(QRELS, RUN)),
+    (lambda: evaluate_run(QRELS, SCORES, columns={"score": "s"}), ValueError, r"columns=\{'score': NAME\}", lambda: evaluate_run(QRELS, SCORES, columns={"score": "score"})),
+    (lambda: evaluate_run(QRELS, TWICE), ValueError, "must have each column once; got 'score' more than once", None),
+    (lambda: evaluate_run({1: {"d1": 1}}, SCORES), TypeError, "topic ids.*int in qrels and str in run, column qid", None),
+    (lambda: evaluate_run(QRELS, frame(QRELS, "label")), ValueError, "columns qid, docno and score; got qid, docno, l", lambda: evaluate_run(QRELS, frame(QRELS, "label"), columns={"score": "label"})),
+    (lambda: evaluate_run(SCORES, RUN), ValueError, "columns qid, docno and label; got qid, docno, score", lambda: evaluate_run(SCORES, RUN, columns={"label": "score"})),
+    (lambda: evaluate_run(QRELS, pd.concat([SCORES] * 2)), ValueError, r"twice in a topic; 'd9' does in run\['q3'\]", lambda: [evaluate_run(QRELS, pd.concat([SCORES] * 2), flavor=f"trec_eval[duplicates={how}]") for how in ("first", "count")]),
+    (lambda: evaluate_run(QRELS, changed("docno", None)), ValueError, "ids of run, column docno, must not be missing", None),
+    (lambda: evaluate_run(QRELS, changed("docno", "")), ValueError, "ids of run, column docno, must not be empty", None),
+    (lambda: evaluate_run(QRELS, changed("qid", "")), ValueError, "ids of run, column qid, must not be empty; got ''", None),
+    (lambda: evaluate_run(MISSING, {"q": ["a"]}), ValueError, "grades must be finite numbers; got nan in qrels", None),
+    (lambda: evaluate_run(OWN_QRELS, OWN_RUN, by=LANDS["land"].rename({"a": "c"})), ValueError, "'a'", lambda: [evaluate_run(OWN_QRELS, OWN_RUN, by={"land": land}) for land in (LANDS["land"], LANDS["land"].to_numpy())]),
+    (lambda: evaluate_run(OWN_QRELS, OWN_RUN, query_weight=pd.concat([WEIGHTS, pd.Series({"B": 1.0})])), ValueError, r"must have entries for known queries only; got 'B' \(1 of 3 entries\)", None),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "error", "words"), REFUSED)
-def test_frames_and_columns_that_are_refused(call, error, words):
+@pytest.mark.parametrize(("call", "error", "words", "advised"), REFUSED)
+def test_frames_and_columns_that_are_refused(call, error, words, advised):
     with pytest.raises(error, match=words):
         call()
+    if advised is not None:
+        advised()
 
 
 @pytest.mark.parametrize("dtype", ["string", "object", "category", "Int64"])
@@ -406,7 +407,7 @@ def test_every_route_refuses_a_plan_without_computing_it(route):
         ("narwhals", "LazyFrame", r"collect\(\)", None),
         ("daft", "DataFrame", r"to_pandas\(\)", None),
         ("snowflake", "DataFrame", r"to_pandas\(\)", None),
-        ("pyarrow", "RecordBatchReader", r"to_table\(\)", None),
+        ("pyarrow", "RecordBatchReader", r"read_all\(\)", None),
     ],
 )
 def test_the_message_names_the_library_and_the_fix(library, kind, fix, sister):
@@ -440,12 +441,23 @@ def test_dask_itself():
     assert evaluate(frame.compute(), columns={}).value == evaluate(HELD, columns={}).value
 
 
+def test_pyarrow_itself():
+    dataset = pytest.importorskip("pyarrow.dataset")
+    rows = pytest.importorskip("pyarrow").Table.from_pandas(HELD)
+    for lazy in (dataset.dataset(rows), rows.to_reader()):
+        with pytest.raises(TypeError, match="rows = frame") as caught:
+            evaluate(lazy, columns={})
+        code = re.search(r"frame\.\w+\(\)", str(caught.value))[0]
+        assert evaluate(eval(code, {"frame": lazy}), columns={}).value == evaluate(HELD, columns={}).value
+
+
 def test_duckdb_itself():
     duckdb = pytest.importorskip("duckdb")
     relation = duckdb.sql("select 1 as qid, 2 as docno, 3 as label, 4 as score")
     for route in (LAZY_FRAMES["evaluate"], LAZY_FRAMES["run"], LAZY_COLUMNS["labels of ndcg_score"]):
         with pytest.raises(TypeError, match=r"a DuckDBPyRelation of duckdb.*frame\.df\(\)"):
             route(relation)
+    assert evaluate(relation.df(), columns={}).value == 1
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ Slices of ``evaluate(by=)`` and ``compare`` are matched by index or id too, neve
 from __future__ import annotations
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -95,7 +96,7 @@ REFUSED = {
         "index of query_weight must hold the id of each query", {**ROWS, "query_weight": BY_ID}),
     "rows": ({**ROWS, "query_weight": FRAME.drop_duplicates("q")["w"]},
         r"none for 'c' \(3 of 3 queries\), and labels such as 10", {**ROWS, "query_weight": BY_ID}),
-    "one lacks": ({**ROWS, "query_weight": BY_ID.drop("b")}, r"got none for 'b' \(1 of 3 queries\)", None),
+    "one lacks": ({**ROWS, "query_weight": BY_ID.drop("b")}, r"got none for 'b' \(1 of 3 queries\)", {**ROWS, "query_weight": BY_ID}),
     "repeats": ({**ROWS, "query_weight": FRAME.set_index("q")["w"]},
         "index of query_weight must name each query once; got 'c' more than once", None),
     "mapping lacks": ({**ROWS, "query_weight": {"a": 5.0, "c": 1.0}},
@@ -108,7 +109,8 @@ REFUSED = {
     "weights of rows in another order": ({"y_true": Y, "y_score": S, "query_weight": BY_ROW.sort_index()},
         "^query_weight and y_true must have the same index", {"y_true": Y, "y_score": S, "query_weight": BY_ROW}),
     "weights of rows without an index": ({"y_true": Y.to_numpy(), "y_score": S, "query_weight": BY_ROW},
-        "^query_weight has an index", None),
+        r"^query_weight has an index.*Pass y_true with this index, or pass query_weight\.to_numpy\(\)",
+        {"y_true": Y, "y_score": S, "query_weight": BY_ROW}),
     "length": ({**ROWS, "y_score": FRAME.s.iloc[1:]}, "^y_score must have the shape of y_true", None),
     "columns": ({"y_true": DOCUMENTS[0], "y_score": DOCUMENTS[1][["z", "y", "x"]]},
         r"columns in the same order.*y_score\[y_true\.columns\]",
@@ -182,6 +184,7 @@ def test_a_prepared_object_compares_the_index_of_scores():
         for call in (each, each.totals, each.dcg, each.evaluate):
             with pytest.raises(ValueError, match=r"^y_score and y_true must have the same index"):
                 call(FRAME.s.sort_values())
+            call(FRAME.s.sort_values().loc[FRAME.y.index])
 
 
 @pytest.mark.parametrize("missing", [pd.NA, pd.NaT])
@@ -225,33 +228,29 @@ def test_slices_by_query_id_in_any_order():
 BY, SQUARE = pd.Series(list("abcabcab"), index=list("stuvwxyz")), np.eye(8)
 LABELLED = pd.DataFrame(SQUARE, index=BY.index)
 REFUSED_SLICES = {
-    "another order": (lambda: slices_of(LANDS["land"][::-1]), r"by\['land'\] and y_true must have the same index"),
-    "an index by id": (
-        lambda: slices_of(LANDS.groupby("q")[["land", "size"]].first()),
-        r"one \w+ per row of y_true, 8; got 4\. .* or to_dict\(\) of a Series",
-    ),
-    "no index, ids": (
-        lambda: evaluate(GRADES, SCORES, qid=np.repeat(list("abcd"), 2), by=BY),
-        "Pass y_true with this index, or a mapping from query ids",
-    ),
-    "no index, sizes": (
-        lambda: evaluate(GRADES, SCORES, group=[2] * 4, by=BY),
-        "Pass y_true with this index, or a mapping",
-    ),
-    "no index, rows": (lambda: evaluate(SQUARE, SQUARE, by=BY), "Pass y_true with this index, or a mapping"),
-    "another order of rows": (lambda: evaluate(LABELLED, SQUARE, by=BY[::-1]), "must have the same index"),
-    "missing": (
-        lambda: slices_of(LANDS["land"].where(LANDS["q"] != "c")),
-        r"must have a \w+ for each query; got .* for query 'c'",
-    ),
-}
+    "another order": (lambda: slices_of(LANDS["land"][::-1]),
+        r"by\['land'\] and y_true must have the same index", lambda: slices_of(LANDS["land"][::-1].loc[LANDS["y"].index])),
+    "an index by id": (lambda: slices_of(LANDS.groupby("q")[["land", "size"]].first()),
+        r"one \w+ per row of y_true, 8; got 4\. .* or to_dict\(\) of a Series", lambda: slices_of({"land": LANDS.groupby("q")["land"].first().to_dict()})),
+    "no index, ids": (lambda: evaluate(GRADES, SCORES, qid=np.repeat(list("abcd"), 2), by=BY),
+        "Pass y_true with this index, or a mapping from query ids", lambda: evaluate(GRADES, SCORES, qid=np.repeat(list("abcd"), 2), by=dict(zip("abcd", BY, strict=False)))),
+    "no index, sizes": (lambda: evaluate(GRADES, SCORES, group=[2] * 4, by=BY),
+        "Pass y_true with this index, or pass", lambda: evaluate(pd.Series(GRADES, BY.index), SCORES, group=[2] * 4, by=BY.where(BY.isna(), "x"))),
+    "no index, rows": (lambda: evaluate(SQUARE, SQUARE, by=BY),
+        "Pass y_true with this index, or pass", lambda: evaluate(LABELLED, SQUARE, by=BY)),
+    "another order of rows": (lambda: evaluate(LABELLED, SQUARE, by=BY[::-1]),
+        "must have the same index", lambda: evaluate(LABELLED, SQUARE, by=BY[::-1].loc[LABELLED.index])),
+    "missing": (lambda: slices_of(LANDS["land"].where(LANDS["q"] != "c")),
+        r"must have a \w+ for each query; got .* for query 'c'", lambda: slices_of(LANDS["land"].where(LANDS["q"] != "c", "none"))),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", REFUSED_SLICES)
 def test_slices_whose_index_does_not_correspond_are_refused(case):
-    call, words = REFUSED_SLICES[case]
+    call, words, advised = REFUSED_SLICES[case]
     with pytest.raises(ValueError, match=words):
         call()
+    advised()
 
 
 def test_slices_with_an_index_from_zero_and_that_of_y_true_are_accepted():
@@ -399,8 +398,10 @@ OF_ADAPTERS = {
 @pytest.mark.parametrize("name", OF_ADAPTERS)
 def test_adapters_refuse_indexes_that_differ(name):
     differ = "group of validation set 0 has an index" if "sizes" in name else "must have the same index, because rows"
-    with pytest.raises(ValueError, match=differ):
+    with pytest.raises(ValueError, match=differ) as caught:
         OF_ADAPTERS[name]()
+    code = re.search(r"(?:label, |or pass )(.*?)(?:, or pass| if )", str(caught.value))[1]
+    assert len(eval(code, dict.fromkeys(re.findall(r"\b(?<!\.)[A-Za-z_]+", code), LABELS))) == 60
 
 
 def test_equal_indexes_and_no_index_give_the_same_result():
