@@ -179,6 +179,8 @@ def test_other_exclusions_are_refused_by_name():
     result = invoke("gate base.json --run old.json --margin .01 --exclude other")
     assert result.exit_code == 1
     assert "queries whose exclusions changed: 'q0' (1)" in result.stderr
+    assert "--on-change drop" in result.stderr
+    assert invoke("gate base.json --run old.json --margin .01 --exclude other --on-change drop").exit_code == 0
 
 
 def test_at_most_a_tenth_may_be_left_out():
@@ -241,6 +243,7 @@ def test_judgements_are_found_beside_the_baseline(files):
     result = invoke("gate base.json --run old.json --margin .01")
     assert result.exit_code == 2
     assert "the judgements of the baseline, 'qrels.json', do not exist" in result.stderr
+    assert invoke("gate base.json --run old.json --qrels moved.json --margin .01").exit_code == 0
 
 
 @pytest.mark.parametrize("place", ["../secret", "/etc/hostname", "link", "data/../../secret", "near"])
@@ -254,10 +257,12 @@ def test_a_baseline_of_a_stranger_shows_no_file(files, place):
     del stored["digest"]
     stored["qrels"] = place
     Path("repository/base.json").write_text(json.dumps({**stored, "digest": digest(stored)}))
-    result = invoke("gate repository/base.json --run old.json --margin .01")
+    gate = "gate repository/base.json --run old.json --margin .01"
+    result = invoke(gate)
     assert result.exit_code in (1, 2)
     assert "--qrels" in result.stderr
     assert "password" not in result.output
+    assert place != "near" or "line 1" in invoke(f"{gate} --qrels repository/near").stderr
 
 
 @pytest.mark.parametrize("data", ["--table {}.csv", "--labels {}.letor --scores {}.scores"])

@@ -9,39 +9,39 @@ import pytest
 from command_line import LETOR, TABLE, TREC, invoke, program
 
 USAGE = {
-    "eval": "the data must be given as --qrels with --run",
-    "eval --qrels qrels": "--qrels requires --run",
-    f"eval {LETOR} --table table.csv": "got --labels --scores --table",
-    "eval --qrels - --run -": "only one file can be read from standard input",
-    "compare - - --qrels qrels": "only one file can be read from standard input",
-    f"eval {TREC} --label rating": "--label requires --table",
-    "eval --table nowhere.csv": "'nowhere.csv' does not exist",
-    f"eval {TREC} --flavor lightgmb": "Did you mean 'lightgbm'?",
-    f"eval {TREC} -k 0": "must be a positive integer, or 'none'",
-    f"eval {TREC} -k 5,10": "must be a positive integer, or 'none' for no cut-off; got '5,10'. Pass -k 5 -k 10.",
-    f"eval {TREC} -k 5,x": "got '5,x'.\n",
-    f"eval {TREC} -k {'9' * 5000}": "must be a positive integer, or 'none'",
-    "compare run better --qrels qrels -k 5,10": "got '5,10'.\n",
-    "compare run better --qrels qrels -k 1 -k 5": "must be one cut-off; got 2.",
-    "evl": "no such command 'evl'. Did you mean 'eval'?",
-    "compare run better": "one of --qrels, --labels and --table",
-    "compare run better --qrels qrels --baseline x": "--baseline must be one of the runs, run, better; got x",
-    "flavors lightgmb": "got 'lightgmb' in 'lightgmb'. Did you mean 'lightgbm'? List the presets with",
-    f"eval {TREC} --save -": "must be the name of a file; got -.",
-    f"eval {TREC} --save none/base.json": "the folder none does not exist",
-    f"eval {TREC} --save dangling": "none, into which dangling links, does not exist",
-    "gate qrels --run run --margin .1 --markdown -": "must be the name of a file; got -.",
-    "judge-next run better --qrels qrels --write-qrels -": "must be the name of a file; got -.",
-    "judge-next run better --qrels qrels -n 0": "-n",
-    f"eval {TREC} --by land": "--by must be a file with the id of a query and its label on each line; got 'land'.",
-    "eval --table wide.csv --by land": "--by must be a file with the id of a query and its label on each line, or",
-    "eval --table wide.csv --by few --by folder/few": "--by must name each column or file once",
-    "eval --table wide.csv --by kind": "'kind' is both. Use ./kind for the file.",
-    f"eval {TREC} --human human -k 5 -k 10": "--human requires a single -k",
-    f"eval {TREC} --human human -k 5 --per-query": "--human requires a single -k",
-    f"eval {TREC} --human human --queries both": "--human requires --qrels",
-    "compare run better --qrels qrels --human human --by human": "combined with --by",
-}
+    "eval": ("the data must be given as --qrels with --run", f"eval {TREC}"),
+    "eval --qrels qrels": ("--qrels requires --run", f"eval {TREC}"),
+    f"eval {LETOR} --table table.csv": ("got --labels --scores --table", f"eval {LETOR}"),
+    "eval --qrels - --run -": ("only one file can be read from standard input", None),
+    "compare - - --qrels qrels": ("only one file can be read from standard input", None),
+    f"eval {TREC} --label rating": ("--label requires --table", "eval --table named --query user --label Rating --score s_new"),
+    "eval --table nowhere.csv": ("'nowhere.csv' does not exist", None),
+    f"eval {TREC} --flavor lightgmb": ("Did you mean 'lightgbm'?", "flavors lightgbm"),
+    f"eval {TREC} -k 0": ("must be a positive integer, or 'none'", f"eval {TREC} -k none"),
+    f"eval {TREC} -k 5,10": ("must be a positive integer, or 'none' for no cut-off; got '5,10'. Pass -k 5 -k 10.", f"eval {TREC} -k 5 -k 10"),
+    f"eval {TREC} -k 5,x": ("got '5,x'.\n", f"eval {TREC} -k none"),
+    f"eval {TREC} -k {'9' * 5000}": ("must be a positive integer, or 'none'", None),
+    "compare run better --qrels qrels -k 5,10": ("got '5,10'.\n", "compare run better --qrels qrels -k none"),
+    "compare run better --qrels qrels -k 1 -k 5": ("must be one cut-off; got 2.", "compare run better --qrels qrels -k 1"),
+    "evl": ("no such command 'evl'. Did you mean 'eval'?", f"eval {TREC}"),
+    "compare run better": ("one of --qrels, --labels and --table", "compare run better --qrels qrels"),
+    "compare run better --qrels qrels --baseline x": ("--baseline must be one of the runs, run, better; got x", "compare run better --qrels qrels --baseline better"),
+    "flavors lightgmb": ("got 'lightgmb' in 'lightgmb'. Did you mean 'lightgbm'? List the presets with", "flavors"),
+    f"eval {TREC} --save -": ("must be the name of a file; got -.", None),
+    f"eval {TREC} --save none/base.json": ("the folder none does not exist", None),
+    f"eval {TREC} --save dangling": ("none, into which dangling links, does not exist", None),
+    "gate qrels --run run --margin .1 --markdown -": ("must be the name of a file; got -.", None),
+    "judge-next run better --qrels qrels --write-qrels -": ("must be the name of a file; got -.", None),
+    "judge-next run better --qrels qrels -n 0": ("-n", None),
+    f"eval {TREC} --by land": ("--by must be a file with the id of a query and its label on each line; got 'land'.", None),
+    "eval --table wide.csv --by land": ("--by must be a file with the id of a query and its label on each line, or", None),
+    "eval --table wide.csv --by few --by folder/few": ("--by must name each column or file once", None),
+    "eval --table wide.csv --by kind": ("'kind' is both. Use ./kind for the file.", "eval --table wide.csv --by ./kind"),
+    f"eval {TREC} --human human -k 5 -k 10": ("--human requires a single -k", "eval --human many -k 5 --qrels model --run ranked"),
+    f"eval {TREC} --human human -k 5 --per-query": ("--human requires a single -k", "eval --human many -k 5 --qrels model --run ranked"),
+    f"eval {TREC} --human human --queries both": ("--human requires --qrels", "eval --human many --qrels model --run ranked"),
+    "compare run better --qrels qrels --human human --by human": ("combined with --by", "compare ranked turned --qrels model --human many"),
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -64,6 +64,10 @@ def wrong():
         "one": "1\n",
         "named": "user,Rating,s_old,s_new\n1,1,1,2\n1,0,2,1\n",
         "human": "q1 0 d1 2\n",
+        "model": "".join(f"t{i} 0 d 1\nt{i} 0 e 0\n" for i in range(40)),
+        "many": "".join(f"t{i} 0 d {i % 2}\nt{i} 0 e 1\n" for i in range(25)),
+        "ranked": "".join(f"t{i} Q0 e 1 2 t\nt{i} Q0 d 2 1 t\n" for i in range(40)),
+        "turned": "".join(f"t{i} Q0 d 1 {i % 3} t\nt{i} Q0 e 2 1 t\n" for i in range(40)),
         "word.jsonl": '{"qid": "q1", "docno": "d7", "label": "good"}\n',
         "other.jsonl": '{"qid": "q1", "docno": "d1", "label": 0}\n',
         "large.jsonl": '{"qid": "q1", "docno": "d7", "label": 9007199254740993}\n',
@@ -78,22 +82,24 @@ def wrong():
 
 
 @pytest.mark.parametrize(
-    ("command", "hint"),
+    ("command", "hint", "advised"),
     [
-        ("judge-next run better --qrels qrels --k 5", r"--k\W+Did you mean -k\?"),
-        ("judge-next run better --qrels qrels --n 5", r"--n\W+Did you mean -n\?"),
-        (f"eval {TREC} --cutoff 5", r"--cutoff\W+Did you mean -k\?"),
-        (f"eval {TREC} --metric ndcg", r"--metric\W+Did you mean --flavor\?"),
-        (f"eval {TREC} --flavour ndcg", r"--flavour\W+Did you mean '?--flavor'?\?"),
-        (f"eval {TREC} -m ndcg", r" '?-m'?\.?\n"),
-        ("eval qrels run", r"\(qrels run\)\. Pass each value after its option, such as --run FILE\."),
-        ("gate qrels run --margin .01", r"\(run\)\. Pass each value after its option, such as --run FILE\."),
+        ("judge-next run better --qrels qrels --k 5", r"--k\W+Did you mean -k\?", "judge-next run better --qrels qrels -k 5"),
+        ("judge-next run better --qrels qrels --n 5", r"--n\W+Did you mean -n\?", "judge-next run better --qrels qrels -n 5"),
+        (f"eval {TREC} --cutoff 5", r"--cutoff\W+Did you mean -k\?", f"eval {TREC} -k 5"),
+        (f"eval {TREC} --metric ndcg", r"--metric\W+Did you mean --flavor\?", f"eval {TREC} --flavor ndcg[unjudged=zero]"),
+        (f"eval {TREC} --flavour ndcg", r"--flavour\W+Did you mean '?--flavor'?\?", f"eval {TREC} --flavor ndcg[unjudged=zero]"),
+        (f"eval {TREC} -m ndcg", r" '?-m'?\.?\n", None),
+        ("eval qrels run", r"\(qrels run\)\. Pass each value after its option, such as --run FILE\.", f"eval {TREC}"),
+        ("gate qrels run --margin .01", r"\(run\)\. Pass each value after its option, such as --run FILE\.", f"gate base.json {TREC} --margin .01"),
     ],
-)
-def test_options_that_were_meant_are_named(command, hint):
+)  # fmt: skip
+def test_options_that_were_meant_are_named(command, hint, advised):
     done = program(command.split())
     assert (done.returncode, done.stdout) == (2, "")
     assert re.search(hint, done.stderr)  # click 8.2 prints options without quotes
+    assert invoke(f"eval {TREC} --save base.json").exit_code == 0
+    assert advised is None or invoke(advised).exit_code != 2
 
 
 def test_no_command_shows_the_help_line_by_line():
@@ -103,44 +109,44 @@ def test_no_command_shows_the_help_line_by_line():
 
 
 BAD = {
-    "eval --qrels qrels --run short": "short, line 1: a line of a run must have 6",
-    "eval --table short": "short: must have the columns",
-    f"eval {LETOR} --flavor trec_eval": "doc_id must be given",
-    "eval --table unjudged.csv": "y_true must not hold NaN",
-    f"eval {TREC} --flavor lightgbm": "run, line 5",
-    f"explain --a trec_eval --b lightgbm {TREC}": "y_true must not hold NaN",
-    "identify 0.5 --table short": "short: must have the columns",
-    f"identify half {LETOR}": "value must be a decimal number",
-    "compare run short --qrels qrels": "short, line 1: a line of a run must have 6",
-    "compare one one --labels zeros --flavor sklearn[empty=nan]": "at least two queries must have a value in every",
-    "compare run better --qrels qrels --unjudged refuse": "unjudged='refuse' requires judged@k",
-    "compare run better --qrels qrels --cluster bare": "bare, line 2: must be the id of a query and its label; got",
-    "compare run better --qrels qrels --by twice": "twice, line 3: a query must have one label; 'q1' has 'a' and 'b'.",
-    "eval --qrels qrels --run nothing": "must hold a document in at least one evaluated topic; got none",
-    f"eval {TREC} --exclude latin": "latin, line 2: an id must be text in UTF-8",
-    f"eval {TREC} --exclude three": "three, line 2: must be a topic and a document; got 'q1 d2 d3'",
-    "eval --qrels qrels --run foreign": "qrels and run must share a topic",
-    "eval --qrels human --human qrels --run run": "every query of human must be among",
-    "eval --table wide.csv --by docno": "must be the same in all rows of a query",
-    "eval --table wide.csv --by latin_ids": "latin_ids, line 2: an id must be text in UTF-8",
-    "eval --table wide.csv --by few": "few: must have a label for each query; got none for 7 (2 queries)",
-    "eval --table named": "'user', 'Rating', 's_old', 's_new'. Give the names of yours by --query, --label, --score.",
-    "eval --table named --query user --label RATING --score s_new": "'s_new'. Did you mean 'Rating'?",
-    "eval --table named --query user --label s_new --score s_new": "label and score must be different columns",
-    "judge-next run better --qrels qrels --filled word.jsonl": "word.jsonl, line 1: label must be a number",
-    "judge-next run better --qrels qrels --filled other.jsonl": "a document must have one label",
-    "judge-next run better --qrels qrels --max-grade 1": "max_grade must be at least",
-    "judge-next run better --qrels qrels --flavor trec_eval[unjudged=raise]": "is an error under unjudged='raise'",
-    "judge-next run better --qrels qrels --filled large.jsonl": "line 1: label: an integer must be at most 2^53",
+    "eval --qrels qrels --run short": ("short, line 1: a line of a run must have 6", None),
+    "eval --table short": ("short: must have the columns", "eval --table named --query user --label Rating --score s_new"),
+    f"eval {LETOR} --flavor trec_eval": ("doc_id must be given", f"eval {LETOR} --flavor trec_eval[ties=average]"),
+    "eval --table unjudged.csv": ("y_true must not hold NaN", "eval --table unjudged.csv --flavor sklearn[unjudged=zero]"),
+    f"eval {TREC} --flavor lightgbm": ("run, line 5", f"eval {TREC} --flavor lightgbm[unjudged=zero] --queries both"),
+    f"explain --a trec_eval --b lightgbm {TREC}": ("y_true must not hold NaN", f"explain --a trec_eval --b lightgbm[unjudged=zero] {TREC}"),
+    "identify 0.5 --table short": ("short: must have the columns", "identify 0.5 --table named --query user --label Rating --score s_new"),
+    f"identify half {LETOR}": ("value must be a decimal number", f"identify 0.7840 {LETOR}"),
+    "compare run short --qrels qrels": ("short, line 1: a line of a run must have 6", None),
+    "compare one one --labels zeros --flavor sklearn[empty=nan]": ("at least two queries must have a value in every", None),
+    "compare run better --qrels qrels --unjudged refuse": ("unjudged='refuse' requires judged@k", "compare run better --qrels qrels --unjudged accept --flavor trec_eval[unjudged=condense]"),
+    "compare run better --qrels qrels --cluster bare": ("bare, line 2: must be the id of a query and its label; got", None),
+    "compare run better --qrels qrels --by twice": ("twice, line 3: a query must have one label; 'q1' has 'a' and 'b'.", None),
+    "eval --qrels qrels --run nothing": ("must hold a document in at least one evaluated topic; got none", None),
+    f"eval {TREC} --exclude latin": ("latin, line 2: an id must be text in UTF-8", None),
+    f"eval {TREC} --exclude three": ("three, line 2: must be a topic and a document; got 'q1 d2 d3'", None),
+    "eval --qrels qrels --run foreign": ("qrels and run must share a topic", None),
+    "eval --qrels human --human qrels --run run": ("every query of human must be among", None),
+    "eval --table wide.csv --by docno": ("must be the same in all rows of a query", None),
+    "eval --table wide.csv --by latin_ids": ("latin_ids, line 2: an id must be text in UTF-8", None),
+    "eval --table wide.csv --by few": ("few: must have a label for each query; got none for 7 (2 queries)", None),
+    "eval --table named": ("'user', 'Rating', 's_old', 's_new'. Give the names of yours by --query, --label, --score.", "eval --table named --query user --label Rating --score s_new"),
+    "eval --table named --query user --label RATING --score s_new": ("'s_new'. Did you mean 'Rating'?", "eval --table named --query user --label Rating --score s_new"),
+    "eval --table named --query user --label s_new --score s_new": ("label and score must be different columns", None),
+    "judge-next run better --qrels qrels --filled word.jsonl": ("word.jsonl, line 1: label must be a number", None),
+    "judge-next run better --qrels qrels --filled other.jsonl": ("a document must have one label", None),
+    "judge-next run better --qrels qrels --max-grade 1": ("max_grade must be at least", "judge-next run better --qrels qrels --max-grade 3"),
+    "judge-next run better --qrels qrels --flavor trec_eval[unjudged=raise]": ("is an error under unjudged='raise'", "judge-next run better --qrels qrels --flavor trec_eval[unjudged=condense]"),
+    "judge-next run better --qrels qrels --filled large.jsonl": ("line 1: label: an integer must be at most 2^53", None),
     **{
-        f"judge-next run better --qrels qrels --filled {name}.jsonl --write-qrels more.txt": words
+        f"judge-next run better --qrels qrels --filled {name}.jsonl --write-qrels more.txt": (words, f"judge-next run better --qrels qrels --filled {name}.jsonl")
         for name, words in (
             ("hash", "a topic must not begin with # or U+FEFF in TREC qrels"),
             ("mark", "a topic must not begin with # or U+FEFF in TREC qrels"),
             ("nul", "ids must not be empty or contain blanks or NUL"),
         )
     },
-}
+}  # fmt: skip
 
 
 @pytest.mark.usefixtures("wrong")
@@ -149,10 +155,12 @@ def test_wrong_arguments_and_data_that_cannot_be_used(command):
     result = invoke(command)
     assert result.exit_code == 2, result.output
     assert result.stdout == ""
-    assert {**USAGE, **BAD}[command] in result.stderr
+    words, advised = {**USAGE, **BAD}[command]
+    assert words in result.stderr
     assert result.stderr.startswith("Usage: " if command in USAGE else "Error: ")
     assert command in USAGE or result.stderr.count("\n") == 1
     assert not Path("-").exists()
+    assert advised is None or invoke(advised).exit_code in (0, 1)
 
 
 def test_standard_input_is_named_as_such():

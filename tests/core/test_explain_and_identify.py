@@ -314,26 +314,29 @@ def test_ids_are_the_callers_and_json_takes_them():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "words"),
+    ("arguments", "error", "words", "advised"),
     [
-        ({"flavor_a": Flavor(empty=math.nan)}, ValueError, "flavor_a must have a finite value .* Choose empty=0"),
-        ({"flavor_b": Flavor(empty=math.nan)}, ValueError, "flavor_b must have a finite value"),
-        ({"flavor_b": Flavor(empty="raise")}, ValueError, "under empty='raise'"),
-        ({"flavor_b": "trec_eval"}, ValueError, "doc_id must be given under ties='docid'"),
-        ({"flavor_b": "lightbgm"}, ValueError, "Did you mean 'lightgbm'"),
-        ({"flavor_a": 3}, TypeError, "flavor must be"),
-        ({"k": (1, 2)}, TypeError, "k must be an integer"),
-        ({"k": 0}, ValueError, "k must be an integer"),
-        ({"top": -1}, ValueError, "top must be an integer >= 0"),
-        ({"top": True}, TypeError, "top must be an integer >= 0"),
-        ({"top": 1.5}, TypeError, "top must be an integer >= 0"),
-        ({"group": None}, ValueError, "qid or group must be given"),
+        ({"flavor_a": Flavor(empty=math.nan)}, ValueError, "flavor_a must have a finite value .* Choose empty=0", {"flavor_a": Flavor(empty=0)}),
+        ({"flavor_b": Flavor(empty=math.nan)}, ValueError, "flavor_b must have a finite value", {"flavor_b": Flavor(empty="skip")}),
+        ({"flavor_b": Flavor(empty="raise")}, ValueError, "under empty='raise'", {"flavor_b": "ndcg[empty=skip]"}),
+        ({"flavor_b": "trec_eval"}, ValueError, "doc_id must be given under ties='docid'", {"flavor_b": "trec_eval[ties=average]"}),
+        ({"flavor_b": "trec_eval"}, ValueError, r"Pass doc_id= \(one id per document\)", {"doc_id": ["a", "b", "a"]}),
+        ({"flavor_b": "lightbgm"}, ValueError, "Did you mean 'lightgbm'", {"flavor_b": "lightgbm"}),
+        ({"flavor_a": 3}, TypeError, "flavor must be", None),
+        ({"k": (1, 2)}, TypeError, "k must be an integer", None),
+        ({"k": 0}, ValueError, "k must be an integer", None),
+        ({"top": -1}, ValueError, "top must be an integer >= 0", None),
+        ({"top": True}, TypeError, "top must be an integer >= 0", None),
+        ({"top": 1.5}, TypeError, "top must be an integer >= 0", None),
+        ({"group": None}, ValueError, "qid or group must be given", {"group": [3]}),
     ],
-)
-def test_refusals(arguments, error, words):
+)  # fmt: skip
+def test_refusals(arguments, error, words, advised):
     good = {"flavor_a": "sklearn", "flavor_b": "lightgbm", "y_true": [0, 1, 0], "y_score": [1, 2, 3], "group": [2, 1]}
     with pytest.raises(error, match=words):
         explain_difference(**{**good, **arguments})
+    if advised is not None:
+        explain_difference(**{**good, **arguments, **advised})
 
 
 # -- ``identify``: what chance would match, decimals as they are written, short lists, and rows without their queries

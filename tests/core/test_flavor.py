@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import dataclasses
 import functools
@@ -132,8 +133,13 @@ def test_it_is_frozen():
     ],
 )  # fmt: skip
 def test_invalid_switches_are_refused(arguments, error, message):
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=message) as caught:
         Flavor(**arguments)
+    name, value = next(iter(arguments.items()))
+    if meant := re.search(r"Did you mean '(\w+)'", str(caught.value)):
+        Flavor(**({meant[1]: value} if "not a field" in message else {name: meant[1]}))
+    if switch := re.search(r"(?:example|such as|or use) (\w+)=(.*)\.$", str(caught.value)):
+        Flavor(**{**arguments, switch[1]: ast.literal_eval(switch[2])})
     if "max_grade" not in message:
         with pytest.raises(error, match=message):
             Flavor().replace(**arguments)
@@ -166,8 +172,12 @@ def test_invalid_switches_are_refused(arguments, error, message):
     ],
 )  # fmt: skip
 def test_invalid_text_is_refused(text, error, message):
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=message) as caught:
         Flavor.parse(text)
+    if meant := re.search(r"got '([\w-]+)'.* Did you mean '(\w+)'", str(caught.value)):
+        Flavor.parse(re.sub(rf"\b{meant[1]}\b", meant[2], text))
+    if code := re.search(r"Use (Flavor\(.*?\)), or '(.*)'\.$", str(caught.value)):
+        assert eval(code[1]) == Flavor.parse(code[2])
 
 
 @given(st.text() | st.from_regex(r"(ndcg|sklearn)(@[0-9x-]{0,4})?(\[[a-z_=,0-9.|<-]{0,30}\])?", fullmatch=True))
@@ -254,6 +264,7 @@ def test_an_unknown_preset_is_refused():
         Flavor("lightgbm")
     with pytest.raises(ValueError, match=r"a preset; got '\w+'\. Did you mean 'catboost'\? List the presets with"):
         Flavor.preset("catbost")
+    assert all(Flavor.preset(name).describe() for name in list(PRESETS))
     with pytest.raises(ValueError, match="must be the name of a preset"):
         Flavor.preset(Flavor())
 
@@ -349,6 +360,9 @@ def test_supports_agrees_with_the_parameters_for_every_preset(library):
                 ) as refusal:
                     parameters()
                 assert str(pickle.loads(pickle.dumps(refusal.value))) == str(refusal.value)
+                while not (answer := flavor.supports(library)):  # each fix leads to the next refusal
+                    flavor = eval(re.search(r"flavor\.replace\(.*?\)", answer.fix)[0].replace("...", "4"))
+                assert getattr(flavor, f"{library}_params")()
             answers.add(bool(support))
     assert answers == {True, False}
 

@@ -69,6 +69,7 @@ def test_compare_refuses_changed_judgements(tmp_path):
     changed = {**QRELS, "q1": {**QRELS["q1"], "d99": 0}}  # a document of grade 0 changes no ideal
     with pytest.raises(ValueError, match=r"judged documents or grades differ between a and b: 'q1' \(1\)"):
         compare(base, evaluate_run(changed, RUN, k=5, flavor="trec_eval[ideal=local]"))
+    compare(base, evaluate_run(QRELS, RUN, k=5, flavor="trec_eval[ideal=local]"))
 
 
 def test_the_digest_is_that_of_the_judgements(tmp_path):
@@ -433,3 +434,4 @@ def test_segments_are_named_in_the_forms_of_compare():
     assert all(checks == alone for checks in others)
     with pytest.raises(ValueError, match="must have a label for each query; got None for query 3"):
         gate(base, new, margin=0.1, by={**names, 3: None})
+    assert "slice=none" in [check.segment for check in gate(base, new, margin=0.1, by={**names, 3: "none"}).checks]

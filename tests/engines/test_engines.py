@@ -124,27 +124,30 @@ def test_dask_gives_the_number_of_one_machine(page, dd, flavor, ids):
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "words"),
+    ("change", "error", "words", "advised"),
     [
-        ({"frame": "pandas"}, TypeError, "frame must be a dask.dataframe.DataFrame; got DataFrame"),
-        ({"label": "stars"}, ValueError, "label must name a column of the frame; got 'stars'"),
-        ({"score": 1}, TypeError, "score must be the name of a column"),
-        ({"score": "grade"}, ValueError, "must name different columns; got ['grade', 'grade', 'qid']"),
-        ({"flavor": "lightgbm"}, ValueError, "flavor must not follow the order of rows or document ids"),
-        ({"flavor": "trec_eval"}, ValueError, "neither; got ties='docid"),
-        ({"flavor": "sklearn[ideal=given]"}, ValueError, "neither; got ideal='given'"),
-        ({"k": 0}, ValueError, "k must be"),
+        ({"frame": "pandas"}, TypeError, "frame must be a dask.dataframe.DataFrame; got DataFrame", None),
+        ({"label": "stars"}, ValueError, "label must name a column of the frame; got 'stars'", {"label": "grade"}),
+        ({"score": 1}, TypeError, "score must be the name of a column", None),
+        ({"score": "grade"}, ValueError, "must name different columns; got ['grade', 'grade', 'qid']", None),
+        ({"flavor": "lightgbm"}, ValueError, "flavor must not follow the order of rows or document ids", {"flavor": "lightgbm[ties=average]"}),
+        ({"flavor": "trec_eval"}, ValueError, "neither; got ties='docid", {"flavor": "trec_eval[ties=average]"}),
+        ({"flavor": "sklearn[ideal=given]"}, ValueError, "neither; got ideal='given'", {"flavor": "sklearn[ideal=global]"}),
+        ({"k": 0}, ValueError, "k must be", {"k": None}),
     ],
-)
-def test_what_dask_is_refused(dd, change, error, words):
+)  # fmt: skip
+def test_what_dask_is_refused(dd, change, error, words, advised):
     import dask
     import pandas as pd
 
     frame = pd.DataFrame({"grade": [1, 0, 2], "score": [0.1, 0.1, 0.3], "qid": [1, 1, 2]})
     arguments = {"label": "grade", "score": "score", "qid": "qid", "frame": dd.from_pandas(frame, npartitions=2)}
-    arguments |= {**change, "frame": frame} if "frame" in change else change
+    refused = {**arguments, **change, **({"frame": frame} if "frame" in change else {})}
     with dask.config.set(scheduler="synchronous"), pytest.raises(error, match=re.escape(words)):
-        ndcg_ml.dask.evaluate(**arguments)
+        ndcg_ml.dask.evaluate(**refused)
+    if advised is not None:
+        with dask.config.set(scheduler="synchronous"):
+            assert ndcg_ml.dask.evaluate(**{**arguments, **advised}).value is not None
 
 
 @pytest.mark.needs("ray")
