@@ -75,8 +75,8 @@ def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
             raise ValueError(f"{name} must hold numbers that float64 can hold; got one that is too large.") from error
         except (TypeError, ValueError) as error:
             raise TypeError(
-                f"{name} must hold real numbers; got an array of Python objects ({brief_text(str(error))}). "
-                "Lists of unequal lengths must be flattened, with qid= or group= saying which rows belong together."
+                f"{name} must hold real numbers; got an array of Python objects ({brief_text(str(error))})."
+                f"{_PER_ROW.get(name, '') if array.ndim else ''}"
             ) from error
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers; got dtype {array.dtype}.")
@@ -128,13 +128,17 @@ def flag_array(value: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.bool
     if array.dtype != bool:
         raise TypeError(
             f"{name} must be an array of bool, True if the document is included; got dtype {array.dtype}. "
-            f"Write {name}.astype(bool) if it holds 0 and 1."
+            f"Write np.asarray({name}, dtype=bool) if it holds 0 and 1."
         )
     if array.shape != shape:
         raise ValueError(f"{name} must have the shape of y_true, {shape}; got {array.shape}.")
     return np.ascontiguousarray(array)
 
 
+_PER_ROW = dict.fromkeys(
+    ("y_true", "y_score", "retrieved", "doc_id"),
+    " Lists of unequal lengths must be flattened, with qid= or group= saying which rows belong together.",
+)
 _NOT_REAL = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
 
 
@@ -148,9 +152,8 @@ def plain_array(value: Any, name: str) -> NDArray[Any]:
         )
     # NumPy imports numpy.ma at its first use, which takes long, and without it there is no masked array.
     if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray):
-        raise TypeError(
-            f"{name} is a NumPy masked array, whose mask would be lost. Pass {name}.data, with mask= for 2-D input."
-        )
+        fix = ", with mask= for 2-D input" if name in _PER_ROW else ""
+        raise TypeError(f"{name} is a NumPy masked array, whose mask would be lost. Pass {name}.data{fix}.")
     try:
         return np.asarray(value)
     except MemoryError:
@@ -158,8 +161,7 @@ def plain_array(value: Any, name: str) -> NDArray[Any]:
     except ValueError as error:  # ragged nested lists
         raise ValueError(
             f"{name} must be a one- or two-dimensional array; got {type(value).__name__} that is not one "
-            f"({brief_text(str(error))}). "
-            "Lists of unequal lengths must be flattened, with qid= or group= saying which rows belong together."
+            f"({brief_text(str(error))}).{_PER_ROW.get(name, '')}"
         ) from error
     except Exception as error:  # the value's own conversion may raise anything
         raise TypeError(

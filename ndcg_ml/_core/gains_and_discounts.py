@@ -207,7 +207,7 @@ def _rules(flavor: Flavor, grades: FloatArray, groups: Groups) -> tuple[Groups, 
             n = int(judged.arrange(negative).sum())
             raise ValueError(
                 f"y_true must be >= 0 under negative='raise'; got {n} negative labels, the lowest {lowest}. "
-                "If they mark padding, pass mask=. Otherwise use "
+                "If they mark padding, leave them out (by mask= of 2-D input). Otherwise use "
                 f"flavor={flavor.replace(negative='zero').short_text!r}, which gives them gain 0."
             )
         graded = judged.keep(~negative)
@@ -242,8 +242,8 @@ def _check_grades(flavor: Flavor, grades: FloatArray, graded: Groups) -> None:
             allowed = f"from 0 to {len(flavor.gain) - 1}" if flavor.off_table == "raise" else ">= 0"
             raise ValueError(
                 f"y_true must hold integer grades {allowed} for a gain table of {len(flavor.gain)} entries; got "
-                f"{included[wrong][0]:g}. Extend the table, or use a gain that takes any label, such as that of "
-                "flavor='sklearn' or 'lightgbm'."
+                f"{included[wrong][0]:g}. Extend the table, or use a gain that takes any label: "
+                "flavor.replace(gain='linear', off_table='raise')."
             )
 
 

@@ -13,6 +13,7 @@ import pytest
 from strategies import square_root
 
 from ndcg_ml import (
+    PRESETS,
     Flavor,
     PartialEvaluation,
     dcg_score,
@@ -25,13 +26,15 @@ from ndcg_ml import (
     ndcg_score,
     prepare,
 )
+from ndcg_ml.flavor import as_flavor
 from ndcg_ml.parts import exact_sum
 
 Y, S, Q = [3, 0, 1, 2], [0.4, 0.3, 0.2, 0.1], [1, 1, 2, 2]
-Y2, S2 = [[3, 0], [1, 2]], [[0.4, 0.3], [0.2, 0.1]]
+Y2, S2, MASK = [[3, 0], [1, 2]], [[0.4, 0.3], [0.2, 0.1]], np.array([[False, True], [False, False]])
 
 HUGE = "begin" + "x" * 1_000_000 + "end"
-MASKED = np.ma.masked_array([1, 2, 1], mask=[0, 1, 0])
+MASKED = np.ma.masked_array([1, 1, 1], mask=[0, 1, 0])
+OURS = {"y_score": S, "qid": Q, "doc_id": list("abcd"), "query_weight": [1, 2], "k": 1, "flavor": "lightgbm"}
 SINGLE = "at least one weight above 0"
 
 
@@ -47,39 +50,39 @@ class Stubborn:
 
 
 CASES = {
-    "no ids": (Y, S, {}, ValueError, r"qid or group must be given with 1-D input.*Pass qid=.*group=\[len\(y_true\)\].*ndcg_ml.sklearn.ndcg_scorer\(\)"),
-    "both": (Y, S, {"qid": Q, "group": [2, 2]}, ValueError, "qid and group.*pass one of them; got both"),
+    "no ids": (Y, S, {}, ValueError, r"qid or group must be given with 1-D input.*Pass qid=.*group=\[len\(y_true\)\].*ndcg_ml.sklearn.ndcg_scorer\(\)", lambda: (ndcg_score(Y, S, qid=Q), ndcg_score(Y, S, group=[len(Y)]))),
+    "both": (Y, S, {"qid": Q, "group": [2, 2]}, ValueError, "qid and group.*pass one of them; got both", lambda: (ndcg_score(Y, S, qid=Q), ndcg_score(Y, S, group=[2, 2]))),
     "scores of another length": (Y, S[:3], {"qid": Q}, ValueError, r"y_score must have the shape of y_true, \(4,\); got \(3,\)"),
     "qid of another length": (Y, S, {"qid": [7, 7, 8]}, ValueError, r"qid must have one id per row, 4; got 3\.$"),
     "more ids than rows": (Y, S, {"qid": [0, 1, 1, 1, 1]}, ValueError, r"qid must have one id per row, 4; got 5\.$"),
-    "sample_weight": (Y, S, {"qid": Q, "sample_weight": Y}, TypeError, "unexpected keyword argument 'sample_weight'. Did you mean 'query_weight'"),
+    "sample_weight": (Y, S, {"qid": Q, "sample_weight": Y}, TypeError, "unexpected keyword argument 'sample_weight'. Did you mean 'query_weight'", lambda: ndcg_score(Y, S, qid=Q, query_weight=[1, 2])),
     **{
-        name: (Y, S, {"qid": Q, name: 1}, TypeError, f"unexpected keyword argument '{name}'. Did you mean '{ours}'?")
+        name: (Y, S, {"qid": Q, name: 1}, TypeError, f"unexpected keyword argument '{name}'. Did you mean '{ours}'?", lambda ours=ours: ndcg_score(**{"y_true": Y, "y_score": S, "qid": Q, ours: OURS[ours]}))
         for name, ours in {
             "y_pred": "y_score", "groups": "qid", "qids": "qid", "query_ids": "qid", "docid": "doc_id", "docno": "doc_id",
             "weight": "query_weight", "weights": "query_weight", "top_k": "k", "cutoff": "k", "eval_at": "k",
             "flavour": "flavor", "metrics": "flavor",
         }.items()
     },
-    "a switch": (Y, S, {"qid": Q, "gain": "linear"}, TypeError, r"Pass it in the flavor: flavor=Flavor\(gain=...\)\."),
-    "a switch of another library": (Y, S, {"qid": Q, "ignore_ties": True}, TypeError, r"flavor=Flavor\(ties=...\)\."),
-    "an argument of dcg_score": (Y, S, {"qid": Q, "log_base": 2}, TypeError, r"flavor=Flavor\(discount=...\)\."),
+    "a switch": (Y, S, {"qid": Q, "gain": "linear"}, TypeError, r"Pass it in the flavor: flavor=Flavor\(gain=...\)\.", lambda: ndcg_score(Y, S, qid=Q, flavor=Flavor(gain="linear"))),
+    "a switch of another library": (Y, S, {"qid": Q, "ignore_ties": True}, TypeError, r"flavor=Flavor\(ties=...\)\.", lambda: ndcg_score(Y, S, qid=Q, flavor=Flavor(ties="first"))),
+    "an argument of dcg_score": (Y, S, {"qid": Q, "log_base": 2}, TypeError, r"flavor=Flavor\(discount=...\)\.", lambda: ndcg_score(Y, S, qid=Q, flavor=Flavor(discount="log2"))),
     "an argument of no library": (Y, S, {"qid": Q, "xyzzy": 1}, TypeError, "unexpected keyword argument 'xyzzy'.$"),
-    "sizes as qid": (Y, S, {"qid": [2, 2]}, ValueError, "qid must have one id per row.*pass them as group="),
+    "sizes as qid": (Y, S, {"qid": [2, 2]}, ValueError, "qid must have one id per row.*pass them as group=", lambda: ndcg_score(Y, S, group=[2, 2])),
     "sizes that do not sum": (Y, S, {"group": [2, 1]}, ValueError, r"group must sum to the number of rows, 4; got a sum of 3\.$"),
-    "ids as group": (Y, S, {"group": Q}, ValueError, "group must sum to.*pass them as qid="),
-    "string ids as group": (Y, S, {"group": list("aabb")}, TypeError, "group must hold integers.*pass them as qid="),
+    "ids as group": (Y, S, {"group": Q}, ValueError, "group must sum to.*pass them as qid=", lambda: ndcg_score(Y, S, qid=Q)),
+    "string ids as group": (Y, S, {"group": list("aabb")}, TypeError, "group must hold integers.*pass them as qid=", lambda: ndcg_score(Y, S, qid=list("aabb"))),
     "negative size": (Y, S, {"group": [5, -1]}, ValueError, "group must hold sizes >= 0; got -1"),
     "2-D group": (Y, S, {"group": [[2, 2]]}, ValueError, r"group must be one-dimensional.*got shape \(1, 2\)"),
     "2-D qid": (Y, S, {"qid": [[1, 1, 2, 2]]}, ValueError, r"qid must be one-dimensional.*got shape \(1, 4\)"),
-    "NaN score": (Y, [0.4, math.nan, 0.2, 0.1], {"qid": Q}, ValueError, "y_score must not hold NaN.*got 1 of 4, the first at row 1.*-inf"),
+    "NaN score": (Y, [0.4, math.nan, 0.2, 0.1], {"qid": Q}, ValueError, "y_score must not hold NaN.*got 1 of 4, the first at row 1.*-inf", lambda: ndcg_score(Y, [0.4, -math.inf, 0.2, 0.1], qid=Q)),
     "NaN label": ([3, math.nan, 1, 2], S, {"qid": Q}, ValueError, "y_true must not hold NaN.*unjudged='raise'; got 1 of 4.*flavor='sklearn\\[unjudged=zero\\]'"),
     "infinite label": ([3, math.inf, 1, 2], S, {"qid": Q}, ValueError, "y_true must be finite; got labels from 1.0 to inf"),
-    "negative label": ([3, -1, 1, 2], S, {"qid": Q}, ValueError, "y_true must be >= 0.*got 1 negative labels, the lowest -1.0.*flavor='sklearn\\[negative=zero\\]'"),
+    "negative label": ([3, -1, 1, 2], S, {"qid": Q}, ValueError, "y_true must be >= 0.*got 1 negative labels, the lowest -1.0.*flavor='sklearn\\[negative=zero\\]'", lambda: ndcg_score([[3, -1], [1, 2]], S2, mask=np.array([[True, False], [True, True]]))),
     "fraction with a table": ([3, 0.5, 1, 2], S, {"qid": Q, "flavor": Flavor(gain=(0, 1, 3, 7))}, ValueError, "integer grades from 0 to 3.*got 0.5.*Extend the table"),
-    "grade outside the table": ([3, 4, 1, 2], S, {"qid": Q, "flavor": Flavor(gain=(0, 1, 3, 7))}, ValueError, "integer grades from 0 to 3.*got 4"),
+    "grade outside the table": ([3, 4, 1, 2], S, {"qid": Q, "flavor": Flavor(gain=(0, 1, 3, 7))}, ValueError, "integer grades from 0 to 3.*got 4", lambda: ndcg_score([3, 4, 1, 2], S, qid=Q, flavor=Flavor(gain=(0, 1, 3, 7, 15)))),
     "negative with a table": ([3, -1, 1, 2], S, {"qid": Q, "flavor": Flavor(gain=(0, 1, 3, 7), negative="allow")}, ValueError, "integer grades.*got -1"),
-    "grade above max_grade": (Y, S, {"qid": Q, "flavor": Flavor(ideal="max", max_grade=2)}, ValueError, "y_true must not exceed Flavor.max_grade=2.0; got 3.0.*Raise max_grade"),
+    "grade above max_grade": (Y, S, {"qid": Q, "flavor": Flavor(ideal="max", max_grade=2)}, ValueError, "y_true must not exceed Flavor.max_grade=2.0; got 3.0.*Raise max_grade", lambda: ndcg_score(Y, S, qid=Q, flavor=Flavor(ideal="max", max_grade=3))),
     "k beyond any list": (Y, S, {"qid": Q, "k": 10**18, "flavor": Flavor(ideal="max", max_grade=3)}, ValueError, "k must be at most 100000000 under ideal='max'"),
     "k=0": (Y, S, {"qid": Q, "k": 0}, ValueError, "k must be an integer >= 1, or None.*got 0"),
     "k=-1": (Y, S, {"qid": Q, "k": -1}, ValueError, "k must be an integer >= 1.*got -1"),
@@ -89,26 +92,26 @@ CASES = {
     "no k": (Y, S, {"qid": Q, "k": ()}, ValueError, "k must hold at least one cut-off"),
     "k twice": (Y, S, {"qid": Q, "k": (3, 3)}, ValueError, "k must not repeat a cut-off"),
     "bad k in a sequence": (Y, S, {"qid": Q, "k": (3, 0)}, ValueError, "k must be an integer >= 1.*got 0"),
-    "unknown preset": (Y, S, {"qid": Q, "flavor": "lightgmb"}, ValueError, "got 'lightgmb' in 'lightgmb'. Did you mean 'lightgbm'"),
-    "scores as a flavor": (Y, S, {"qid": Q, "flavor": np.ones(2)}, TypeError, r"of type ndarray. Pass an object, such as NDCGEval\('sklearn'\), or call ndcg_score"),
+    "unknown preset": (Y, S, {"qid": Q, "flavor": "lightgmb"}, ValueError, "got 'lightgmb' in 'lightgmb'. Did you mean 'lightgbm'", lambda: (ndcg_score(Y, S, qid=Q, flavor="lightgbm"), [Flavor.preset(name).describe() for name in list(PRESETS)])),
+    "scores as a flavor": (Y, S, {"qid": Q, "flavor": np.ones(2)}, TypeError, r"of type ndarray. Pass an object, such as NDCGEval\('sklearn'\), or call ndcg_score", lambda: ndcg_score(Y, S, qid=Q)),
     "not a flavor": (Y, S, {"qid": Q, "flavor": 3}, TypeError, "flavor must be a Flavor, the name of a preset.*got 3 of type int"),
     "mask of another shape": (Y2, S2, {"mask": [[True, False]]}, ValueError, r"mask must have the shape of y_true, \(2, 2\); got \(1, 2\)"),
-    "mask of integers": (Y2, S2, {"mask": [[1, 0], [1, 1]]}, TypeError, r"mask must be an array of bool.*got dtype int.*astype\(bool\)"),
-    "mask with 1-D": (Y, S, {"qid": Q, "mask": [True] * 4}, ValueError, "mask is for 2-D input.*Leave mask out"),
-    "qid with 2-D": (Y2, S2, {"qid": [1, 2]}, ValueError, "qid is for 1-D input.*each row is one query.*Leave qid out"),
-    "group with 2-D": (Y2, S2, {"group": [1, 1]}, ValueError, "group is for 1-D input"),
-    "retrieved of integers": (Y, S, {"qid": Q, "retrieved": [1, 1, 0, 0]}, TypeError, "retrieved must be an array of bool"),
+    "mask of integers": (Y2, S2, {"mask": [[1, 0], [1, 1]]}, TypeError, r"mask must be an array of bool.*got dtype int.*np\.asarray\(mask, dtype=bool\)", lambda: ndcg_score(Y2, S2, mask=np.asarray([[1, 0], [1, 1]], dtype=bool))),
+    "mask with 1-D": (Y, S, {"qid": Q, "mask": [True] * 4}, ValueError, "mask is for 2-D input.*Leave mask out", lambda: ndcg_score(Y, S, qid=Q)),
+    "qid with 2-D": (Y2, S2, {"qid": [1, 2]}, ValueError, "qid is for 1-D input.*each row is one query.*Leave qid out", lambda: (ndcg_score(Y2, S2), ndcg_score(np.ravel(Y2), np.ravel(S2), qid=Q))),
+    "group with 2-D": (Y2, S2, {"group": [1, 1]}, ValueError, "group is for 1-D input", lambda: (ndcg_score(Y2, S2), ndcg_score(np.ravel(Y2), np.ravel(S2), group=[2, 2]))),
+    "retrieved of integers": (Y, S, {"qid": Q, "retrieved": [1, 1, 0, 0]}, TypeError, "retrieved must be an array of bool", lambda: ndcg_score(Y, S, qid=Q, retrieved=np.asarray([1, 1, 0, 0], dtype=bool))),
     "retrieved of another shape": (Y, S, {"qid": Q, "retrieved": [True]}, ValueError, r"retrieved must have the shape of y_true, \(4,\)"),
-    "docid without ids": (Y, S, {"qid": Q, "flavor": "trec_eval"}, ValueError, "doc_id must be given under ties='docid'.*Pass doc_id="),
+    "docid without ids": (Y, S, {"qid": Q, "flavor": "trec_eval"}, ValueError, "doc_id must be given under ties='docid'.*Pass doc_id=", lambda: ndcg_score(Y, S, qid=Q, flavor="trec_eval", doc_id=list("abcd"))),
     "repeated ids": ([1, 1, 1, 2], S, {"qid": Q, "flavor": "trec_eval", "doc_id": list("aabc")}, ValueError, "doc_id must not repeat within a query under duplicates='raise'; got .*'a'.*Remove the duplicate"),
     "repeated ids that are not needed": ([1, 1, 1, 2], S, {"qid": Q, "doc_id": list("aabc")}, ValueError, "doc_id must not repeat"),
     "copies with two labels": ([1, 1, 2, 2], S, {"group": [4], "doc_id": list("abac"), "flavor": Flavor(duplicates="first")}, ValueError, "y_true must be the same wherever a query repeats a doc_id; got 1 and"),
     "copies of which one is judged": ([1, 1, math.nan, 2], S, {"group": [4], "doc_id": list("abac"), "flavor": Flavor(duplicates="count", unjudged="zero")}, ValueError, "y_true must be the same wherever a query repeats a doc_id; got 1 and"),
     "a copy without a score": ([1, 1, 1, 2], [math.nan, 1, 1, 2], {"group": [4], "doc_id": list("aabc"), "flavor": "haystack"}, ValueError, "y_score must not hold NaN"),
     "a tie with a copy, averaged": ([1, 0, 1, 2], [1, 1, 1, 0], {"group": [4], "doc_id": list("abac"), "flavor": Flavor(duplicates="first")}, ValueError, "must not tie a document with its own repeat.*got 1 such.*duplicates=first"),
-    "ascending ids without ids": (Y, S, {"qid": Q, "flavor": "sentence_transformers"}, ValueError, "given under ties='docid_ascending', which orders tied documents by ascending"),
-    "labels above a binary scale": (Y, S, {"qid": Q, "flavor": Flavor(gain="binary", max_grade=1)}, ValueError, r"y_true must not exceed Flavor\.max_grade=1"),
-    "a grade above gdeval's": ([5, 0, 1, 0], S, {"qid": Q, "flavor": "gdeval", "doc_id": list("abcd")}, ValueError, r"must not exceed Flavor\.max_grade=4"),
+    "ascending ids without ids": (Y, S, {"qid": Q, "flavor": "sentence_transformers"}, ValueError, "given under ties='docid_ascending', which orders tied documents by ascending", lambda: ndcg_score(Y, S, qid=Q, flavor="sentence_transformers", doc_id=list("abcd"))),
+    "labels above a binary scale": (Y, S, {"qid": Q, "flavor": Flavor(gain="binary", max_grade=1)}, ValueError, r"y_true must not exceed Flavor\.max_grade=1", lambda: ndcg_score(Y, S, qid=Q, flavor=Flavor(gain="binary", max_grade=3))),
+    "a grade above gdeval's": ([5, 0, 1, 0], S, {"qid": Q, "flavor": "gdeval", "doc_id": list("abcd")}, ValueError, r"must not exceed Flavor\.max_grade=4", lambda: ndcg_score([5, 0, 1, 0], S, qid=Q, flavor="gdeval[max_grade=5]", doc_id=list("abcd"))),
     **{
         f"{label} under {preset}": ([label, 0, 1, 2], S, {"qid": Q, "flavor": preset}, ValueError, words)
         for preset in ("letor3", "mslr")
@@ -122,21 +125,21 @@ CASES = {
     "missing time as qid": (Y, S, {"qid": np.array(["2020-01-01", "NaT", "2020-01-01", "2020-01-02"], "M8[D]")}, ValueError, "qid must have an id for every row"),
     "None as qid": (Y, S, {"qid": ["a", None, "b", "b"]}, ValueError, "qid must have an id for every row; got a missing value at row 1"),
     "unhashable qid": (Y, S, {"qid": np.array([Unhashable() for _ in Y], dtype=object)}, TypeError, "qid must hold hashable ids; got .*Unhashable"),
-    "ragged lists": ([[1, 0], [1]], [[1, 0], [1]], {}, ValueError, "y_true must be a one- or two-dimensional array.*flattened, with qid="),
+    "ragged lists": ([[1, 0], [1]], [[1, 0], [1]], {}, ValueError, "y_true must be a one- or two-dimensional array.*flattened, with qid=", lambda: ndcg_score([1, 0, 1], [1, 0, 1], qid=[0, 0, 1])),
     "three dimensions": (np.zeros((2, 2, 2)), np.zeros((2, 2, 2)), {}, ValueError, r"y_true must be one- or two-dimensional; got shape \(2, 2, 2\)"),
     "a number": (1.0, 1.0, {}, ValueError, r"y_true must be one- or two-dimensional; got shape \(\)"),
     "strings": (list("abcd"), S, {"qid": Q}, TypeError, "y_true must hold real numbers; got text, such as 'a'. If it is a number, convert it with float"),
     "objects": (np.array([1j, 1, None, 2], dtype=object), S, {"qid": Q}, TypeError, "y_true must hold real numbers; got an array of Python objects"),
     "complex": (Y, np.array(S, dtype=complex), {"qid": Q}, TypeError, "y_score must hold real numbers; got dtype complex128"),
-    "masked array": (Y, np.ma.masked_array(S, mask=[0, 1, 0, 0]), {"qid": Q}, TypeError, "y_score is a NumPy masked array, whose mask would be lost"),
+    "masked array": (Y, np.ma.masked_array(S, mask=[0, 1, 0, 0]), {"qid": Q}, TypeError, "y_score is a NumPy masked array, whose mask would be lost", lambda: (ndcg_score(Y, np.ma.masked_array(S, mask=[0, 1, 0, 0]).data, qid=Q), ndcg_score(Y2, np.ma.masked_array(S2, mask=MASK).data, mask=~MASK))),
     "no number": (Y2, 2, {}, ValueError, "^y_score must"),
     "None": (np.array(None), np.array(None), {}, (TypeError, ValueError), "^y_true must"),
-    "a mask with a mask": (Y2, S2, {"mask": np.ma.masked_array([[True] * 2] * 2, mask=[[0, 1], [0, 0]])}, TypeError, "^mask is a NumPy masked array"),
-    "a column": (np.array(Y)[:, None], np.array(S)[:, None], {}, ValueError, r"\(4, 1\) may be 4 rows.*y_true\.squeeze\(-1\).*qid=.*mask=np\.ones"),
-    "a column of lists": ([[3], [0]], [[0.4], [0.3]], {}, ValueError, r"pass np\.asarray\(y_true\)\.squeeze\(-1\)"),
-    "a superfluous axis of scores": (Y, np.array(S)[:, None], {"group": [4]}, ValueError, r"got \(4, 1\)\. The last axis of y_score is one too many: pass y_score\.squeeze\(-1\)"),
-    "a superfluous axis of labels": (np.array(Y)[:, None], S, {"qid": Q}, ValueError, r"y_true\.squeeze\(-1\)"),
-    "three axes, the last of them superfluous": (np.ones((2, 3, 1)), np.ones((2, 3, 1)), {}, ValueError, r"shape \(2, 3, 1\).*squeeze\(-1\)"),
+    "a mask with a mask": (Y2, S2, {"mask": np.ma.masked_array([[True] * 2] * 2, mask=[[0, 1], [0, 0]])}, TypeError, "^mask is a NumPy masked array", lambda: ndcg_score(Y2, S2, mask=np.ma.masked_array([[True] * 2] * 2, mask=MASK).data)),
+    "a column": (np.array(Y)[:, None], np.array(S)[:, None], {}, ValueError, r"\(4, 1\) may be 4 rows.*y_true\.squeeze\(-1\).*qid=.*mask=np\.ones", lambda: (ndcg_score(np.array(Y)[:, None].squeeze(-1), np.array(S)[:, None].squeeze(-1), qid=Q), ndcg_score(np.array(Y)[:, None], np.array(S)[:, None], mask=np.ones((4, 1), dtype=bool)))),
+    "a column of lists": ([[3], [0]], [[0.4], [0.3]], {}, ValueError, r"pass np\.asarray\(y_true\)\.squeeze\(-1\)", lambda: ndcg_score(np.asarray([[3], [0]]).squeeze(-1), np.asarray([[0.4], [0.3]]).squeeze(-1), group=[2])),
+    "a superfluous axis of scores": (Y, np.array(S)[:, None], {"group": [4]}, ValueError, r"got \(4, 1\)\. The last axis of y_score is one too many: pass y_score\.squeeze\(-1\)", lambda: ndcg_score(Y, np.array(S)[:, None].squeeze(-1), group=[4])),
+    "a superfluous axis of labels": (np.array(Y)[:, None], S, {"qid": Q}, ValueError, r"y_true\.squeeze\(-1\)", lambda: ndcg_score(np.array(Y)[:, None].squeeze(-1), S, qid=Q)),
+    "three axes, the last of them superfluous": (np.ones((2, 3, 1)), np.ones((2, 3, 1)), {}, ValueError, r"shape \(2, 3, 1\).*squeeze\(-1\)", lambda: (ndcg_score(*[np.ones((2, 3, 1)).squeeze(-1)] * 2), ndcg_score(*[np.ones((2, 3, 1)).reshape(6, 1)] * 2, mask=np.ones((6, 1), dtype=bool)))),
     "ids of two types": (Y, S, {"qid": Q, "doc_id": [1, "1", 2, 3]}, TypeError, "^doc_id must hold ids of one type"),
     "ids of two types in rows": (Y2, S2, {"doc_id": [[1, "1"], [2, 3]]}, TypeError, "^doc_id must hold ids of one type"),
     "bytes and text": (Y, S, {"qid": Q, "doc_id": [b"1", "1", "2", "3"]}, TypeError, "^doc_id must hold ids of one type"),
@@ -156,7 +159,7 @@ CASES = {
     "nothing, by group": ([], [], {"group": []}, ValueError, "group must hold at least one query size; got none"),
     "nothing, 2-D": (np.zeros((0, 3)), np.zeros((0, 3)), {}, ValueError, r"y_true must hold at least one query; got shape \(0, 3\)"),
     "weights of rows": (Y, S, {"qid": Q, "query_weight": [1, 1, 1, 1]}, ValueError, r"query_weight must have one weight per query, shape \(2,\); got \(4,\)"),
-    "weights by name without ids": (Y, S, {"group": [2, 2], "query_weight": {1: 1, 2: 2}}, TypeError, "query_weight must be an array.*have no ids; got a mapping. Pass qid="),
+    "weights by name without ids": (Y, S, {"group": [2, 2], "query_weight": {1: 1, 2: 2}}, TypeError, "query_weight must be an array.*have no ids; got a mapping. Pass qid=", lambda: ndcg_score(Y, S, qid=Q, query_weight={1: 1, 2: 2})),
     "negative weight": (Y, S, {"qid": Q, "query_weight": [1, -1]}, ValueError, "query_weight must be finite and >= 0"),
     "NaN weight": (Y, S, {"qid": Q, "query_weight": [1, math.nan]}, ValueError, "query_weight must be finite and >= 0"),
     "weights of zero": (Y, S, {"qid": Q, "query_weight": [0, 0]}, ValueError, "at least one weight above 0"),
@@ -171,7 +174,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_ndcg_score_evaluate_and_dcg_score_refuse(case):
-    y, s, arguments, error, message = CASES[case]
+    y, s, arguments, error, message, *advised = CASES[case]
     with pytest.raises(error, match=f"(?s){message}") as caught:
         ndcg_score(y, s, **arguments)
     text = str(caught.value)
@@ -179,8 +182,12 @@ def test_ndcg_score_evaluate_and_dcg_score_refuse(case):
     assert "\n" not in text
     with pytest.raises(error, match=f"(?s){message}"):
         evaluate(y, s, **arguments)
-    if advised := re.search(r"flavor='([a-z_]+\[[^']+)'", text):
-        ndcg_score(y, s, **{**arguments, "flavor": advised[1]})
+    if flavor := re.search(r"flavor='([a-z_]+\[[^']+)'", text):
+        ndcg_score(y, s, **{**arguments, "flavor": flavor[1]})
+    if "flavor.replace(gain='linear', off_table='raise')" in text:
+        flavor = as_flavor(arguments["flavor"]).replace(gain="linear", off_table="raise")
+        ndcg_score(y, s, **{**arguments, "flavor": flavor})
+    assert all(call() is not None for call in advised)
     if "empty" not in case:
         with pytest.raises(error, match=f"(?s){message}"):
             dcg_score(y, s, **arguments)
@@ -220,7 +227,7 @@ def test_callables_that_fail_are_refused(gain, error, message):
 @pytest.mark.parametrize(
     ("grades", "judged", "error", "message"),
     [
-        ([3, 0, 1], None, TypeError, r"grades\[0\] must be a list of grades.*got 3.*\[\[3, 0, 1\]\]"),
+        ([3, 0, 1], None, TypeError, r"grades\[0\] must be a list of grades.*got 3.*wrap its list: \[\[3, 0, 1\]\]"),
         ([[3, 0]], [[3], [1]], ValueError, "judged must have one list for each query of grades, 1; got 2"),
         ([[3, 3]], [[3, 0]], ValueError, r"judged\[0\] must hold every relevant grade of grades\[0\].*grade 3"),
         ([], None, ValueError, "grades must hold at least one list"),
@@ -238,6 +245,7 @@ def test_callables_that_fail_are_refused(gain, error, message):
 def test_evaluate_ranked_refuses(grades, judged, error, message):
     with pytest.raises(error, match=message):
         evaluate_ranked(grades, judged=judged)
+    assert "wrap its list" not in message or evaluate_ranked([grades]) is not None
 
 
 REALS = "must hold real numbers"
@@ -276,8 +284,14 @@ def test_every_argument_is_an_array(name, case):
     arguments = {"y_true": [1, 0, 2], "y_score": [3, 2, 1]} | (
         {"group": [1] * 3} if name not in ("qid", "group") else {}
     )
-    with pytest.raises(error, match=f"^{name} {message}"):
+    with pytest.raises(error, match=f"^{name} {message}") as caught:
         ndcg_score(**{**arguments, name: value})
+    if "convert it with float()" in str(caught.value):
+        ndcg_score(**{**arguments, name: [float(number) for number in value]})
+    if f"Pass {name}.data" in str(caught.value):
+        ndcg_score(**{**arguments, name: value.data.astype(bool if name == "retrieved" else int)})
+    by_rows = name in ("y_true", "y_score", "retrieved", "doc_id")
+    assert ("flattened, with qid=" in str(caught.value)) == (by_rows and "list that is not one" in message)
 
 
 @pytest.mark.parametrize("missing", [None, math.nan, np.datetime64("NaT", "s")])
@@ -299,6 +313,7 @@ def test_prepare_refuses_at_once_and_its_object_refuses_scores():
         prepared([1.0, 2.0])
     with pytest.raises(ValueError, match="last axis of y_true is one too many"):
         prepare(np.array(Y)[:, None], mask=np.ones((4, 1), dtype=bool))(S)
+    prepare(np.array(Y)[:, None].squeeze(-1), qid=Q)(S)
 
 
 def test_per_query_names_its_columns():
@@ -366,23 +381,23 @@ def stream(*ids: Any, scores: Any = (1, 2)) -> PartialEvaluation:
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "words"),
+    "case",
     [
         *((lambda bad=bad: exact_sum([1.0, *bad]), ValueError, "too large for float64") for bad in ([math.nan], [math.inf], [math.inf, -math.inf], [1.7e308, 1.7e308])),
         (lambda: evaluate_part([], [1.0], qid=[]), ValueError, "y_score must be as long as y_true"),
         *((lambda name=name: evaluate_part([], [], qid=[], **{name: [True]}), ValueError, f"{name} must be as long as y_true, which has no rows") for name in ("query_weight", "retrieved", "doc_id")),
         (lambda: part(query_weight=[0.0]).value, ValueError, "above 0"),
         (lambda: part(query_weight=[0.0, 0.0]), ValueError, "one weight per query"),
-        (lambda: part(["a", "b"], [1, 0], flavor=Flavor(empty="raise")), ValueError, "query 'b'"),
-        (lambda: part(labels=0, flavor=SKIP).value, ValueError, "nothing to average"),
+        (lambda: part(["a", "b"], [1, 0], flavor=Flavor(empty="raise")), ValueError, "query 'b'", lambda: part(["a", "b"], [1, 0], flavor="ndcg[empty=skip]").value),
+        (lambda: part(labels=0, flavor=SKIP).value, ValueError, "nothing to average", lambda: part(labels=0, flavor="ndcg").value),
         # ids
-        (lambda: evaluate_part(ROWS, ROWS), ValueError, "got neither"),
-        (lambda: evaluate_part([1], [1], qid=[1], query_id=[1]), ValueError, "got both"),
+        (lambda: evaluate_part(ROWS, ROWS), ValueError, "got neither", lambda: evaluate_part(ROWS, ROWS, query_id=[1, 2])),
+        (lambda: evaluate_part([1], [1], qid=[1], query_id=[1]), ValueError, "got both", lambda: (evaluate_part([1], [1], qid=[1]), evaluate_part([1], [1], group=[1], query_id=[1]))),
         (lambda: evaluate_part(ROWS, ROWS, query_id=[1, 2, 3]), ValueError, "one id per query, 2; got 3"),
         (lambda: evaluate_part(ROWS, ROWS, query_id=np.array([1, 1])), ValueError, "query_id must have each query once; got 1"),
         (lambda: evaluate_part(ROWS, ROWS, query_id=[1, math.nan]), ValueError, "missing value"),
         (lambda: evaluate_part(ROWS, ROWS, query_id=["1", 1]), TypeError, "all of one type"),
-        (lambda: evaluate_part(ROWS, ROWS, query_id=HALF_MASKED), TypeError, "query_id"),
+        (lambda: evaluate_part(ROWS, ROWS, query_id=HALF_MASKED), TypeError, "query_id", lambda: evaluate_part(ROWS, ROWS, query_id=HALF_MASKED.data)),
         (lambda: part(objects((1, 2), "a")), TypeError, "query ids must be integers, strings"),
         (lambda: part(objects(1, "a")), TypeError, "query ids must be integers, strings"),
         (lambda: part(np.array([1 + 2j, 3])), TypeError, "query ids must be integers, strings"),
@@ -409,28 +424,30 @@ def stream(*ids: Any, scores: Any = (1, 2)) -> PartialEvaluation:
         ),
         # streams
         (lambda: evaluate_batches([([1, 1, 0], [1, 1, 0], ["1", 1, 2])]), TypeError, "all of one type"),
-        (lambda: stream(HALF_MASKED), TypeError, "qid"),
+        (lambda: stream(HALF_MASKED), TypeError, "qid", lambda: stream(HALF_MASKED.data)),
         (lambda: stream(objects(2**64, 2**64 + 1)), TypeError, "must fit in 64 bits; got 18446744073709551616"),
         (lambda: stream(np.array([1, 2], dtype="M8[ps]")), TypeError, "whole nanoseconds"),
         (lambda: stream([datetime.date(2026, 1, 1)]), TypeError, "got date"),
         (lambda: stream([7], ["7"]), TypeError, "one type in all parts, .*; got int and str"),
-        (lambda: stream([7, 7], scores=np.array([2**60 + 1, 2**60])), ValueError, "y_score must hold scores that stay different in float64"),
-        (lambda: sum([stream([1, 2]), stream([2, 3])]), ValueError, "a query was split"),
-        *((lambda n=n: stream(*([2 * i, 2 * i + 1] for i in range(n)), [0]), ValueError, r"a query reappeared after other queries\. Sort the rows") for n in (2, 300)),
-        (lambda: evaluate_batches([], flavor=Flavor(ties="docid")), ValueError, "docid"),
+        (lambda: stream([7, 7], scores=np.array([2**60 + 1, 2**60])), ValueError, "y_score must hold scores that stay different in float64", lambda: stream([7, 7], scores=np.array([2**60 + 1, 2**60]) - 2**60)),
+        (lambda: sum([stream([1, 2]), stream([2, 3])]), ValueError, "a query was split", lambda: evaluate_batches([([1, 0], [1, 2], [1, 2]), ([1, 0], [1, 2], [2, 3])])),
+        *((lambda n=n: stream(*([2 * i, 2 * i + 1] for i in range(n)), [0]), ValueError, r"a query reappeared after other queries\. Sort the rows", lambda: (stream([0, 0], [1]), sum([stream([0, 0]), stream([1])]))) for n in (2, 300)),
+        (lambda: evaluate_batches([], flavor=Flavor(ties="docid")), ValueError, "docid", lambda: (evaluate_batches([([1], [1], [1])], flavor="ndcg"), part(flavor=Flavor(ties="docid"), doc_id=["d"]))),
         (lambda: evaluate_batches([([1], [1])]), TypeError, "batch 0 is a tuple of 2"),  # type: ignore[list-item]
         (lambda: evaluate_batches([([1], [1], [1]), 5]), TypeError, "batch 1 is a int"),  # type: ignore[list-item]
         (lambda: evaluate_batches([([1], [1, 2], [1])]), ValueError, r"batch 0 has shapes \(1,\), \(2,\) and \(1,\)"),
         (lambda: evaluate_batches([([[1]], [[1]], [[1]])]), ValueError, "one label, score and query id per row"),
-        (lambda: evaluate_batches([([1], [math.nan], [1])]), ValueError, "must not hold NaN"),
+        (lambda: evaluate_batches([([1], [math.nan], [1])]), ValueError, "must not hold NaN", lambda: evaluate_batches([([1], [-math.inf], [1])])),
         (lambda: evaluate_batches([([1, 1], [1, 2], [1.0, math.nan])]), ValueError, "missing value"),
         (lambda: evaluate_batches([(["a"], [1], [1])]), TypeError, "y_true"),
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore:each of the")
-def test_a_part_or_a_sum_is_refused(call: Any, error: type[Exception], words: str) -> None:
+def test_a_part_or_a_sum_is_refused(case: Any) -> None:
+    call, error, words, *advised = case
     with pytest.raises(error, match=words):
         call()
+    assert all(each() is not None for each in advised)
 
 
 # -- likely mistakes on every route for arrays
