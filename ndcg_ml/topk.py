@@ -194,10 +194,9 @@ def _read_retrieved(value: Any) -> NDArray[np.signedinteger[Any]]:
 
 def _require_integers(ids: NDArray[Any], name: str) -> None:
     if ids.dtype.kind not in "iu":
+        fix = "For scores, pass numpy.argsort(-scores, axis=1)[:, :k]. " if name == "retrieved_ids" else ""
         raise TypeError(
-            f"{name} must hold integers, the numbers of items from 0; got dtype {ids.dtype}. For scores, pass "
-            "numpy.argsort(-scores, axis=1)[:, :k]. Use evaluate_run for other ids, or number them with "
-            "numpy.unique(ids, return_inverse=True)."
+            f"{name} must hold integers, numbers from 0; got dtype {ids.dtype}. {fix}Use evaluate_run for other ids."
         )
     if ids.dtype == np.uint64 and ids.size and ids.max() >= _MOST_ITEMS:
         raise ValueError(f"{name} must be below 2^40; got {ids.max()}. Number the items 0, 1, 2, ...")

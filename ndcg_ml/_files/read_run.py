@@ -70,7 +70,8 @@ class _IdType:
                 "without an id."
             )
         invalid = next(value for value in ids if not isinstance(value, str))
-        fix = f"For pairs, pass dict({source})." if kinds == {tuple} else "Convert them, for example with str()."
+        how = ".decode()" if isinstance(invalid, bytes) else "str()"
+        fix = f"For pairs, pass dict({source})." if kinds == {tuple} else f"Convert them, for example with {how}."
         raise TypeError(
             f"{self._what} ids of {source} must all be str, or all be int; got {listed}, such as {brief(invalid)}. "
             f"{fix}"

@@ -237,7 +237,7 @@ def refuse_lost_topics(result: RunEvaluation[Any]) -> None:
     lost = np.flatnonzero((table.n_docs == 0) & (table.n_relevant > 0) & empty)
     if lost.size:
         rule = "score 1" if flavor.empty == 1.0 else "be skipped"
-        fix = "queries='both' if topics that the run lacks should not count"
+        fix = "remove such topics from the run and pass queries='both' if they should not count"
         if result.queries == "users":
             fix = "leave out the rows of users that should not count"
         raise ValueError(

@@ -6,6 +6,7 @@ import gzip
 import json
 import math
 import re
+from ast import literal_eval
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,11 +14,12 @@ import pytest
 
 from ndcg_ml import Evaluation, Flavor, align, evaluate_run, evaluate_topk, with_labels
 from ndcg_ml._core.one_line import brief
+from ndcg_ml.flavor import as_flavor
 from ndcg_ml.readers import DataFileError, read_columns, read_letor
 
 QRELS = {"q1": {"d1": 2, "d2": 0, "d3": 1}, "q2": {"d4": 1}, "q3": {"d5": 3, "d1": 1}}
 RUN = {"q3": {"d9": 7.0, "d5": 3.5}, "q1": {"d3": 0.5, "d1": 0.9, "d7": 0.5}, "q9": {"d1": 1.0}}
-ONE, TWICE = {"q1": {"d1": 1}}, {"q1": ["d1", "d1", "x"]}
+ONE, TWICE = {"q1": {"d1": 1, "x": 0}}, {"q1": ["d1", "d1", "x"]}
 OF_TOPICS = {"q1": 1.0, "q2": 2.0, "q3": 0.5}
 LONG = "x" * 100_000
 MISSED = {"ideal": "recall", "unjudged": "zero", "ties": "docid"}
@@ -25,12 +27,12 @@ MISSED = {"ideal": "recall", "unjudged": "zero", "ties": "docid"}
 RUNS = [
     (QRELS, {1: {"d1": 1.0}}, {}, TypeError, r"topic ids must have one type.*str in qrels and int in run"),
     ({1: {"d1": 1}}, {1: {7: 1.0}}, {}, TypeError, r"document ids must .*str in qrels\[1\] and int in run\[1\]"),
-    ({"q1": {"d1": 1, 2: 1}}, RUN, {}, TypeError, r"of qrels\['q1'\] must all be str, or all be int; got int, str"),
+    ({"q1": {"d1": 1, 2: 1}}, RUN, {}, TypeError, r"of qrels\['q1'\] must all be str, or all be int; got int, str", lambda: evaluate_run({"q1": {"d1": 1, str(2): 1}}, RUN)),
     ({"": {"d1": 1}}, RUN, {}, ValueError, "topic ids of qrels must not be empty; got ''"),
     (QRELS, {"q1": ["d1", ""]}, {}, ValueError, r"document ids of run\['q1'\] must not be empty; got ''"),
-    ({1.0: {"d1": 1}}, RUN, {}, TypeError, "topic ids of qrels must all be str, or all be int; got float, such as 1.0"),
+    ({1.0: {"d1": 1}}, RUN, {}, TypeError, "topic ids of qrels must all be str, or all be int; got float, such as 1.0", lambda: evaluate_run({str(1.0): {"d1": 1}}, {str(1.0): ["d1"]})),
     ({True: {"d1": 1}}, RUN, {}, TypeError, "got bool"),
-    (QRELS, {"q1": [b"d1"]}, {}, TypeError, "got bytes"),
+    (QRELS, {"q1": [b"d1"]}, {}, TypeError, r"got bytes, .* with \.decode\(\)\.$", lambda: evaluate_run(QRELS, {"q1": [b"d1".decode()]})),
     (QRELS, {"Q1": {"d1": 1.0}}, {}, ValueError, r"must share a topic; qrels has 'q1', 'q2', 'q3' and run has 'Q1'"),
     (QRELS, {}, {}, ValueError, "run must hold at least one topic; got an empty dict"),
     ({}, RUN, {}, ValueError, "qrels must hold at least one topic; got an empty dict"),
@@ -38,9 +40,9 @@ RUNS = [
     (QRELS, {"q1": {"d1": math.nan}}, {}, ValueError, r"must not be NaN.*got nan in run\['q1'\], document 'd1'"),
     ({"q1": {"d1": math.nan}}, RUN, {}, ValueError, r"grades must be finite.*in qrels\['q1'\], document 'd1'"),
     ({"q1": {"d1": math.inf}}, RUN, {}, ValueError, "grades must be finite numbers; got inf"),
-    ({"q1": {"d1": "1"}}, RUN, {}, TypeError, r"qrels\['q1'\] must hold real numbers; got text, .* convert it with float\(\)"),
-    (QRELS, {"q1": [("d1", 0.5)]}, {}, TypeError, r"got tuple, such as \('d1', 0.5\). For pairs, pass dict\(run\['q1'\]\)"),
-    (QRELS, SimpleNamespace(to_dict=dict), {}, TypeError, r"got SimpleNamespace. Pass run.to_dict\(\)\."),
+    ({"q1": {"d1": "1"}}, RUN, {}, TypeError, r"qrels\['q1'\] must hold real numbers; got text, .* convert it with float\(\)", lambda: evaluate_run({"q1": {"d1": float("1")}}, RUN)),
+    (QRELS, {"q1": [("d1", 0.5)]}, {}, TypeError, r"got tuple, such as \('d1', 0.5\). For pairs, pass dict\(run\['q1'\]\)", lambda: evaluate_run(QRELS, {"q1": dict({"q1": [("d1", 0.5)]}["q1"])})),
+    (QRELS, SimpleNamespace(to_dict=RUN.copy), {}, TypeError, r"got SimpleNamespace. Pass run.to_dict\(\)\.", lambda: evaluate_run(QRELS, SimpleNamespace(to_dict=RUN.copy).to_dict())),
     ({"q1": {"d1": None}}, RUN, {}, ValueError, r"grades must be finite.*got nan in qrels\['q1'\], document 'd1'"),
     ({"q1": {"d1": [1]}}, RUN, {}, TypeError, r"qrels\['q1'\] must hold one number per document; got \[1\]"),
     (QRELS, {"q1": "d1"}, {}, TypeError, r"run\['q1'\] must be {document: score} or \[document, ...\].*got str"),
@@ -53,7 +55,7 @@ RUNS = [
     ("no such qrels", "no such run", {"queries": "all"}, ValueError, "queries must be one of 'qrels', 'run', 'both'; got 'all'"),
     ("no such qrels", "no such run", {"queries": None}, TypeError, "queries must be one of"),
     ("no such qrels", "no such run", {"k": 0}, ValueError, "k must be"),
-    ("no such qrels", "no such run", {"flavor": "trec"}, ValueError, "Did you mean 'trec_eval'"),
+    ("no such qrels", "no such run", {"flavor": "trec"}, ValueError, "Did you mean 'trec_eval'", lambda: evaluate_run(QRELS, RUN, flavor="trec_eval")),
     # labels that the flavor refuses
     (QRELS, {"q3": RUN["q3"]}, {"flavor": "trec_eval[unjudged=raise]", "queries": "run"}, ValueError, r"unjudged='raise'; got 1, the first in run\['q3'\], document 'd9'"),
     ({"q": {"a": 1, "b": -1}}, {"q": ["a", "b"]}, {"flavor": "sklearn"}, ValueError, r"the first in run\['q'\], document 'b'"),
@@ -98,12 +100,25 @@ RUNS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("qrels", "run", "options", "error", "words"), RUNS)
-def test_a_run_is_refused(qrels, run, options, error, words):
+def follow(text, options, call, default="trec_eval"):
+    """Call with each switch that the text says to choose."""
+    choices = re.findall(r"(\w+)=((?:'\w+'|\d)(?:(?:, | or )'\w+')*)", text.partition("hoose ")[2])
+    for switch in ({name: literal_eval(each)} for name, values in choices for each in re.split(", | or ", values)):
+        flavor = as_flavor(options.get("flavor", default))
+        call(**(switch if "queries" in switch else {"flavor": flavor.replace(**switch)}))
+
+
+@pytest.mark.parametrize("case", RUNS)
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of what is advised
+def test_a_run_is_refused(case):
+    qrels, run, options, error, words, *advised = case
     with pytest.raises(error, match=words) as caught:
         evaluate_run(qrels, run, **options)
     assert len(str(caught.value)) < 600
     assert "\n" not in str(caught.value)
+    ranked = {topic: run[topic] for topic in run if run[topic]} if "remove such topics" in str(caught.value) else run
+    follow(str(caught.value), options, lambda **new: evaluate_run(qrels, ranked, **options | new))
+    assert all(call() is not None for call in advised)
 
 
 @pytest.mark.parametrize("missing", [None, math.nan, np.datetime64("NaT", "s")], ids=str)
@@ -151,8 +166,9 @@ def test_a_file_is_refused_with_its_lines(tmp_path, qrels, run, options, error, 
         if isinstance(content, str):
             (tmp_path / name).write_text(content)
             sides[name] = tmp_path / name
-    with pytest.raises(error, match=words):
+    with pytest.raises(error, match=words) as caught:
         evaluate_run(**sides, **options)
+    follow(str(caught.value), options, lambda **new: evaluate_run(**sides, **options | new))
 
 
 @pytest.mark.parametrize(
@@ -189,9 +205,9 @@ def test_align_advises_to_keep_repeats():
 HELD = ([0], [1], [1])
 RECALL = Flavor(ideal="recall", empty=1, unjudged="zero")
 TOPK = [
-    ([1, 2], HELD, {}, ValueError, r"one row of item numbers per user.*got shape \(2,\).*\[ids\]"),
-    ([[0.5, 1.0]], HELD, {}, TypeError, r"retrieved_ids must hold integers.*got dtype float64"),
-    ([["a", "b"]], HELD, {}, TypeError, r"retrieved_ids must hold integers.*evaluate_run"),
+    ([1, 2], HELD, {}, ValueError, r"one row of item numbers per user.*got shape \(2,\).*\[ids\]", lambda: evaluate_topk([[1, 2]], HELD)),
+    ([[0.5, 1.0]], HELD, {}, TypeError, r"retrieved_ids must hold integers.*got dtype float64", lambda: evaluate_topk(np.argsort(-np.array([[0.5, 1.0]]), axis=1)[:, :2], HELD)),
+    ([["a", "b"]], HELD, {}, TypeError, r"retrieved_ids must hold integers.*evaluate_run", lambda: evaluate_run({"0": {"a": 1}}, {"0": ["a", "b"]})),
     ([[1, -2]], HELD, {}, ValueError, "item numbers, or -1 for none; got -2"),
     ([[-1], [-1]], HELD, {}, ValueError, "retrieved_ids must hold an item for at least one user; got none for 2"),
     ([[], []], HELD, {}, ValueError, "retrieved_ids must hold an item for at least one user; got none for 2"),
@@ -203,18 +219,18 @@ TOPK = [
     ([[1, 2]], ([0, 1], [1, 1], [1, 1]), {}, ValueError, "held_out users must be row numbers.*from 0 to 0; got 1"),
     ([[1, 2]], ([-1], [1], [1]), {}, ValueError, "held_out users must be row numbers.*got -1"),
     ([[1, 2]], ([0], [-1], [1]), {}, ValueError, "held_out items must be numbers >= 0; got -1"),
-    ([[1, 2]], ([0.0], [1], [1]), {}, TypeError, "held_out users must hold integers"),
+    ([[1, 2]], ([0.0], [1], [1]), {}, TypeError, "held_out users must hold integers.*float64. Use evaluate_run"),
     ([[1, 2]], ([0], [1, 2], [1]), {}, ValueError, r"three arrays of equal length.*\(1,\), \(2,\), \(1,\)"),
     ([[1, 2]], ([0, 0], [1, 1], [1, 2]), {}, ValueError, "user 0 has item 1 twice"),
     ([[1, 2]], ([0], [1], [np.nan]), {}, ValueError, "grades of held_out must be finite; got nan"),
-    ([[1, 2]], {0: {1: 1}}, {}, TypeError, r"a list of relevant items for each user; got \{1: 1\}"),
-    ([[1, 2]], np.eye(3), {}, TypeError, "got ndarray.*csr_array"),
+    ([[1, 2]], {0: {1: 1}}, {}, TypeError, r"a list of relevant items for each user; got \{1: 1\}", lambda: evaluate_topk([[1, 2]], HELD)),
+    ([[1, 2]], np.eye(3), {}, TypeError, "got ndarray.*csr_array", lambda: evaluate_topk([[1], [2], [0]], pytest.importorskip("scipy.sparse").csr_array(np.eye(3)))),
     ([[2, 0], [1, 3]], {2: [1]}, {}, ValueError, "keys of held_out must be rows of retrieved_ids; got 2"),
     ([[2, 0], [1, 3]], {0: [1]}, {"qid": ["t", "u"]}, ValueError, "keys of held_out must be ids in qid; got 0"),
     ([[2, 0], [1, 3]], [[1, 1], [0]], {}, ValueError, "user 0 has item 1 twice"),
     ([[2, 0], [1, 3]], [[0], "a"], {}, TypeError, "a list of relevant items for each user; got 'a'"),
-    ([[0], [1]], [[0, 1], [4, 1], [1, 1]], {}, ValueError, "one list per row of retrieved_ids, 2; got 3.*as a tuple"),
-    ([[0], [1], [2]], [[0], [1], [2]], {}, ValueError, "must not be a list of three for three users"),
+    ([[0], [1]], [[0, 1], [4, 1], [1, 1]], {}, ValueError, "one list per row of retrieved_ids, 2; got 3.*as a tuple", lambda: evaluate_topk([[0], [1]], ([0, 1], [4, 1], [1, 1]))),
+    ([[0], [1], [2]], [[0], [1], [2]], {}, ValueError, "must not be a list of three for three users", lambda: evaluate_topk([[0], [1], [2]], dict(enumerate([[0], [1], [2]])))),
     ([[1], [2]], HELD, {"flavor": Flavor()}, ValueError, "must be held out under unjudged='raise'; got item 2 of user 1"),
     ([[1]], ([0], [1], [-1]), {"flavor": Flavor(unjudged="zero")}, ValueError, "grades of held_out must be >= 0 under negative='raise'; got -1"),
     ([[1]], HELD, {"qid": ["a", "b"]}, ValueError, "qid must have one id per query, 1; got 2"),
@@ -225,10 +241,14 @@ TOPK = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("retrieved", "held", "options", "error", "words"), TOPK)
-def test_items_are_refused(retrieved, held, options, error, words):
-    with pytest.raises(error, match=words):
+@pytest.mark.parametrize("case", TOPK)
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of what is advised
+def test_items_are_refused(case):
+    retrieved, held, options, error, words, *advised = case
+    with pytest.raises(error, match=words) as caught:
         evaluate_topk(retrieved, held, **{"flavor": "recbole", **options})
+    follow(str(caught.value), options, lambda **new: evaluate_topk(retrieved, held, **options | new), "recbole")
+    assert all(call() is not None for call in advised)
 
 
 @pytest.mark.parametrize(
