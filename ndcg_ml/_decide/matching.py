@@ -264,8 +264,10 @@ def matched(sources: Sequence[Source], missing: Literal["raise", "drop"]) -> Mat
         _refuse_changes(
             [(f"queries without a value in {source.name}", unknown[:, i]) for i, source in enumerate(sources)],
             ids,
-            "They are empty there, and the flavor skips them or scores them nan: choose empty=0, ideal='global', or "
-            "pass missing='drop' to compare the others.",
+            "Pass missing='drop' to compare the others."
+            if sources[0].evaluation is None
+            else "They are empty there, and the flavor skips them or scores them nan: choose empty=0, ideal='global', "
+            "or pass missing='drop' to compare the others.",
         )
     equal = np.abs(weight - weight[:, :1]) <= 1e-9 * weight[:, :1]
     _refuse_changes(

@@ -314,7 +314,7 @@ def _require_same_ideal(flavor: Flavor, query: IntArray, matters: BoolArray, poo
         raise completions.UnsearchedRangeError(
             f"both systems must have the same ideal in queries with unjudged documents; got two in {queries.size} "
             f"queries under ideal={flavor.ideal!r}, ideal_depth={flavor.ideal_depth!r}, because the systems retrieved "
-            "different documents. Evaluate both with ideal='global', or give both the same candidates."
+            "different documents. Evaluate both with ideal='global' and ideal_depth='k', or give both the same ones."
         )
 
 
