@@ -53,7 +53,7 @@ def drawn(rng: np.random.Generator) -> Drawn:
     """A problem of 2 to 4 queries with at most 5 unjudged documents in all."""
     top = int(rng.integers(1, 4))
     tables = (0.0, 1.0, 3.0, 7.0), (0.0, 2.0, 1.0, 4.0), (1.0, 2.0, 3.0, 9.0)
-    gain = ["linear", "exponential", "binary", "judged", *tables]
+    gain = ["linear", "exponential", "binary", "judged", *tables, *tables[2:] * 2]
     ties = str(rng.choice(["average", "first", "last", "docid", "docid_ascending"]))
     flavor = Flavor(
         gain=gain[rng.integers(len(gain))],
@@ -168,6 +168,11 @@ def test_a_range_equals_brute_force_over_all_completions(sides: tuple[int, ...],
         low, high = by_brute_force(problem, *sides)
         assert abs(found.low - low) < CLOSE, problem
         assert abs(found.high - high) < CLOSE, problem
+        for task in asked.judge_next(3) if len(sides) == 2 else ():
+            rest = [np.where(np.isnan(each), problem.grades[0], each) for each in problem.labels]
+            rest[task.qid][problem.doc_id[task.qid] == task.document] = math.nan
+            low, high = by_brute_force(replace(problem, labels=tuple(rest)), *sides)
+            assert abs(task.change - (high - low)) < CLOSE, problem
     assert compared > 0.6 * number  # so that refusals do not hide what is wrong
 
 
