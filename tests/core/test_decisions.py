@@ -11,6 +11,7 @@ import pytest
 from comparing import by_values, of_values
 
 from ndcg_ml import Flavor, compare, evaluate, evaluate_run
+from ndcg_ml._decide.differences import FewChanged
 from ndcg_ml._decide.distributions import t_quantile
 from ndcg_ml._decide.gate import gate
 from ndcg_ml._decide.intervals import aggregate_clusters, bounded_limits, robust_error
@@ -196,6 +197,19 @@ def test_too_few_changed_queries_detect_nothing(n_changed, attainable):
     assert math.isfinite(found.smallest_detectable()) == attainable  # 2^-4 is above .05, 2^-5 is not
     assert ("not attainable" in found.to_markdown(details=True)) != attainable
     assert (found.to_dict()["pairs"][0]["smallest_detectable"] is None) != attainable
+
+
+def test_an_unseen_gain_is_at_most_the_limit_of_the_mean_change():
+    d = np.r_[np.full(29, 0.1), 0.5, np.zeros(20)]
+    few = FewChanged.from_differences(d, d != 0, np.full(50, 1 / 50), None)
+    limit = d[:30].mean() + t_quantile(0.95, 29) * d[:30].std(ddof=1) / math.sqrt(30)
+    assert (few.loss, few.gain) == pytest.approx((0.0, limit))
+
+
+def test_a_test_of_few_changes_is_enumerated_and_others_are_drawn():
+    few, many = np.where(np.arange(50) < 7, 0.1, 0), np.linspace(-0.1, 0.2, 50)
+    found = by_values(np.full(50, 0.5), 0.5 + few, 0.5 + many, qid=range(50), measure="m", seed=0)
+    assert "exchanges drawn where not enumerated" in str(found)
 
 
 def test_a_level_that_equals_the_smallest_p_value_is_attainable():

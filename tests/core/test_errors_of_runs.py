@@ -217,7 +217,7 @@ TOPK = [
     ([[1]], ([0], [2**41], [1]), {}, ValueError, rf"below 2\^40; got {2**41}\."),
     ([[1, 1]], HELD, {}, ValueError, "user 0 has item 1 twice.*duplicates='first' or 'count'"),
     ([[1, 2]], ([0, 1], [1, 1], [1, 1]), {}, ValueError, "held_out users must be row numbers.*from 0 to 0; got 1"),
-    ([[1, 2]], ([-1], [1], [1]), {}, ValueError, "held_out users must be row numbers.*got -1"),
+    ([[1, 2]], ([-1, 0], [1, 1], [1, 1]), {}, ValueError, "held_out users must be row numbers.*got -1"),
     ([[1, 2]], ([0], [-1], [1]), {}, ValueError, "held_out items must be numbers >= 0; got -1"),
     ([[1, 2]], ([0.0], [1], [1]), {}, TypeError, "held_out users must hold integers.*float64. Use evaluate_run"),
     ([[1, 2]], ([0], [1, 2], [1]), {}, ValueError, r"three arrays of equal length.*\(1,\), \(2,\), \(1,\)"),

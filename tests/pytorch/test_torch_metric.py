@@ -487,6 +487,9 @@ def test_a_loaded_state_replaces_a_value_that_was_kept():
     assert new.metric.compute() == 1.0
     new.load_state_dict(old.state_dict())
     assert new.metric.compute().item() == pytest.approx(1 / math.log2(3))
+    fresh = ranker()
+    fresh.load_state_dict(old.state_dict())
+    assert fresh.metric.compute() == new.metric.compute()  # without a warning that it was never updated
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -719,6 +722,12 @@ def test_bad_data_is_refused_at_once_or_by_compute_and_leaves_no_trace(case):
     metric.reset()
     metric.update(*PERFECT)
     assert metric.compute() == 1.0
+
+
+def test_a_query_that_is_empty_at_one_cutoff_alone_is_refused():
+    metric = NDCG(Flavor(ideal="local", empty="raise"), k=(1, 3))
+    with pytest.raises(ValueError, match="got 1 with an ideal DCG of 0"):
+        metric(torch.tensor([[3.0, 2.0, 1.0]]), torch.tensor([[0, 1, 0]]))
 
 
 def test_split_queries_refuse_bad_rows_at_once_and_empty_queries_in_the_end():
