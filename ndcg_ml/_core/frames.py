@@ -121,12 +121,17 @@ def match_index(arguments: Mapping[str, Any], known: Axes | None = None) -> Axes
     return known
 
 
+def _variable(name: str) -> str:
+    """Return the variable to write in code, such as ``y`` for ``y of validation set 0``."""
+    return re.sub(r"^(?:the )?(\w+) of .*", r"\1", name)
+
+
 def _refuse_other_axes(mine: Axes, known: Axes) -> None:
     if not (mine.index is known.index or mine.index.equals(known.index)):
         at = next(
             (row for row, (one, other) in enumerate(zip(mine.index, known.index, strict=True)) if one != other), 0
         )
-        code, other = (re.sub(r"^(?:the )?(\w+) of .*", r"\1", axes.name) for axes in (mine, known))
+        code, other = _variable(mine.name), _variable(known.name)
         raise ValueError(
             f"{mine.name} and {known.name} must have the same index, because rows are matched by position; got "
             f"{_label(mine.index, at)} and {_label(known.index, at)} at row {at}. Align them by label, "
@@ -153,11 +158,10 @@ def refuse_index(value: Any, name: str, fix: str) -> None:
     # The labels 0, 1, ... are the default of pandas.
     if index is None or (type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)):
         return
-    code = re.sub(r"^(\w+) of .*", r"\1", name)
     raise ValueError(
         f"{name} has an index (its first label is {_label(index)}), which may order the queries differently "
-        f"from the rows, and cannot be aligned. {fix}, or pass {code}.to_numpy() if its order is that of the "
-        "rows."
+        f"from the rows, and cannot be aligned. {fix}, or pass {_variable(name)}.to_numpy() if its order is "
+        "that of the rows."
     )
 
 

@@ -483,8 +483,8 @@ compute_with_cache
                 f"under query_ids='global' each query must appear once, whole; {again.size} of the queries appeared "
                 f"more than once (such as id {again[0]}), in two updates, on two processes, or as two padded lists. If "
                 "rows of a query are spread over batches, use NDCG(split_queries=True). If ids start again in each "
-                "batch, use NDCG(query_ids='batch') (padded lists without ids). If the sampler repeats examples, as "
-                "DistributedSampler does, use one that does not, such as range(rank, n, world_size). Then reset."
+                "batch, use NDCG(query_ids='batch'), where padded lists have no ids. If the sampler repeats examples, "
+                "as DistributedSampler does, use one that does not, such as range(rank, n, world_size). Then reset."
             )
 
     def _reduce_row_ids(self) -> None:

@@ -258,7 +258,7 @@ def test_labels_that_were_filled_in_are_not_replaced(label):
     result = invoke(command)
     assert result.exit_code == 2
     assert "which has labels or was not written by this command" in result.stderr
-    done = invoke(f"{command[:-10]} more.jsonl" + " --filled todo.jsonl" * (label == "2"))  # as the message says
+    done = invoke(f"{command[:-10]} more.jsonl" + " --filled todo.jsonl" * (label == "2"))  # the advised call
     assert done.exit_code == 0, done.output
     assert label in Path("todo.jsonl").read_text()
 

@@ -109,7 +109,7 @@ def follow(text, options, call, default="trec_eval"):
 
 
 @pytest.mark.parametrize("case", RUNS)
-@pytest.mark.filterwarnings("ignore::UserWarning")  # of what is advised
+@pytest.mark.filterwarnings("ignore::UserWarning")  # the advised calls may warn
 def test_a_run_is_refused(case):
     qrels, run, options, error, words, *advised = case
     with pytest.raises(error, match=words) as caught:
@@ -242,7 +242,7 @@ TOPK = [
 
 
 @pytest.mark.parametrize("case", TOPK)
-@pytest.mark.filterwarnings("ignore::UserWarning")  # of what is advised
+@pytest.mark.filterwarnings("ignore::UserWarning")  # the advised calls may warn
 def test_items_are_refused(case):
     retrieved, held, options, error, words, *advised = case
     with pytest.raises(error, match=words) as caught:

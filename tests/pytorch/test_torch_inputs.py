@@ -167,7 +167,7 @@ def test_columns_and_nested_tensors_are_refused(function, case):
     arguments, options, words, advised = COLUMNS[case]
     with pytest.raises(TypeError if case == "nested tensors" else ValueError, match=words):
         function(*arguments, **options)
-    if advised is not None and function is not FUNCTIONS["split_queries"]:  # which needs ids for lists as well
+    if advised is not None and function is not FUNCTIONS["split_queries"]:  # this one needs ids for lists as well
         advised(function)
 
 
