@@ -88,7 +88,7 @@ def find_scale(flavor: Flavor, labels: FloatArray, max_grade: float | None) -> F
                 f"max_grade must be an integer >= 0, so that the scale is 0, 1, ..., max_grade; got "
                 f"{brief(top)}. Leave it out for a scale of the grades seen."
             )
-        if seen.size and seen[-1] > top and flavor.top_label is None:
+        if seen.size and seen[-1] > top and max_grade is not None:
             raise RangeError(
                 f"max_grade must be at least the highest label; got {brief(top)} and the label {seen[-1]:g}. Raise it "
                 "to the highest grade of the scale."

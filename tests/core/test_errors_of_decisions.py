@@ -271,7 +271,7 @@ def of_labels(*labels):
         (lambda: ranged([[2.0, math.nan, -1.0, 0.0]], negative="allow"), "gains must be >= 0", lambda: [ranged([[2.0, math.nan, -1.0, 0.0]], negative=negative) for negative in ("zero", "drop")]),
         (lambda: ranged([[0.0, math.nan, 0.0, 0.0]], 1, empty=math.nan), "empty must not be nan", lambda: [ranged([[0.0, math.nan, 0.0, 0.0], [1.0] * 4], 1, SCORES * 2, empty=empty) for empty in (0, 1, "skip")]),
         (lambda: ranged([[0.0, math.nan, 0.0, 0.0]]), "max_grade must be given", lambda: ranged([[0.0, math.nan, 0.0, 0.0]], max_grade=3)),
-        (lambda: ranged(LABELS, 1), "must be at least the highest label", lambda: ranged(LABELS, 2)),
+        *((lambda options=options: evaluate(LABELS, SCORES, flavor=Flavor(unjudged="zero", **options)).range(1), "must be at least the highest label; got 1 and the label 2.", lambda: ranged(LABELS, 2)) for options in ({}, {"max_grade": 3})),
         (lambda: ranged(LABELS, 2.5), "an integer >= 0", lambda: ranged(LABELS)),
         (lambda: ranged(LABELS, 3, gain=(0.0, 1.0, 2.0)), "gain table", lambda: (ranged(LABELS, 2, gain=(0.0, 1.0, 2.0)), ranged(LABELS, 3, gain=(0.0, 1.0, 2.0, 3.0)))),
         (lambda: ranged([[2.0, math.nan, 450.0, 0.0]], gain="exponential"), "float64 can sum"),
