@@ -307,7 +307,7 @@ def _join_gains(gains: FloatArray, listed: BoolArray, flavor: Flavor) -> FloatAr
 
 def _require_same_ideal(flavor: Flavor, query: IntArray, matters: BoolArray, pooled: BoolArray, cut: IntArray) -> None:
     """Raise if the ideals differ in documents or length; `matters` marks the documents that may have a gain."""
-    length = np.minimum(cut, np.bincount(query[pooled[:, 0]], minlength=len(cut))[:, None])
+    length = np.minimum(cut, np.bincount(query[pooled[:, 0] & matters], minlength=len(cut))[:, None])
     differs = (pooled[:, 0] != pooled[:, 1]) | (length[:, 0] != length[:, 1])[query]
     queries = np.unique(query[differs & matters])
     if queries.size:
