@@ -478,7 +478,7 @@ def _sort_by_weight(problem: Problem) -> Problem:
     query, free = problem.query[order], problem.weight[order] == 0
     # Documents of weight 0 affect only the ideal, and no more of them than it has ranks.
     before = np.cumsum(free)
-    starts = starts_of(np.bincount(query, minlength=problem.n_queries))
+    starts = starts_of(np.bincount(query))
     before -= np.append(0, before)[starts[query]]
     order = order[~free | (before <= problem.cut[query])]
     return replace(problem, query=problem.query[order], weight=problem.weight[order])
@@ -495,7 +495,7 @@ def _make_tables(
 ) -> _Tables:
     """Make the tables of these queries. `judged` lists their judged documents, `unjudged` counts the unjudged ones."""
     # One row per query, padded to the largest number of unjudged documents. Column m sums the first m weights.
-    n, width, n_steps = queries.size, int(count.max(initial=0)), scale.size - 1
+    n, width, n_steps = queries.size, int(count.max()), scale.size - 1
     weights = np.zeros((n, width + 1))
     weights[:, 1:][np.arange(width) < count[:, None]] = problem.weight[ranges(starts, count)]
     coefficients = np.cumsum(weights, axis=1)
@@ -506,7 +506,6 @@ def _make_tables(
     # The levels are all gains that a document has or may have. Count the judged documents that reach each level.
     gains = problem.judged_gain[judged]
     levels = np.union1d(gains, scale)
-    levels = levels[levels > 0]
     code = np.repeat(np.arange(n), np.bincount(problem.judged_query, minlength=problem.n_queries)[queries])
     place = np.searchsorted(levels, gains, side="right")  # number of levels that the gain reaches
     exactly = np.bincount(place * n + code, minlength=(levels.size + 1) * n).reshape(levels.size + 1, n)

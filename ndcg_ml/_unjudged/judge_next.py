@@ -221,7 +221,6 @@ def _ideals(problem: Problem, gains: FloatArray) -> tuple[FloatArray, FloatArray
     lifts = np.zeros((gains.size, problem.n_queries))
     unjudged = np.bincount(problem.query, minlength=problem.n_queries)
     levels = np.union1d(problem.judged_gain, gains)
-    levels = levels[levels > 0]
     ideal, below = np.zeros(problem.n_queries), 0.0
     for level in levels.tolist():
         size, below = level - below, level
