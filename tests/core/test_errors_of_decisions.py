@@ -268,6 +268,7 @@ def of_labels(*labels):
         (lambda: ranged(ideal="recall", recall_depth=1), "recall_depth must be .* got .*Evaluate again with recall_depth=", lambda: ranged(ideal="recall", recall_depth=None)),
         (lambda: ranged(aggregate="micro"), "aggregate must be .* got .*Evaluate again with aggregate=", lambda: ranged(aggregate="macro")),
         (lambda: ranged(gain=(0.0, -1.0, 2.0)), "gains must be >= 0"),
+        *((lambda gain=gain: ranged(gain=gain), "gains must be at most 1e120", lambda: ranged(gain=(0.0, 1.0, 1e120))) for gain in ((0.0, 1.0, 2.0**400), (2.0**400, 1.0, 2.0))),
         (lambda: ranged([[2.0, math.nan, -1.0, 0.0]], negative="allow"), "gains must be >= 0", lambda: [ranged([[2.0, math.nan, -1.0, 0.0]], negative=negative) for negative in ("zero", "drop")]),
         (lambda: ranged([[0.0, math.nan, 0.0, 0.0]], 1, empty=math.nan), "empty must not be nan", lambda: [ranged([[0.0, math.nan, 0.0, 0.0], [1.0] * 4], 1, SCORES * 2, empty=empty) for empty in (0, 1, "skip")]),
         (lambda: ranged([[0.0, math.nan, 0.0, 0.0]]), "max_grade must be given", lambda: ranged([[0.0, math.nan, 0.0, 0.0]], max_grade=3)),
