@@ -13,6 +13,7 @@ import pytest
 from comparing import Paired, by_scores, of_values
 
 from ndcg_ml import Comparison, Flavor, compare, compare_values, correct_labels, evaluate, evaluate_run
+from ndcg_ml._decide.intervals import bounded_limits
 from ndcg_ml._decide.means import Means, spread_of
 from ndcg_ml._decide.randomisation import exchange_tests, queries_needed
 
@@ -428,52 +429,74 @@ def corrected(human, model, some):
     return correct_labels(of_values(model), of_values(human[some], some))
 
 
-def by_hand(f, d, chosen):
-    """Prediction-powered inference with two folds by a digest of the ids: value, standard error, weight."""
+def by_hand(f, d, chosen, contrasts=((1.0,),)):
+    """Prediction-powered inference with two folds by a digest of the ids, and one weight per fold for all columns.
+
+    Return the estimates of contrasts of the columns, their covariance, and by query the weights and adjusted values.
+    """
+
+    def covariance(sample):
+        return np.atleast_2d(np.cov(sample, rowvar=False)) if len(sample) > 1 else 0.0
+
     order = sorted(range(chosen.size), key=lambda at: blake2b(str(chosen[at]).encode()).digest())
-    chosen, d = chosen[order], d[order]
-    rest, n = np.delete(f, chosen), chosen.size
-    weights, value, variance = [], 0.0, 0.0
+    chosen, d, f, contrasts = (
+        chosen[order],
+        d[order].reshape(chosen.size, -1),
+        f.reshape(N, -1),
+        np.transpose(contrasts),
+    )
+    g, rest, n, weights = f[chosen], np.delete(f, chosen, axis=0), chosen.size, np.empty((chosen.size, 1))
     for half in (0, 1):
-        mine, other = slice(half, None, 2), slice(1 - half, None, 2)
-        g = f[chosen]
-        slope = np.cov(d[other], g[other])[0, 1] / ((1 + n / rest.size) * g[other].var(ddof=1))
-        w = min(1.0, max(0.0, slope))
-        left = d[mine] - w * g[mine]
-        weights.append((w, left.size))
-        value += left.size / n * (w * rest.mean() + left.mean())
-        variance += (left.size / n) ** 2 * left.var(ddof=1) / left.size
-    weight = sum(w * size for w, size in weights) / n
-    return value, math.sqrt(variance + weight**2 * rest.var(ddof=1) / rest.size), weight
+        x, y = (each[1 - half :: 2] - each[1 - half :: 2].mean(axis=0) for each in (g, d))
+        weights[half::2] = min(1.0, max(0.0, (x * y).sum() / ((1 + n / len(rest)) * (x * x).sum())))
+    left, rest = (d - weights * g) @ contrasts, rest @ contrasts
+    spread = sum(len(half) / n**2 * covariance(half) for half in (left[::2], left[1::2]))
+    adjusted = left + weights * rest.mean(axis=0)
+    return adjusted.mean(axis=0), spread + weights.mean() ** 2 * covariance(rest) / len(rest), weights, adjusted
 
 
-@pytest.mark.parametrize("n_people", [20, 41, N - 2])
-def test_the_corrected_value_by_hand(n_people):
-    human, model, some = drawn(1, n_people=n_people)
-    found = corrected(human, model, some)
-    value, error, weight = by_hand(model, human[some], some)
-    assert (found.value, found.standard_error, found.weight) == pytest.approx((value, error, weight))
-    assert found.bias == pytest.approx((model - human)[some].mean())
-    assert found.effective_queries == pytest.approx(human[some].var(ddof=1) / error**2)
-    interval = found.interval(0.9)
-    if n_people == 20:
-        assert interval.method == "bounded"
-        return
+# NDCGs from -1 to 2.
+WIDE = Flavor(gain=lambda y: y if y < 2 else 1.0, ideal="max", max_grade=2, negative="allow", k=1)
+
+
+@pytest.mark.filterwarnings("ignore:the queries with human labels")
+@pytest.mark.parametrize("shift", [0.0, -0.7, 0.7])
+@pytest.mark.parametrize(("n_people", "noise"), [(20, 0.1), (41, 0.1), (41, 2.0), (N - 2, 0.1), (N - 1, 0.1)])
+def test_the_corrected_value_by_hand(n_people, noise, shift):
     stats = pytest.importorskip("scipy.stats")
-    reach = stats.t.ppf(0.95, n_people - 2) * error
-    assert (interval.low, interval.high) == pytest.approx((value - reach, value + reach))
+    human, model, some = drawn(1, noise=noise, n_people=n_people)
+    f, d, flavor = model + shift, human[some] + shift, {"flavor": WIDE} if shift else {}
+    found = correct_labels(of_values(f, **flavor), of_values(d, some, **flavor))
+    [value], [[square]], weights, adjusted = by_hand(f, d, some)
+    error = math.sqrt(square)
+    assert (found.value, found.standard_error) == pytest.approx((value, error))
+    assert found.weight == pytest.approx(weights.mean())
+    assert found.bias == pytest.approx((f[some] - d).mean())
+    assert found.effective_queries == pytest.approx(d.var(ddof=1) / error**2)
+    for confidence in (0.9, 1 - 1e-12):
+        interval = found.interval(confidence)
+        limits = value + np.array([-1, 1]) * stats.t.isf((1 - confidence) / 2, n_people - 2) * error
+        if n_people == 20 and not shift:
+            others = np.delete(f, some)
+            bounds = np.array([0, 1]) + weights.max() * (others.mean() - np.array([f.max(), f.min()]))
+            variance = (weights.mean() ** 2) * others.var(ddof=1) / others.size
+            bounds = min(0, bounds[0]), max(1, bounds[1])
+            limits = bounded_limits(adjusted[:, 0], np.full(20, 1 / 20), confidence, bounds, variance)
+        assert interval.method == ("bounded" if n_people == 20 and not shift else "corrected")
+        limits = limits if shift else np.clip(limits, 0, 1)
+        assert (interval.low, interval.high) == pytest.approx(tuple(limits), abs=1e-5)
+    interval = found.interval()
+    assert found.metrics() == {"ndcg_at_1": found.value, "ndcg_at_1_low": interval.low, "ndcg_at_1_high": interval.high}
 
 
-def test_a_corrected_query_may_be_above_1():
-    human, model, some = drawn(1, n_people=20)
-    found = corrected(np.minimum(1, 1.2 * human**0.5), np.minimum(1, 1.1 * model**0.5), some)
-    assert found.value < found.interval().high < 1
-
-
-def test_a_model_that_is_the_negative_of_the_truth_has_no_weight():
-    human, _, some = drawn(1)
-    found = corrected(human, 1 - human, some)
-    assert (found.weight, found.value) == (0, pytest.approx(human[some].mean()))
+@pytest.mark.filterwarnings("ignore:the queries with human labels")
+@pytest.mark.parametrize("end", [0.0, 1.0])
+def test_a_corrected_value_of_values_up_to_1_is_not_beyond(end):
+    human, model, some = np.linspace(0.9, 1, N), np.ones(N), np.arange(7, 47)
+    model[some] = human[some] - 0.1
+    found = corrected(*(abs(1 - end - each) for each in (human, model)), some)
+    assert by_hand(model, human[some], some)[0] > 1
+    assert found.value == end == getattr(found.interval(), "high" if end else "low")
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -494,37 +517,45 @@ def test_the_order_of_rows_does_not_matter(seed):
     assert shuffled[0].value == pytest.approx(plain[0].value, abs=1e-12)
 
 
-def test_the_difference_of_two_systems_is_corrected_by_itself_and_that_of_their_values():
-    human, model, some = drawn(2)
-    other, other_model = np.clip(human + 0.05, 0, 1), np.clip(model - 0.02, 0.001, 1)
-    old, new = corrected(human, model, some), corrected(other, other_model, some)
-    found = compare(old, new, names=["old", "new"], margin=0.2)
-    value, error, _ = by_hand(other_model - model, (other - human)[some], some)
-    assert (found.difference, found.standard_error) == pytest.approx((value, error))
-    assert found.values[1] - found.values[0] == pytest.approx(found.difference, abs=1e-12)
-    mean, *_ = by_hand((other_model + model) / 2, (other + human)[some] / 2, some)
-    assert np.mean(found.values) == pytest.approx(mean)
-    assert (found.interval.low > 0) == found.pairs[0].significant
-    assert found.verdict == "equivalent"
-    assert found.wins == ((other - human)[some] > 1e-12).sum()
+@pytest.mark.parametrize(("n_systems", "baseline"), [(2, None), (2, "b"), (3, None), (3, "a"), (4, "c")])
+def test_systems_are_corrected_together(n_systems, baseline):
+    stats, rng = pytest.importorskip("scipy.stats"), np.random.default_rng(n_systems)
+    human, model, some = drawn(3)
+    of_people = np.clip(human[:, None] + rng.normal(0, 0.1, (N, n_systems)), 0.001, 1)
+    of_model = model[:, None] + 0.6 * (of_people - human[:, None]) + rng.normal(0, 0.05, of_people.shape)
+    of_model = of_model.clip(0.001, 1)
+    systems = {"abcd"[at]: corrected(of_people[:, at], of_model[:, at], some) for at in range(n_systems)}
+    found = compare(systems, baseline=baseline, seed=0, margin=0.2)
+    assert [(pair.a, pair.b) for pair in found.pairs] == [
+        pair for pair in itertools.permutations(systems, 2) if (pair[0] == baseline if baseline else pair[0] < pair[1])
+    ]
+    # One weight corrects the mean of the systems, and one their deviations from it.
+    people, f_mean, d_mean = of_people[some], of_model.mean(axis=1), of_people[some].mean(axis=1)
+    signs = [[(name == pair.b) - (name == pair.a) for name in systems] for pair in found.pairs]
+    apart = of_model - f_mean[:, None], people - d_mean[:, None], some
+    gaps, covariance, *_ = by_hand(*apart, signs)
+    each, *_ = by_hand(*apart, np.eye(n_systems))
+    assert found.values == pytest.approx(by_hand(f_mean, d_mean, some)[0] + each)
+    errors = np.sqrt(np.diag(covariance))
+    scale = np.sqrt(rng.chisquare(38, (100_000, 1)) / 38)
+    largest = np.abs(rng.multivariate_normal(0 * gaps, covariance / np.outer(errors, errors), 100_000) / scale).max(
+        axis=1
+    )
+    for pair, gap, error, sign in zip(found.pairs, gaps, errors, signs, strict=True):
+        t = abs(gap) / error
+        assert (pair.difference, pair.standard_error) == pytest.approx((gap, error))
+        assert (pair.p_value, pair.dof) == (pytest.approx(2 * stats.t.sf(t, 38)), 38)
+        assert pair.p_adjusted == pytest.approx((largest >= t).mean(), abs=0.01)
+        reach = (pair.interval.high - pair.interval.low) / 2
+        assert reach == pytest.approx(np.quantile(largest, 0.95) * error, rel=0.02)
+        assert pair.level == pytest.approx(2 * stats.t.sf(reach / error, 38), rel=1e-5)
+        assert pair.interval.low + reach == pytest.approx(gap)
+        assert pair.effective_queries == pytest.approx((people @ sign).var(ddof=1) / error**2)
+        assert pair.wins == (people @ sign > 1e-12).sum()
+        assert (pair.interval.low > 0 or pair.interval.high < 0) == pair.significant
+    assert {pair.verdict for pair in found.pairs} <= {"equivalent", "better", "worse"}
     assert "300 queries have labels of a model; the correction is valid if the 40 queries" in found.notes[0]
     assert "corrected" in str(found)
-
-
-@pytest.mark.parametrize("baseline", [None, "a"])
-def test_several_systems_hold_together(baseline):
-    rng = np.random.default_rng(3)
-    human, model, some = drawn(3)
-    systems = {name: corrected(np.clip(human + rng.normal(0, 0.1, N), 0, 1), model, some) for name in "abc"}
-    found = compare(systems, baseline=baseline, seed=0)
-    assert len(found.pairs) == (3 if baseline is None else 2)
-    value = dict(zip(found.names, found.values, strict=True))
-    for pair in found.pairs:
-        assert pair.p_adjusted >= pair.p_value
-        assert (pair.interval.low > 0 or pair.interval.high < 0) == pair.significant
-        alone = compare(systems[pair.a], systems[pair.b])
-        assert value[pair.b] - value[pair.a] == pytest.approx(pair.difference, abs=1e-12)
-        assert alone.interval.high - alone.interval.low < pair.interval.high - pair.interval.low
 
 
 def test_what_is_printed_says_what_is_not_corrected():
@@ -594,11 +625,21 @@ def test_other_documents_or_scores_are_refused(system, one, other):
 def test_a_sample_that_is_not_random_is_warned_of():
     with pytest.warns(UserWarning, match=r"must be a random sample; these are the first ones \(pass qid= to both"):
         corrected(HUMAN, MODEL, np.arange(40))
-    best = np.argsort(-MODEL)[:40]
-    with pytest.warns(
-        UserWarning, match=r"random sample; under the model's labels their mean is 0\.9\d+, and that of the others"
-    ):
-        corrected(HUMAN, MODEL, best)
+    stats = pytest.importorskip("scipy.stats")
+    for sign, factor in itertools.product((-1, 1), (1 - 1e-6, 1 + 1e-6)):
+        # Means apart by nearly as much, or just as much, as a t test with p = .001 notices.
+        f, others = MODEL / 3 + 0.3, np.delete(MODEL / 3 + 0.3, SOME)
+        error = math.sqrt(f[SOME].var(ddof=1) / 40 + others.var() / others.size)
+        f[SOME] += others.mean() - f[SOME].mean() + sign * factor * stats.t.isf(0.0005, 39) * error
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.filterwarnings("always", "the queries with human labels must be a random sample")
+            corrected(HUMAN, f, SOME)
+        assert len(caught) == (factor > 1)
+        for warned in caught:
+            assert f"labels their mean is {f[SOME].mean():.4f}, and that of the others {others.mean():.4f}" in str(
+                warned
+            )
+            assert warned.filename == __file__
 
 
 def test_a_system_is_unchanged_beside_itself():
