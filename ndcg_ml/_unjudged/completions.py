@@ -122,8 +122,7 @@ def compute_gains(flavor: Flavor, grades: FloatArray) -> FloatArray:
     RangeError
         A gain is negative, or too large to be summed in float64.
     """
-    with np.errstate(over="ignore"):
-        gains = np.unique(gain(flavor, grades))
+    gains = np.unique(gain(flavor, grades))
     _check_gains(gains)
     return gains
 
@@ -262,9 +261,9 @@ def weigh_documents(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: i
     # The expected discount of each, up to the cut-off.
     n_ranked = graded.ranked.sizes
     depth = n_ranked if k is None else np.minimum(n_ranked, k)
-    if flavor.short_lists == "zero":
-        depth = np.where(n_ranked < (k or 0), 0, depth)
-    longest = max(int(graded.documents.sizes.max(initial=0)), k or 0)
+    if flavor.short_lists == "zero" and k is not None:
+        depth = np.where(n_ranked < k, 0, depth)
+    longest = int(graded.documents.sizes.max())
     table, to_rank, cut = discounts(flavor, longest), prefix_sums(flavor, longest), depth[query]
     discount = np.where(rank < cut, table[rank], 0.0)
     if flavor.ties == "average":
@@ -293,7 +292,7 @@ def weigh_documents(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: i
 
 def prefix_sums(flavor: Flavor, depth: int) -> FloatArray:
     """Return the sums of the discounts of the first 0, 1, ..., `depth` ranks."""
-    return np.append(0.0, np.cumsum(discounts(flavor, max(depth, 1))))
+    return np.append(0.0, np.cumsum(discounts(flavor, depth)))
 
 
 # -- the extremes of a ratio over all completions, in batches of queries ----------------------------------------------
@@ -362,7 +361,7 @@ def maximise_ratio(problem: Problem, scale: FloatArray) -> tuple[FloatArray, Boo
     may_be_empty : ndarray of bool, shape (n_queries,)
         Whether the ideal is 0 for some gains.
     """
-    ratio, empty = np.full(problem.n_queries, -np.inf), np.zeros(problem.n_queries, dtype=bool)
+    ratio, empty = np.empty(problem.n_queries), np.empty(problem.n_queries, dtype=bool)
     for part in _batches(problem, scale):
         lowest, highest = part.at_ends()
         empty[part.queries] = lowest.ideal <= 0
@@ -430,10 +429,8 @@ class _Tables:
         above: FloatArray = np.zeros((count.size, 1))
         choices: list[IntArray] = []
         position = np.arange(width)
-        beyond = position > count[:, None]
         for numerator, ideal in zip(self.numerator[::-1], self.ideal[::-1], strict=True):
             value = numerator[rows] - t[:, None] * ideal[rows] + above
-            value[beyond] = -np.inf
             # The best value if at most m documents reach this step, and the number that attains it.
             above = np.maximum.accumulate(value, axis=1)
             choices.append(np.maximum.accumulate(np.where(value == above, position, 0), axis=1))
