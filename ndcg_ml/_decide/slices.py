@@ -304,7 +304,7 @@ def _difference_limits(one: _Mean, other: _Mean, confidence: float) -> tuple[flo
             low, high = intervals.bounded_limits(of.values[:, 0], of.share()[:, 0], confidence)
         below.append(max(0.0, mean.value - low))
         above.append(max(0.0, high - mean.value))
-    r = covariance / (a * b) if a * b else 0.0
+    r = covariance / (a * b) if min(a, b) > SAME else 0.0
     down, up = (
         math.sqrt(max(0.0, x * x + y * y - 2 * r * x * y)) for x, y in ((below[0], above[1]), (above[0], below[1]))
     )

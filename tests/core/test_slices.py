@@ -15,6 +15,7 @@ from strategies import Problem, examples, flavors, problems
 from ndcg_ml import Evaluation, Flavor, evaluate
 from ndcg_ml._core.query_groups import group_by_ids, group_by_sizes
 from ndcg_ml._decide.distributions import t_quantile
+from ndcg_ml._decide.intervals import bounded_limits
 
 RNG = np.random.default_rng(4)
 Y = RNG.integers(0, 3, (90, 8)) * (RNG.random((90, 1)) > 0.1)
@@ -200,13 +201,14 @@ def test_a_slice_in_which_nothing_counts_has_no_value():
 
 
 DRAW = np.random.default_rng(8)
-UNIT = Flavor(gain="linear", ideal="max", max_grade=1, k=1)
+# NDCGs from -1 to 2.
+WIDE = Flavor(gain=lambda y: y if y < 2 else 1.0, ideal="max", max_grade=2, negative="allow", k=1)
 
 
 def slice_rows(values: NDArray[np.float64], labels: Any, **more: Any) -> dict[Any, dict[str, Any]]:
     """The rows of slices of queries with these values, by label."""
     scores = np.tile([0.9, 0.1], (values.size, 1))
-    result = evaluate(np.column_stack([values, np.zeros(values.size)]), scores, flavor=UNIT, by=labels, **more)
+    result = evaluate(np.column_stack([values, np.zeros(values.size)]), scores, flavor=WIDE, by=labels, **more)
     return {row["label"]: row for row in result.slices.to_dict()["slices"]}
 
 
@@ -214,75 +216,74 @@ def limits(row: dict[str, Any]) -> tuple[float, float]:
     return row["difference_low"], row["difference_high"]
 
 
-def test_two_labels_have_the_welch_interval():
-    stats = pytest.importorskip("scipy.stats")
-    values, labels = DRAW.beta(2, 2, 50), np.repeat(["a", "b"], [12, 38])
-    found = slice_rows(values, labels)
-    welch = stats.ttest_ind(values[:12], values[12:], equal_var=False).confidence_interval(0.95)
-    assert limits(found["a"]) == pytest.approx((welch.low, welch.high), abs=1e-9)
-    assert limits(found["b"]) == pytest.approx((-welch.high, -welch.low), abs=1e-9)
+def limits_by_hand(values, weight, inside, codes, confidence):
+    """Welch's interval of a difference, or Newcombe's where a sample piles up at a bound or has fewer than six units.
+
+    The errors and degrees of freedom are Bell and McCaffrey's. Samples of clusters covary where they share one.
+    """
+    sides, pulls = [], []
+    for rows in (inside, ~inside):
+        units = np.arange(values.size) if codes is None else codes
+        present, of = np.unique(units[rows & (weight > 0)], return_inverse=True)
+        kept, share = values[rows & (weight > 0)], weight[rows & (weight > 0)] / weight[rows].sum()
+        h = np.bincount(of, share)
+        if len(kept) < 2 or h.max() > 0.5 + 1e-9 or (codes is not None and len(present) < 6):
+            return None, None
+        mean, of_units = share @ kept, np.bincount(of, share * kept) / h
+        pulls.append(dict(zip(present.tolist(), h * (of_units - mean) / np.sqrt(1 - h), strict=True)))
+        ratio = h**2 / (1 - h)
+        dof = max(1.0, 1 / ((h**2).sum() + ratio.sum() ** 2 - (ratio**2).sum()))
+        at_bound = [(abs(of_units - end) <= 0.05).sum() for end in (0, 1)]
+        piles = np.ptp(of_units) < 1e-12 or any(2 * n > h.size and h.size - n < 20 for n in at_bound)
+        piles &= of_units.min() >= -1e-12 and of_units.max() <= 1 + 1e-12
+        error = math.sqrt(sum(pull**2 for pull in pulls[-1].values()))
+        reach = t_quantile(confidence, dof) * error
+        ends = bounded_limits(of_units, h, confidence) if piles else (mean - reach, mean + reach)
+        sides.append((mean, error, dof, piles, max(0.0, mean - ends[0]), max(0.0, ends[1] - mean)))
+    (mean, a, dof_a, piles_a, below_a, above_a), (other, b, dof_b, piles_b, below_b, above_b) = sides
+    covariance = sum(pull * pulls[1].get(unit, 0.0) for unit, pull in pulls[0].items())
+    if not (piles_a or piles_b) and min(dof_a, dof_b) > 5 - 1e-9:
+        dof = (a**2 + b**2) ** 2 / (a**4 / dof_a + b**4 / dof_b)
+        reach = t_quantile(confidence, dof) * math.sqrt(a**2 + b**2 - 2 * covariance)
+        return mean - other - reach, mean - other + reach
+    r = covariance / (a * b) if min(a, b) > 1e-12 else 0.0  # equal values have no correlation
+    down, up = (math.sqrt(max(0, x * x + y * y - 2 * r * x * y)) for x, y in ((below_a, above_b), (above_a, below_b)))
+    return mean - other - down, mean - other + up
 
 
-def test_intervals_are_simultaneous_over_the_labels_of_a_column():
-    stats = pytest.importorskip("scipy.stats")
-    values, labels = DRAW.beta(2, 2, 91), np.arange(91) % 3
-    for row_labels, n_tested in ((labels, 3), (np.where(np.arange(91) == 90, 9, labels), 3)):
-        found = slice_rows(values, row_labels)
-        for label in range(3):
-            inside = row_labels == label
-            welch = stats.ttest_ind(values[inside], values[~inside], equal_var=False)
-            expected = welch.confidence_interval(1 - 0.05 / n_tested)
-            assert limits(found[label]) == pytest.approx((expected.low, expected.high), abs=1e-9)
-    assert limits(found[9]) == (None, None)  # a single query
-    assert found[9]["difference"] is not None
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("clustered", [False, True])
+def test_the_intervals_of_differences_by_hand(clustered, weighted):
+    """They are simultaneous over the labels of a column, of which those without an interval do not count."""
+    rng, n_without = np.random.default_rng(2 * clustered + weighted), 0
+    for _ in range(30):
+        n, n_labels = int(rng.integers(8, 60)), int(rng.integers(2, 5))
+        labels = np.r_[np.arange(n_labels), rng.choice(n_labels, n - n_labels, p=rng.dirichlet(np.full(n_labels, 2.0)))]
+        values, flat = rng.beta(2, 2, n), rng.random(n_labels) < 0.4
+        values[flat[labels] & (rng.random(n) < rng.choice([0.6, 0.9, 1.0]))] = rng.choice([0.0, 0.4, 1.0])
+        values += rng.choice([0.0, 0.0, -0.7, 0.7])
+        weight = rng.choice([0.0, 1.0, 1.0, 2.0, 9.0], n) if weighted else np.ones(n)
+        codes = rng.integers(0, rng.integers(5, 16), n) if clustered else None
+        if weight.sum() == 0:
+            continue
+        found = slice_rows(values, labels, query_weight=weight, cluster=codes)
+        n_tested = 1
+        for _ in range(2):  # the first round counts the labels with an interval
+            confidence = 1 - 0.05 / (1 if n_labels == 2 else max(1, n_tested))
+            expected = [limits_by_hand(values, weight, labels == at, codes, confidence) for at in range(n_labels)]
+            n_tested = sum(low is not None for low, _ in expected)
+        for at in range(n_labels):
+            assert limits(found[at]) == pytest.approx(expected[at], abs=1e-9)
+        n_without += n_tested < n_labels
+    assert 0 < n_without < 25
 
 
-def test_weights_that_are_equal_change_nothing_and_a_heavy_one_leaves_no_interval():
-    values, labels = DRAW.beta(2, 2, 40), np.arange(40) % 2
-    weight = np.full(40, 0.3)
-    plain, weighted = slice_rows(values, labels), slice_rows(values, labels, query_weight=weight)
-    assert limits(weighted[1]) == pytest.approx(limits(plain[1]), abs=1e-12)
-    weight[0] = 20.0
-    assert limits(slice_rows(values, labels, query_weight=weight)[1]) == (None, None)
-    weight[0] = 1.0
-    low, high = limits(slice_rows(values, labels, query_weight=weight)[1])
-    assert high - low > np.subtract(*limits(plain[1])[::-1])
-
-
-def test_clusters_are_the_samples_and_may_be_in_both_slices():
+def test_clusters_that_are_in_both_slices_are_pairs():
     values = DRAW.beta(2, 2, 20)
-    # Each cluster has four equal queries, so the interval is that of one query per cluster.
-    fourfold, labels = np.repeat(values, 4), np.repeat(np.arange(20) % 2, 4)
-    alone = slice_rows(values, np.arange(20) % 2)
-    assert limits(slice_rows(fourfold, labels, cluster=np.repeat(np.arange(20), 4))[0]) == pytest.approx(
-        limits(alone[0])
-    )
     # Each cluster has the same constant difference between its two queries.
     paired = np.concatenate([values * 0.8, values * 0.8 + 0.1])
     both = slice_rows(paired, np.repeat(["a", "b"], 20), cluster=np.tile(np.arange(20), 2))
     assert limits(both["b"]) == pytest.approx((0.1, 0.1), abs=1e-7)
-    shifted = paired + DRAW.normal(0, 0.01, 40)
-    both = slice_rows(shifted.clip(0, 1), np.repeat(["a", "b"], 20), cluster=np.tile(np.arange(20), 2))
-    change = (shifted[20:] - shifted[:20]).std(ddof=1) / math.sqrt(20)
-    reach = np.subtract(*limits(both["b"])[::-1]) / 2
-    assert reach == pytest.approx(t_quantile(0.95, 38) * change, rel=0.02)
-
-
-def test_values_that_pile_up_have_a_bounded_interval():
-    found = slice_rows(np.ones(60), np.arange(60) % 2)[0]
-    assert found["difference"] == 0
-    low, high = limits(found)
-    assert -0.2 < low < -0.03
-    assert high == pytest.approx(-low, abs=1e-12)
-    values, halves = np.where(np.arange(60) % 7, 1.0, 0.4), np.arange(60) % 2
-    assert limits(slice_rows(values, halves)[0]) == pytest.approx(
-        [-limit for limit in limits(slice_rows(1 - values, halves)[0])[::-1]]
-    )
-    opposite = slice_rows(np.repeat([1.0, 0.0], 30), np.repeat(["a", "b"], 30))["a"]
-    assert opposite["difference_high"] == 1.0
-    assert 0.8 < opposite["difference_low"] < 0.99
-    few = slice_rows(np.array([0.9, 0.4, *DRAW.beta(2, 2, 30)]), np.repeat(["a", "b"], [2, 30]))["a"]
-    assert limits(few)[1] - limits(few)[0] > t_quantile(0.95, 1) * 0.5  # two queries have one degree of freedom
 
 
 # -- query ids in any order and of any type give the same layout as a dict of rows
