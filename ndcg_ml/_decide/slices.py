@@ -293,7 +293,7 @@ def _difference_limits(one: _Mean, other: _Mean, confidence: float) -> tuple[flo
     bounded = [_is_bounded(of.values) for of in samples]
     if not any(bounded) and 1 + min(dof_a, dof_b) >= intervals.FEWEST_FOR_TEST - SAME:
         square = a * a + b * b
-        dof = max(1.0, square**2 / (a**4 / dof_a + b**4 / dof_b)) if square else 1.0
+        dof = square**2 / (a**4 / dof_a + b**4 / dof_b) if square else 1.0
         reach = t_quantile(confidence, dof) * math.sqrt(max(0.0, square - 2 * covariance))
         return difference - reach, difference + reach
     below, above = [], []

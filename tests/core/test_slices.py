@@ -278,12 +278,14 @@ def test_the_intervals_of_differences_by_hand(clustered, weighted):
     assert 0 < n_without < 25
 
 
-def test_clusters_that_are_in_both_slices_are_pairs():
-    values = DRAW.beta(2, 2, 20)
-    # Each cluster has the same constant difference between its two queries.
-    paired = np.concatenate([values * 0.8, values * 0.8 + 0.1])
-    both = slice_rows(paired, np.repeat(["a", "b"], 20), cluster=np.tile(np.arange(20), 2))
-    assert limits(both["b"]) == pytest.approx((0.1, 0.1), abs=1e-7)
+@pytest.mark.parametrize("heavy", [1.0, 9.0])  # six clusters of which one is heavy count as few
+def test_clusters_that_are_in_both_slices_are_pairs(heavy):
+    for values in DRAW.uniform(0.06, 0.84, (20, 6 if heavy > 1 else 20)):
+        # Each cluster has the same constant difference between its two queries.
+        weight = np.tile(np.r_[heavy, np.full(values.size - 1, 2.0)], 2)
+        units = {"cluster": np.tile(np.arange(values.size), 2), "query_weight": weight}
+        both = slice_rows(np.r_[values, values + 0.1], np.repeat(["a", "b"], values.size), **units)
+        assert limits(both["b"]) == pytest.approx((0.1, 0.1), abs=1e-7)
 
 
 # -- query ids in any order and of any type give the same layout as a dict of rows
