@@ -10,12 +10,12 @@ from hashlib import blake2b
 
 import numpy as np
 import pytest
-from comparing import Paired, by_scores, of_values
+from comparing import Paired, by_scores, by_values, of_values
 
 from ndcg_ml import Comparison, Flavor, compare, compare_values, correct_labels, evaluate, evaluate_run
 from ndcg_ml._decide.intervals import bounded_limits
 from ndcg_ml._decide.means import Means, spread_of
-from ndcg_ml._decide.randomisation import exchange_tests, queries_needed
+from ndcg_ml._decide.randomisation import exchange_tests
 
 RNG = np.random.default_rng(2)
 Y = RNG.integers(0, 4, (60, 10))
@@ -107,6 +107,8 @@ def test_equal_systems_and_constant_differences():
     assert (same.interval.low, same.interval.high, same.standard_error) == (0.0, 0.0, 0.0)
     assert same.verdict == by_scores(A, A, y_true=Y, k=5, margin=0.01).verdict == "unchanged"
     best, worst = np.tile([2.0, 1.0], (12, 1)), np.tile([1.0, 2.0], (12, 1))
+    near = by_values([0.0] * 5, [1e-12, -1e-12, 2e-12, -2e-12, 0.0], qid=range(5), measure="m")
+    assert (near.wins, near.ties, near.losses) == (1, 3, 1)
     constant = by_scores(worst, best, y_true=np.tile([1, 0], (12, 1)))
     assert (constant.interval.low, constant.difference, constant.interval.high) == (constant.difference,) * 3
     assert (constant.effect_size, constant.queries_needed(0.1), constant.p_value) == (math.inf, 6, 2 / 2**12)
@@ -174,6 +176,7 @@ def test_any_number_of_equal_queries_is_compared(n_queries, n_worse):
     few = compare(*systems(100, n_worse), seed=0).pairs[0]
     # Equal queries do not change the p-value, which is exact up to 13 that differ.
     assert found.p_value == (pytest.approx(few.p_value, abs=1e-3) if n_worse > 13 else few.p_value)
+    assert n_worse == 14 or few.p_value == min(1, 2 * 2.0**-n_worse)
 
 
 @pytest.mark.parametrize("n_worse", [0, 13])
@@ -284,6 +287,15 @@ def test_cutoffs_share_the_resamples_and_each_counts_its_own_queries():
         alone = evaluate(GRADED, RANKED, k=k)
         assert limits(interval) == pytest.approx(limits(alone.interval(seed=3)), abs=1e-12)
         assert (result.std[k], result.standard_error[k]) == pytest.approx((alone.std, alone.standard_error), rel=1e-12)
+    # The default method is that of each cut-off: all but one query score 1 at the first rank.
+    labels, scores = np.random.default_rng(0).integers(0, 2, (50, 10)), np.random.default_rng(1).random((50, 10))
+    labels[:, 0], scores[:, 0] = np.arange(50) > 0, 2.0
+    mixed = evaluate(labels, scores, k=(1, 10)).interval(seed=3)
+    assert {k: (each.method, each.n_resamples) for k, each in mixed.items()} == {
+        1: ("bounded", None),
+        10: ("bca", 9999),
+    }
+    assert limits(mixed[1]) == pytest.approx(limits(evaluate(labels, scores, k=1).interval()))
     # The ideal of what is retrieved at rank 1 is 0 where the first document is irrelevant.
     flavor = Flavor(ideal="local", empty="skip")
     result = evaluate(GRADED, RANKED, flavor=flavor, k=(1, 5))
@@ -327,7 +339,7 @@ def test_exact_randomisation_by_hand(differences, p_value):
 
 
 def test_equal_queries_need_no_exchange_and_an_exchange_weighs_what_its_query_weighs():
-    result = from_zero(*[0.0, 1e-15] * 20, 0.1, 0.2, 0.3, 0.4, 0.5).test(n_resamples=32)
+    result = from_zero(*[0.0, 1e-12] * 20, 0.1, 0.2, 0.3, 0.4, 0.5).test(n_resamples=32)
     assert (result.exact, result.p_value) == (True, 2 / 32)
     heavy = Paired(np.zeros(3), np.array([0.1, 0.1, -0.1]), np.array([1.0, 5.0, 1.0]))
     assert heavy.difference == pytest.approx(0.5 / 7)
@@ -345,7 +357,11 @@ def test_an_exchange_of_ratios_exchanges_both_parts():
         v, w = values.copy(), scaled.copy()
         v[list(flips)], w[list(flips)] = v[list(flips), ::-1], w[list(flips), ::-1]
         hits += abs(np.subtract(*np.average(v, axis=0, weights=w))) >= observed - 1e-12
-    [found] = exchange_tests(means.linear(), [(0, 1)], 100, np.random.default_rng(0))
+    linear = means.linear()
+    for each in (Means.mean, Means.influence):
+        assert each(linear) == pytest.approx(each(means))
+    assert (linear.weight == 1).all()
+    [found] = exchange_tests(linear, [(0, 1)], 100, np.random.default_rng(0))
     assert found.exact
     assert found.p_value == pytest.approx(hits / 8)
 
@@ -371,6 +387,21 @@ def test_bootstrap_by_hand():
         # The mean of 400 coin tosses is normal with standard deviation 1/20.
         interval = from_zero(*[1.0, -1.0] * 200).interval(method=method, seed=0)
         assert (interval.low, interval.high) == pytest.approx((-1.96 / 20, 1.96 / 20), abs=0.006)
+
+
+@pytest.mark.parametrize("n_resamples", [1, 2, 3])
+def test_bca_needs_resamples_at_the_value_or_on_both_sides(n_resamples):
+    both, refused = from_zero(0.25, 0.75), 0
+    for seed in range(40):
+        draws = both.spread(n_resamples, seed).draws
+        if max(draws) < 0.5 or min(draws) > 0.5:
+            refused += 1
+            with pytest.raises(ValueError, match=rf"both sides of the value; all {n_resamples} are on one side"):
+                both.interval(method="bca", n_resamples=n_resamples, seed=seed)
+        else:
+            interval = both.interval(method="bca", n_resamples=n_resamples, seed=seed)
+            assert min(draws) <= interval.low <= interval.high <= max(draws)
+    assert 0 < refused < 40
 
 
 def test_bca_of_one_query_among_equal_ones_ends_with_the_draws():
@@ -401,14 +432,6 @@ def test_a_p_value_is_never_zero_nor_printed_as_zero():
     assert (result.exact, result.p_value) == (False, 1 / 1000)
     tables = by_scores(A, np.where(Y > 0, Y, -1), y_true=Y, k=5, n_resamples=100_000, seed=0)
     assert " <0.0001 " in tables.to_markdown()
-
-
-def test_queries_needed_by_hand():
-    # (1.959964 + 0.841621)^2 (0.2/0.1)^2 + 1.959964^2 / 2
-    assert queries_needed(0.2, 0.1, 0.8, 0.95) == math.ceil(31.395539 + 1.920729)
-    assert queries_needed(0.2, -0.1, 0.8, 0.95) == queries_needed(0.2, 0.1, 0.8, 0.95)
-    assert queries_needed(0.0, 0.1, 0.8, 0.95) == 6  # the exact test of five has no p-value below 1/16
-    assert queries_needed(0.0, 0.1, 0.8, 0.99) == 8
 
 
 # -- labels of a model that a hundred of people correct: by hand, by simulation, and what is refused

@@ -11,7 +11,6 @@ import pytest
 from comparing import by_values, of_values
 
 from ndcg_ml import Flavor, compare, evaluate, evaluate_run
-from ndcg_ml._decide.differences import FewChanged
 from ndcg_ml._decide.distributions import t_quantile
 from ndcg_ml._decide.gate import gate
 from ndcg_ml._decide.intervals import aggregate_clusters, bounded_limits, robust_error
@@ -69,37 +68,6 @@ def test_fewer_than_six_queries_are_never_equivalent():
     assert json.dumps(found.to_dict(), allow_nan=False).count("null") >= 2
 
 
-def all_changed(rng, n_systems):
-    table = rng.normal(size=(int(rng.integers(3, 14)), 3)).round(int(rng.integers(0, 3)))
-    table[:, n_systems - 1] += rng.choice([0, 1.2])
-    return table
-
-
-def few_changed(rng, n_systems):
-    table = np.zeros((int(rng.integers(8, 60)), 3))
-    for column in range(1, n_systems):
-        rows = rng.permutation(len(table))[: rng.integers(1, len(table))]
-        table[rows, column] = rng.normal(rng.choice([0, 0.3]), 0.3, rows.size)
-    return table
-
-
-@pytest.mark.parametrize("n_systems", [2, 3])
-@pytest.mark.parametrize(("draw", "times"), [(all_changed, 40), (few_changed, 150)])
-def test_verdict_interval_and_p_agree(draw, times, n_systems):
-    rng = np.random.default_rng(8)
-    seen = set()
-    for _ in range(times):
-        table = draw(rng, n_systems)
-        found = by_values(*table[:, :n_systems].T, qid=range(len(table)), measure="m", n_resamples=199, seed=rng)
-        for pair in found.pairs:
-            apart = pair.interval.low > 0 or pair.interval.high < 0
-            assert apart == pair.significant == (pair.verdict in ("better", "worse"))
-            assert pair.p_adjusted >= pair.p_value
-            assert pair.interval.low <= pair.difference <= pair.interval.high
-            seen.add(apart)
-    assert seen == {True, False}
-
-
 def test_the_interval_inverts_the_test():
     difference = np.array([0.3, 0.1, -0.05, 0.2, 0.15, 0.02, 0.08, -0.01])
     means = Means.from_weights(np.stack([np.zeros(8), difference], axis=1), np.array([1, 2, 1, 1, 1, 3, 1, 1.0]))
@@ -143,11 +111,12 @@ class Draws:
 
 
 @pytest.mark.parametrize("pairs", [[(0, 1), (0, 2), (1, 2)], [(0, 1), (0, 2)]])
-def test_the_largest_t_by_hand(pairs):
+@pytest.mark.parametrize("table", [TABLE[:, :3], TABLE[:, [0, 0, 0]] + [0.0, 0.1, 0.3]])
+def test_the_largest_t_by_hand(pairs, table):
     weight = np.arange(1.0, N + 1)
     share = weight / weight.sum()
-    found = max_t(Means.from_weights(TABLE[:, :3], weight), pairs, 1, Draws()).largest
-    centred = TABLE[:, :3] - share @ TABLE[:, :3]
+    found = max_t(Means.from_weights(table, weight), pairs, 1, Draws()).largest
+    centred = table - share @ table
     if len(pairs) == 3:
         centred[0] = centred[0, ::-1]
     else:
@@ -156,14 +125,16 @@ def test_the_largest_t_by_hand(pairs):
     for a, b in pairs:
         d = centred[:, b] - centred[:, a]
         mean = share @ d
-        largest = max(largest, abs(mean) / math.sqrt((share**2 @ (d - mean) ** 2) * N / (N - 1)))
+        if np.ptp(d) > 1e-12:
+            largest = max(largest, abs(mean) / math.sqrt((share**2 @ (d - mean) ** 2) * N / (N - 1)))
     assert found == pytest.approx([largest], rel=1e-10)
 
 
 def test_p_and_the_critical_value_are_the_same_rule():
     chance = max_t(Means.from_weights(TABLE, None), [(0, 1), (2, 3)], 199, np.random.default_rng(0))
-    critical = chance.critical(0.05)
-    assert chance.p_value(critical) > 0.05 >= chance.p_value(critical * 1.0001)
+    for at in range(1, 200):
+        critical = chance.critical(at / 200)
+        assert chance.p_value(critical) > at / 200 >= chance.p_value(critical * (1 + 1e-9))
     assert chance.p_value(1e9) == 1 / 200
     assert chance.critical(0.001) == math.inf  # 199 draws have no p-value as small
 
@@ -175,35 +146,12 @@ def test_a_baseline_has_fewer_pairs_and_narrower_intervals():
     assert all(p.interval.high - p.interval.low < width[p.a, p.b] for p in against.pairs if (p.a, p.b) in width)
 
 
-def test_the_smallest_detectable_difference_by_hand():
-    pair = values(0, 2).pairs[0]
-    # 37 of 40 queries changed: t(36, .975) = 2.02809, z(.8) = .84162
-    varied = 1 + 2.028094**2 / 72 + 3 / 40 * (2.028094 + 0.841621) ** 2 / (4 * 37)
-    by_hand = (2.028094 * (1 - 1 / 144) + 0.841621 * math.sqrt(varied)) * pair.standard_error
-    assert pair.smallest_detectable() == pytest.approx(by_hand, rel=1e-5)
-    # The 30 unchanged of 50 queries leave 19 degrees of freedom: t(19, .975) = 2.09302
-    d = np.r_[np.linspace(-0.1, 0.11, 20), np.zeros(30)]
-    varied = 1 + 2.093024**2 / 38 + 30 / 50 * (2.093024 + 0.841621) ** 2 / (4 * 20)
-    by_hand = (2.093024 * (1 - 1 / 76) + 0.841621 * math.sqrt(varied)) * d.std(ddof=1) / math.sqrt(50)
-    assert with_changes(d).smallest_detectable() == pytest.approx(by_hand, rel=1e-5)
-    corrected = values(0, 1, 2, 3).pairs[1]
-    assert corrected.level < pair.level == pytest.approx(0.05)
-    assert corrected.queries_needed(0.05) > pair.queries_needed(0.05)
-
-
 @pytest.mark.parametrize(("n_changed", "attainable"), [(0, False), (5, False), (6, True)])
 def test_too_few_changed_queries_detect_nothing(n_changed, attainable):
     found = with_changes(np.r_[np.linspace(0.1, 0.2, n_changed), np.zeros(50 - n_changed)])
     assert math.isfinite(found.smallest_detectable()) == attainable  # 2^-4 is above .05, 2^-5 is not
     assert ("not attainable" in found.to_markdown(details=True)) != attainable
     assert (found.to_dict()["pairs"][0]["smallest_detectable"] is None) != attainable
-
-
-def test_an_unseen_gain_is_at_most_the_limit_of_the_mean_change():
-    d = np.r_[np.full(29, 0.1), 0.5, np.zeros(20)]
-    few = FewChanged.from_differences(d, d != 0, np.full(50, 1 / 50), None)
-    limit = d[:30].mean() + t_quantile(0.95, 29) * d[:30].std(ddof=1) / math.sqrt(30)
-    assert (few.loss, few.gain) == pytest.approx((0.0, limit))
 
 
 def test_a_test_of_few_changes_is_enumerated_and_others_are_drawn():
@@ -222,7 +170,7 @@ def test_the_robust_error_by_matrices():
     # Bell and McCaffrey's CR2 of a regression on a constant, with matrices of queries by queries.
     sizes = np.array([1, 2, 3, 4, 5, 9])
     codes = np.repeat(np.arange(6), sizes)
-    y = np.random.default_rng(0).normal(size=codes.size)
+    y = np.random.default_rng(0).random(codes.size)
     n = codes.size
     residual = y - y.mean()
     rows, variance = [], 0.0
@@ -237,6 +185,9 @@ def test_the_robust_error_by_matrices():
     error, dof = robust_error(aggregate_clusters(Means.from_weights(y[:, None], None), codes))
     assert error[0] == pytest.approx(math.sqrt(variance), rel=1e-10)
     assert dof[0] == pytest.approx(np.trace(gram) ** 2 / (gram**2).sum(), rel=1e-10)
+    interval = of_values(y, cluster=dict(enumerate(codes.tolist()))).interval(0.9, "t")
+    reach = t_quantile(0.9, float(dof[0])) * error[0]
+    assert (interval.low, interval.high) == pytest.approx((y.mean() - reach, y.mean() + reach))
 
 
 def test_copies_of_queries_are_no_more_queries():
@@ -549,7 +500,7 @@ SMALL = np.tile([0.001, -0.001], 24)
         (0 * SMALL, {}, 48, "queries"),  # unchanged
         (0 * SMALL, {"query_weight": [1.0] * 24 + [3.0] * 24, "margin": 0.02}, 96**2 / 240, "effective queries"),
         (SMALL, {"cluster": np.arange(48) // 2, "margin": 0.02}, 24, "clusters"),
-        (SMALL, {"margin": 2.0}, 48, "queries"),  # a measure of another scale
+        (SMALL, {"margin": 1.0}, 48, "queries"),  # a measure of another scale
     ],
 )
 def test_a_verdict_of_no_loss_says_what_may_be_unseen(d, settings, n, what):
@@ -562,7 +513,7 @@ def test_a_verdict_of_no_loss_says_what_may_be_unseen(d, settings, n, what):
         return
     counted = what.split()[-1]
     words = f"A loss in up to {100 * unseen:.2g} % of the {counted} may be unseen with {n:.0f} {what} (95 %)"
-    margin = settings.get("margin", 2.0)
+    margin = settings.get("margin", 1.0)
     if margin < 1:
         needed = math.ceil(math.log(0.05) / math.log(1 - margin))
         words += (
@@ -577,22 +528,6 @@ def test_the_smallest_slice_says_what_may_be_unseen_in_it():
     found = with_changes(SMALL, margin=0.02, by={"length": ["long"] * 12 + ["short"] * 36})
     words = "A loss in up to 22 % of the queries of length=long may be unseen with 12 queries (95 %)"
     assert any(note.startswith(words) for note in found.notes)
-
-
-@pytest.mark.parametrize("weight", [None, [1.0] * 10 + [3.0] * 10])
-def test_the_limits_hold_for_what_few_changed_queries_did_not_show(weight):
-    stats = pytest.importorskip("scipy.stats")
-    d = np.zeros(20)
-    d[[0, 1, 12]] = -0.4, 0.1, -0.2
-    found = with_changes(d, margin=0.05, query_weight=weight)
-    share = np.full(20, 0.05) if weight is None else np.array(weight) / sum(weight)
-    n, seen = 1 / (share @ share), share[[0, 1, 12]].sum()
-    at_most = stats.beta.ppf(1 - 0.05 / 4, seen * n + 1, n - seen * n)
-    assert found.pairs[0].changed_at_most == pytest.approx(at_most)
-    assert found.interval.low == pytest.approx(share @ d - (at_most - seen) * 0.4)
-    assert found.interval.high >= share @ d + (at_most - seen) * 0.1
-    assert found.pairs[0].widened
-    assert f"3 of 20 queries changed between a and b; up to {100 * at_most:.1f} % of other queries" in found.notes[0]
 
 
 def test_the_widening_has_no_step_in_the_number_or_size_of_changes():
@@ -610,18 +545,6 @@ def test_the_widening_has_no_step_in_the_number_or_size_of_changes():
     widths = [each.interval.high - each.interval.low for each in few]
     assert all(abs(after / before - 1) < 0.06 for before, after in itertools.pairwise(widths[:4]))
     assert all(abs(after / before - 1) < 0.03 for before, after in itertools.pairwise(widths[4:]))
-
-
-def test_where_none_of_those_that_changed_loses_the_low_limit_stays():
-    gains = np.r_[np.linspace(0.05, 0.4, 12), np.zeros(38)]
-    found = with_changes(gains)
-    means = Means.from_weights(np.stack([np.zeros(50), gains], axis=1), None)
-    [test] = exchange_tests(means, [(0, 1)], 9999, np.random.default_rng(0), 0.05)
-    assert found.interval.low == pytest.approx(test.low)
-    assert (found.verdict, found.p_value) == ("better", test.p_value)
-    everywhere = with_changes(np.linspace(-0.1, 0.3, 15))
-    assert not everywhere.pairs[0].widened
-    assert everywhere.pairs[0].changed_at_most is None
 
 
 def test_one_large_loss_makes_a_gain_uncertain_and_few_equal_differences_show_nothing():
@@ -712,6 +635,9 @@ def test_the_bounded_interval_by_hand(values):
         (np.linspace(0.2, 0.8, 999), "bca"),
         (np.linspace(0.2, 0.8, 1000), "t"),
         (np.r_[np.zeros(990), np.linspace(0.9, 1, 30)], "bca"),  # skewed
+        # .37 |skewness| / sqrt(n) is .00995 and .01005
+        (np.linspace(0, 1, 1000) ** 2.465, "t"),
+        (1 - np.linspace(0, 1, 1000) ** 2.485, "bca"),
     ],
 )
 def test_which_interval_is_the_default(numbers, method):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import itertools
 from hashlib import blake2b
@@ -16,7 +17,8 @@ from ndcg_ml import compare, correct_labels, evaluate_run
 from ndcg_ml._decide import randomisation
 from ndcg_ml._decide.distributions import normal_cdf, normal_quantile, t_quantile, t_tail
 from ndcg_ml._decide.means import Means, spread_of
-from ndcg_ml._decide.randomisation import max_t, queries_needed
+from ndcg_ml._decide.randomisation import exchange_tests, max_t, queries_needed
+from ndcg_ml._decide.verdict import verdict
 
 
 def seeded(function, seed: int = 0):
@@ -44,18 +46,41 @@ def test_tails_and_fractions_of_degrees_of_freedom():
             assert t_tail(t, dof) == pytest.approx(2 * stats.t.sf(t, dof), rel=near, abs=1e-300)
         for confidence in (0.5, 0.95, 0.999):
             assert t_quantile(confidence, dof) == pytest.approx(stats.t.ppf((1 + confidence) / 2, dof), rel=1e-6)
+    for dof in (3, 3.5, 40, 1000, 1001, 1002.5, 1500):
+        for outside in (0.3, 0.05, 1e-3, 1e-6):
+            assert t_tail(t_quantile(1 - outside, dof), dof) == pytest.approx(outside, rel=1e-9)
 
 
 @pytest.mark.parametrize("n_systems", [2, 3, 8])
 def test_max_t_of_many_queries_is_the_studentized_range(n_systems):
     # scipy.stats.tukey_hsd is for independent groups, and would take the differences between queries for noise. The
-    # distribution of the range is the same, and so is Dunnett's in the limit.
-    rng = np.random.default_rng(0)
-    many = Means.from_weights(rng.random((20_000, n_systems)), None)
-    chance = max_t(many, list(itertools.combinations(range(n_systems), 2)), 20_000, rng)
+    # distribution of the range is the same.
+    values, pairs = np.random.default_rng(0).random((20_000, n_systems)), [*itertools.combinations(range(n_systems), 2)]
+    many, few = (
+        max_t(Means.from_weights(values[:n], None), pairs, 20_000, np.random.default_rng(0)) for n in (20_000, 500)
+    )
     for level in (0.05, 0.2):
         expected = stats.studentized_range.ppf(1 - level, n_systems, np.inf) / 2**0.5
-        assert chance.critical(level) == pytest.approx(expected, rel=0.02)
+        assert many.critical(level) == pytest.approx(expected, rel=0.02)
+    assert many.p_value(1e9) == 1 / 20_001
+    # The same draws with fewer queries have the same tails, of Student's t.
+    usual = many.largest < 3
+    tails = (2 * stats.t.sf(each.largest[usual], dof) for each, dof in ((many, 19_999), (few, 499)))
+    np.testing.assert_allclose(*tails, rtol=1e-3)
+
+
+def test_max_t_of_many_queries_and_a_baseline_is_dunnetts_with_the_correlations_of_the_differences():
+    rng = np.random.default_rng(0)
+    values, weight = rng.normal(size=(600, 5)) * [2, 1, 0.5, 1, 3], rng.choice([1.0, 2.0], 600)
+    values = np.column_stack([values, values[:, 0]])  # the last system is the baseline again
+    chance = max_t(Means.from_weights(values, weight), [(0, other) for other in range(1, 6)], 50_000, rng)
+    apart = values[:, 1:5] - values[:, :1]
+    parts = weight[:, None] * (apart - np.average(apart, axis=0, weights=weight))
+    varied = stats.multivariate_normal(cov=np.corrcoef(parts.T), seed=0)
+    for level in (0.05, 0.2):
+        critical = np.full(4, chance.critical(level))
+        assert varied.cdf(critical, lower_limit=-critical) == pytest.approx(1 - level, abs=0.005)
+    assert chance.p_value(1e9) == 1 / 50_001
 
 
 @pytest.mark.parametrize("method", ["bca", "percentile"])
@@ -199,6 +224,115 @@ def test_ranx():
     # Other draws, and ranx does not count the observed order as one of them.
     error = np.sqrt(ours.p_value * (1 - ours.p_value) * 2 / 10_000)
     assert theirs == pytest.approx(ours.p_value, abs=4 * error + 1e-4)
+
+
+# -- a comparison, computed again -------------------------------------------------------------------------------------
+
+
+def drawn_systems(rng):
+    """Values of two or three systems, of which all, few or no queries change, by much, by little or all alike."""
+    clustered = rng.random() < 0.3
+    n, n_systems = int(rng.integers(40, 70) if clustered else rng.integers(3, 60)), int(rng.integers(2, 4))
+    size = rng.choice([1, 1e-4], (n, 1), p=[0.9, 0.1]) * (rng.random((n, 1)) < rng.choice([0.05, 0.3, 1, 1]))
+    changes = size * rng.normal(rng.choice([-0.1, 0, 0.1]), rng.choice([0, 0.2], p=[0.1, 0.9]), (n, n_systems))
+    changes = (changes + (size == 1) * rng.normal(0, 0.1, n_systems)).round(int(rng.choice([1, 2, 9])))
+    weight = rng.choice([[1.0, 1.0, 1.0], [1.0, 2.0, 5.0], [1.0, 5.0, 1.0 if clustered else 999.0]][rng.integers(3)], n)
+    return rng.random((n, 1)) + changes, weight, np.arange(n) // rng.integers(1, 4) if clustered else None
+
+
+def check(pairs, table, weight, cluster, families, rng):
+    """Compute each difference again; `rng` draws what the comparison drew."""
+    groups = np.arange(len(table)) if cluster is None else cluster
+    inside = (groups == np.unique(groups)[:, None]).astype(float)
+    total = inside @ weight
+    units = Means.from_weights(inside @ (weight[:, None] * table) / total[:, None], total)
+    share, n, n_draws, level = total / total.sum(), len(total), 199, 0.05 / families
+    worth, at = 1 / (share @ share), [("abc".index(pair.a), "abc".index(pair.b)) for pair in pairs]
+    if len(pairs) == 1:
+        tests = exchange_tests(units, at, n_draws, copy.deepcopy(rng), level)
+    else:
+        tests, chance = exchange_tests(units, at, n_draws, rng), max_t(units, at, n_draws, rng)
+    for pair, (a, b), test in zip(pairs, at, tests, strict=True):
+        apart, d = (each[:, b] - each[:, a] for each in (table, units.values))
+        mean, of_pair, p_adjusted, low, high = share @ d, level, test.p_value, test.low, test.high
+        error = np.sqrt(share**2 @ (d - mean) ** 2 * n / (n - 1)) if np.ptp(d) > 1e-12 else 0.0
+        whole = np.inf if abs(mean) > 1e-12 else 0.0
+        if len(pairs) > 1:
+            critical = chance.critical(level)
+            of_pair = min(level, 2 * stats.t.sf(critical, n - 1)) if critical < np.inf else level / len(pairs)
+            p_adjusted = max(p_adjusted, chance.p_value(mean / error if error else whole))
+            reach = critical * error if error else 0.0
+            low, high = mean - reach, mean + reach
+            if p_adjusted > level * (1 + 1e-9):
+                low, high = min(low, 0.0), max(high, 0.0)
+        elif not error and np.isfinite(high - low):
+            low = high = mean
+        narrow = low, high
+        # The queries that did not change may change elsewhere.
+        changed = inside @ (np.abs(apart) > max(1e-12, 1e-3 * np.abs(apart).max())) > 0
+        seen, m, p_few, at_most = share[changed].sum(), share[changed].sum() * worth, 0.0, -1.0
+        if not changed.all():
+            at_most = stats.beta.ppf(1 - of_pair / 4, m + 1, worth - m) if m else 1 - (of_pair / 2) ** (1 / worth)
+            loss, gain = max(0, -d.min()), max(0, d.max())
+            if changed.sum() > 1:
+                part = share[changed] / seen
+                k, change = 1 / (part @ part), part @ d[changed]
+                reach = np.sqrt(part**2 @ (d[changed] - change) ** 2 * k / (k - 1)) * stats.t.ppf(0.975, max(1, k - 1))
+                loss, gain = min(loss, max(0, reach - change)), min(gain, max(0, reach + change))
+            low, high = min(low, mean - (at_most - seen) * loss), max(high, mean + (at_most - seen) * gain)
+            if against := loss if mean > 0 else gain:
+                p_few = min(1, 4 * stats.beta.sf(seen + abs(mean) / against, m + 1, worth - m))
+        dof, z, deviation = changed.sum() - 1, stats.norm.ppf([0.001, 0.8]), error * np.sqrt(len(table))
+        detectable, unchanged = [np.inf] * 2, max(0, 1 - (dof + 1) / worth)
+        if 2.0**-dof <= of_pair:
+            t = stats.t.isf(of_pair / 2, dof)
+            varied = 1 + t**2 / (2 * dof) + unchanged * (t + z) ** 2 / (4 * (dof + 1))
+            detectable = np.maximum(0, t * (1 - 1 / (4 * dof)) + z * np.sqrt(varied)) * error
+        z_level, least = stats.norm.isf(of_pair / 2), np.ceil(1 - np.log2(of_pair))
+        needed = np.ceil((np.maximum(0, z_level + z) * deviation / 0.1) ** 2 + z_level**2 / 2)
+        effective = worth if np.ptp(weight) else -1.0
+        if cluster is not None:
+            of_queries = (weight / weight.sum()) ** 2 @ (apart - mean) ** 2 * len(table) / (len(table) - 1)
+            effective = len(table) * (min(1, of_queries / error**2) if error else 1)
+        expected = {
+            "difference": mean,
+            "standard_error": error,
+            "p_value": max(test.p_value, p_few),
+            "p_adjusted": min(1, families * max(p_adjusted, p_few * level / of_pair)),
+            "level": of_pair,
+            "exact": test.exact,
+            "wins": (apart > 1e-12).sum(),
+            "losses": (apart < -1e-12).sum(),
+            "changed_at_most": at_most,
+            "unseen": 1 - 0.05 ** (1 / worth),
+            "effect_size": mean / deviation if error else np.copysign(whole, mean),
+            "skewness": stats.skew(d) if error else 0.0,
+            "effective_queries": effective,
+        }
+        got = {name: getattr(pair, name) for name in expected}
+        got = {name: -1.0 if number is None else number for name, number in got.items()}
+        assert got == pytest.approx(expected, rel=1e-6, abs=1e-10)
+        assert (pair.interval.low, pair.interval.high) == pytest.approx((low, high), abs=1e-9)
+        assert pair.verdict == verdict(low, high, n, 0.05, changed=got["wins"] + got["losses"] > 0)
+        assert pair.significant == (pair.interval.low > 0 or pair.interval.high < 0)
+        assert pair.widened == ((low, high) != pytest.approx(narrow, abs=1e-12))
+        assert [pair.smallest_detectable(power) for power in (0.001, 0.8)] == pytest.approx(detectable, abs=1e-9)
+        assert [pair.queries_needed(0.1, power) for power in (0.001, 0.8)] == np.maximum(least, needed).tolist()
+
+
+def test_a_comparison_is_the_formulas_of_its_documentation():
+    for seed in range(40):
+        table, weight, cluster = drawn_systems(np.random.default_rng(seed))
+        half, rng = np.arange(len(table)) < len(table) // 2, np.random.default_rng(seed)
+        found = by_values(
+            *table.T, qid=range(len(table)), measure="m", query_weight=weight, cluster=cluster, by={"half": half},
+            baseline="b" if seed % 2 else None, margin=0.05, n_resamples=199, seed=seed,
+        )  # fmt: skip
+        check(found.pairs, table, weight, cluster, 1, rng)
+        tested = {name: part for (_, name), part in found.slices.items() if part.pairs}
+        for name, part in tested.items():
+            rows = half == name
+            check(part.pairs, table[rows], weight[rows], None if cluster is None else cluster[rows], len(tested), rng)
 
 
 # -- labels of a model ------------------------------------------------------------------------------------------------
