@@ -321,7 +321,7 @@ def check(pairs, table, weight, cluster, families, rng):
 
 
 def test_a_comparison_is_the_formulas_of_its_documentation():
-    for seed in range(40):
+    for seed in range(25):
         table, weight, cluster = drawn_systems(np.random.default_rng(seed))
         half, rng = np.arange(len(table)) < len(table) // 2, np.random.default_rng(seed)
         found = by_values(
@@ -333,6 +333,38 @@ def test_a_comparison_is_the_formulas_of_its_documentation():
         for name, part in tested.items():
             rows = half == name
             check(part.pairs, table[rows], weight[rows], None if cluster is None else cluster[rows], len(tested), rng)
+
+
+def test_runs_vary_beside_queries():
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        n, of_query, of_run = int(rng.integers(12, 40)), rng.choice([0, 0.1]), rng.choice([0, 0.05])
+        systems = [
+            rng.normal(0, of_run, (k, 1)) + rng.normal(0, of_query, (k, n))
+            for k in rng.integers(2, 5, rng.integers(2, 4))
+        ]
+        systems = systems if rng.random() < 0.7 else systems[:1] * 3
+        weight, groups = rng.choice([1.0, 2.0], n), np.arange(n) // (1 + seed % 2)
+        share, inside = weight / weight.sum(), groups == np.unique(groups)[:, None]
+        found = by_values(
+            *map(list, systems), qid=range(n), measure="m", query_weight=weight, cluster=groups if seed % 2 else None
+        )
+        for pair in found.pairs:
+            runs = [systems["abc".index(name)] for name in (pair.a, pair.b)]
+            d, h = runs[1].mean(axis=0) - runs[0].mean(axis=0), inside @ share
+            units, mean, n_units = inside @ (share * d) / h, share @ d, len(h)
+            varied = h**2 @ (units - mean) ** 2 * n_units / (n_units - 1) if np.ptp(units) > 1e-12 else 0.0
+            parts = [(varied, n_units - 1), *(((run @ share).var(ddof=1) / len(run), len(run) - 1) for run in runs)]
+            variance = sum(part for part, _ in parts)
+            error, level = np.sqrt(variance) if variance > 1e-24 else 0.0, 0.05 / len(found.pairs)
+            dof = variance**2 / sum(part**2 / dof for part, dof in parts) if error else n_units - 1
+            p, t = 1.0 if abs(mean) < 1e-12 else 2 * stats.t.sf(abs(mean) / error, dof), stats.t.isf(level / 2, dof)
+            detectable = t * (1 - 1 / (4 * dof)) + stats.norm.ppf(0.8) * np.sqrt(1 + t**2 / (2 * dof))
+            got = [pair.difference, pair.standard_error, pair.p_value, pair.p_adjusted, pair.interval.low]
+            got += [pair.interval.high, pair.dof, pair.smallest_detectable()]
+            expected = [mean, error, p, min(1, len(found.pairs) * p), mean - t * error, mean + t * error, dof]
+            assert got == pytest.approx([*expected, detectable * error], rel=1e-6, abs=1e-12)
+            assert pair.verdict == verdict(*got[4:6], n_units, None, changed=error > 0 or pair.n_changed > 0)
 
 
 # -- labels of a model ------------------------------------------------------------------------------------------------
