@@ -93,10 +93,11 @@ def robust_error(means: Means) -> tuple[FloatArray, FloatArray]:
 
 def effective_queries(means: Means, clusters: Means) -> FloatArray:
     """Return the effective sample size: independent queries with the same standard errors, at most their number."""
-    alone = np.array([spread.standard_error for spread in spread_of(means)])
-    together = np.array([spread.standard_error for spread in spread_of(clusters)])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(together > 0, alone / together, 1.0)
+    # The quotient of two rounding errors is any number.
+    alone, together = (
+        np.array([s.standard_error * (not s.is_constant) for s in spread_of(m)]) for m in (means, clusters)
+    )
+    ratio = np.divide(alone, together, out=np.ones_like(alone), where=together > 0)
     return means.n_queries * np.minimum(ratio * ratio, 1.0)
 
 

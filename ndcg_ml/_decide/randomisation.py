@@ -175,8 +175,6 @@ class _SignedSums:
         # Near 0, rounding could make the limits disagree with the p-value.
         lows[extreme], highs[extreme] = np.minimum(lows[extreme], 0.0), np.maximum(highs[extreme], 0.0)
         at = rejected(level, n_all) - (not exact)
-        if at < 0:
-            return SignFlip(p_value, exact, -math.inf, math.inf)
         if at >= signed.size:
             return SignFlip(p_value, exact, difference, difference)
         low, high = np.partition(lows, at)[at], np.partition(highs, signed.size - 1 - at)[signed.size - 1 - at]

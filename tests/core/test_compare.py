@@ -110,6 +110,10 @@ def test_equal_systems_and_constant_differences():
     near = by_values([0.0] * 5, [1e-12, -1e-12, 2e-12, -2e-12, 0.0], qid=range(5), measure="m")
     assert (near.wins, near.ties, near.losses) == (1, 3, 1)
     constant = by_scores(worst, best, y_true=np.tile([1, 0], (12, 1)))
+    of_users = by_values(
+        A[:20, 0], A[:20, 0] + 0.1, qid=range(20), measure="m", cluster=np.maximum(np.arange(20) // 2, 2)
+    )
+    assert (of_users.standard_error, of_users.pairs[0].effective_queries) == (0.0, 20.0)
     assert (constant.interval.low, constant.difference, constant.interval.high) == (constant.difference,) * 3
     assert (constant.effect_size, constant.queries_needed(0.1), constant.p_value) == (math.inf, 6, 2 / 2**12)
 
@@ -287,15 +291,15 @@ def test_cutoffs_share_the_resamples_and_each_counts_its_own_queries():
         alone = evaluate(GRADED, RANKED, k=k)
         assert limits(interval) == pytest.approx(limits(alone.interval(seed=3)), abs=1e-12)
         assert (result.std[k], result.standard_error[k]) == pytest.approx((alone.std, alone.standard_error), rel=1e-12)
-    # The default method is that of each cut-off: all but one query score 1 at the first rank.
-    labels, scores = np.random.default_rng(0).integers(0, 2, (50, 10)), np.random.default_rng(1).random((50, 10))
-    labels[:, 0], scores[:, 0] = np.arange(50) > 0, 2.0
-    mixed = evaluate(labels, scores, k=(1, 10)).interval(seed=3)
-    assert {k: (each.method, each.n_resamples) for k, each in mixed.items()} == {
-        1: ("bounded", None),
-        10: ("bca", 9999),
-    }
-    assert limits(mixed[1]) == pytest.approx(limits(evaluate(labels, scores, k=1).interval()))
+    # The default method is that of each cut-off: nine of ten queries score 1 at the first rank.
+    at = np.arange(1000)
+    labels, scores = (
+        np.column_stack([at % 10 > 0, (at % 10 == 0) | (at % 2 > 0), at >= 0]),
+        np.tile([3, 2, 1], (1000, 1)),
+    )
+    mixed = evaluate(labels, scores, k=(1, 2)).interval(n_resamples=99, seed=3)
+    assert [(each.method, each.n_resamples) for each in mixed.values()] == [("bca", 99), ("t", None)]
+    assert limits(mixed[2]) == pytest.approx(limits(evaluate(labels, scores, k=2).interval()))
     # The ideal of what is retrieved at rank 1 is 0 where the first document is irrelevant.
     flavor = Flavor(ideal="local", empty="skip")
     result = evaluate(GRADED, RANKED, flavor=flavor, k=(1, 5))
