@@ -136,7 +136,8 @@ def test_a_comparison_marks_clear_differences():
     assert page.marked == [False, False, False, *(pair.significant for pair in result.pairs)]
     assert {pair.significant for pair in result.pairs} == {True, False}
     assert [row[3] for row in pairs[1:]] == [f"{pair.difference:+.4f}" for pair in result.pairs]
-    assert result.caption() in page.text
+    assert page.text.count(result.caption()) == 1
+    assert all(f"{pair.difference:+.6f}" in str(result) for pair in result.pairs)
 
 
 TEXTS = [

@@ -365,6 +365,7 @@ def test_three_systems_say_how_many_signs_could_turn_and_have_ranges_by_name() -
     assert any("could change the sign of 2 of 3 differences" in note for note in several.notes)
     alone = compared()
     assert several.range(a="old", b="new") == alone.range()
+    assert alone.range(a="b", b="a").low == -alone.range().high
     assert several.range(a="old", b="same").settled
     with pytest.raises(TypeError, match="a must be one of 'old', 'new', 'same'; got None"):
         several.range()

@@ -91,13 +91,13 @@ def test_digests_are_those_of_the_format():
     """A change of these numbers would make every baseline look changed."""
     qrels = {"q1": {"d1": 1, "d2": 0}, "q2": {"x" * 100: 0.5}, "q3": {"d1": -0.0}}
     run = evaluate_run(qrels, {"q1": ["d1"]}, exclude={"q1": ["d7"]})
-    table = evaluate([[2, 1]], [[1, 2]])
+    table = evaluate([[2, 1]] * 2, [[1, 2]] * 2)  # positions count within a query
     named = evaluate([[2, 1]], [[1, 2]], doc_id=[["a", "b"]])
     found = [run._judgements, run._excluded[:1], judgement_digests(table), judgement_digests(named)]
     assert [f"{each:016x}" for each in np.concatenate(found).tolist()] == RECORDED
 
 
-RECORDED = ["51d4d0de919e795e", "1ebabd1a10b8fc4e", "e9dda06fa04a450c", "e8fff3b496257bd2"]
+RECORDED = ["51d4d0de919e795e", "1ebabd1a10b8fc4e", "e9dda06fa04a450c", "e8fff3b496257bd2", "47e6868faf494ef8"]
 RECORDED += ["47e6868faf494ef8", "00319ecb23195321"]
 
 
@@ -166,6 +166,21 @@ def test_a_file_whose_digest_agrees_with_its_changes_is_checked_too(tmp_path, st
     del changed["digest"]
     (tmp_path / "base.json").write_text(json.dumps({**changed, "digest": digest(changed)}))
     with pytest.raises(DataFileError, match=rf"base.json: must be a file that Evaluation.save wrote; .*{words}"):
+        read(tmp_path / "base.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{}", "no key 'ndcg_ml_evaluation'"),
+        ("[]", "no key 'ndcg_ml_evaluation'"),
+        ('{"k": 1, "k": 1}', "each key once; got 'k' twice"),
+        ("{", "it is not JSON"),
+    ],
+)
+def test_another_file_is_refused(tmp_path, text, words):
+    (tmp_path / "base.json").write_text(text)
+    with pytest.raises(DataFileError, match=f"base.json: must be a file that Evaluation.save wrote; .*{words}"):
         read(tmp_path / "base.json")
 
 
