@@ -169,18 +169,13 @@ def test_a_file_whose_digest_agrees_with_its_changes_is_checked_too(tmp_path, st
         read(tmp_path / "base.json")
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("{}", "no key 'ndcg_ml_evaluation'"),
-        ("[]", "no key 'ndcg_ml_evaluation'"),
-        ('{"k": 1, "k": 1}', "each key once; got 'k' twice"),
-        ("{", "it is not JSON"),
-    ],
-)
-def test_another_file_is_refused(tmp_path, text, words):
-    (tmp_path / "base.json").write_text(text)
-    with pytest.raises(DataFileError, match=f"base.json: must be a file that Evaluation.save wrote; .*{words}"):
+NO_KEY, TWICE = "no key 'ndcg_ml_evaluation'", "each key once; got 'k' twice"
+
+
+@pytest.mark.parametrize("case", [("{}", NO_KEY), ("[]", NO_KEY), ('{"k": 1, "k": 1}', TWICE), ("{", "it is not JSON")])
+def test_another_file_is_refused(tmp_path, case):
+    (tmp_path / "base.json").write_text(case[0])
+    with pytest.raises(DataFileError, match=f"base.json: must be a file that Evaluation.save wrote; .*{case[1]}"):
         read(tmp_path / "base.json")
 
 
