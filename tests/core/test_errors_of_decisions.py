@@ -224,7 +224,7 @@ def undefined(rows, flavor=NAN):
         (lambda: correct_labels(of_values(MODEL), HUMAN), TypeError, "human must be an evaluation at one cut-off, .*got ndarray", lambda: correct_labels(of_values(MODEL), of_values(HUMAN[SOME], SOME))),
         (lambda: correct_labels(of_values(MODEL, query_weight=dict(enumerate(MODEL))), of_values(HUMAN[SOME], SOME)), ValueError, "model must be a plain mean over all its queries", lambda: correct_labels(of_values(MODEL), of_values(HUMAN[SOME], SOME))),
         (lambda: correct_labels(of_values(MODEL), of_values(HUMAN[SOME], SOME, cluster=dict(zip(SOME.tolist(), SOME.tolist(), strict=True)))), ValueError, "human must be a plain mean"),
-        (lambda: correct_labels(undefined(slice(None)), undefined(np.arange(180) % 7 < 5)), ValueError, "queries without a value", lambda: correct_labels(*(undefined(rows, NAN.replace(aggregate="macro", empty=0)) for rows in (slice(None), np.arange(180) // 3 % 3 > 0)))),
+        (lambda: correct_labels(undefined(slice(None)), undefined(np.arange(180) % 7 < 5)), ValueError, "model must be .*queries without a value", lambda: correct_labels(*(undefined(rows, NAN.replace(aggregate="macro", empty=0)) for rows in (slice(None), np.arange(180) // 3 % 3 > 0)))),
         (lambda: compare(corrected(), corrected(OTHERS), names=["old", "new"]), ValueError, r"old and new differ in \d+, .* of human. Evaluate every system with the same"),
         (lambda: compare(corrected(), corrected(kept=np.arange(N) != np.setdiff1d(np.arange(N), SOME)[7])), ValueError, r"a and b differ in \d+ \(1\) of model"),
         (lambda: compare(corrected(), of_values(MODEL)), TypeError, "all be results of correct_labels, one each"),
