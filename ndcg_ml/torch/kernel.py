@@ -141,7 +141,7 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, ful
             least, highest = (float(bound) for bound in torch.aminmax(seen))
             small = may_be_small and bool(((seen > 0) & (seen < smallest)).any())
             if least >= 0 and highest <= largest and not small:
-                none = torch.zeros(seen.shape[0], dtype=torch.bool)
+                none = torch.zeros(seen.shape[0], dtype=torch.bool, device=seen.device)
                 return Judgements(seen, listed, listed, None, none, labels.dtype)
         sound = (grade >= 0) & (grade <= largest)
         if may_be_small:

@@ -89,8 +89,8 @@ class Sums(NamedTuple):
     @classmethod
     def from_numpy(cls, sums: NumPySums) -> Sums:
         """Convert the sums over queries that the NumPy kernel has ranked, which have no faults."""
-        parts = {name: torch.as_tensor(getattr(sums, name)) for name in cls._fields if name != "faults"}
-        return cls(faults=torch.zeros(len(FAULTS), dtype=torch.int64), **parts)
+        parts = {name: torch.as_tensor(getattr(sums, name), device="cpu") for name in cls._fields if name != "faults"}
+        return cls(faults=torch.zeros(len(FAULTS), dtype=torch.int64, device="cpu"), **parts)
 
     def mean(self, flavor: Flavor) -> Tensor:
         """Return the value at each cut-off; nan without a query, or under ``empty="skip"`` with only empty ones."""

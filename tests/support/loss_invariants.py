@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from functools import partial
 
 import pytest
 
@@ -192,6 +193,16 @@ def it_never_waits_for_an_accelerator(make):
     assert scores.grad.shape == (3, 5)
 
 
+def another_default_device_changes_nothing(make):
+    scores, labels, ids = torch.arange(15.0) % 7, torch.arange(15) % 3, torch.tensor([3, 3, 1, *[2] * 12])
+    for form, lists in (({}, (scores[None], labels[None], labels[None] < 2)), ({"indexes": ids}, (scores, labels))):
+        loss, same = (partial(make("none"), **form) for _ in range(2))
+        want = value_and_gradient(loss, *lists)
+        with torch.device("meta"):
+            got = value_and_gradient(same, *lists)
+        torch.testing.assert_close(got, want, rtol=0, atol=0)
+
+
 def refusals_say_what_to_do(make):
     for arguments, error, words in (
         ((torch.rand(3), torch.ones(3)), ValueError, r"shape \(n_lists, n_documents\)"),
@@ -218,6 +229,7 @@ ANY = (
     half_precision_is_computed_in_float32,
     a_score_that_is_not_finite_makes_its_list_nan,
     it_never_waits_for_an_accelerator,
+    another_default_device_changes_nothing,
     refusals_say_what_to_do,
 )
 """Invariants of every loss, including random ones with a seeded generator."""
