@@ -561,8 +561,7 @@ def ideal_dcg(
     expected = own
     if flavor.ties == "average":
         length = (groups.upto - groups.before).clamp(min=1)
-        mean = torch.zeros_like(own).scatter_add(-1, groups.number, own).gather(-1, groups.number) / length
-        expected = torch.where(length > 1, mean, own)
+        expected = torch.zeros_like(own).scatter_add(-1, groups.number, own).gather(-1, groups.number) / length
     # The ideal order of the documents within each cut-off, or within the recall depth.
     if flavor.ideal == "local":
         columns = [

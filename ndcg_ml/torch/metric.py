@@ -271,13 +271,13 @@ compute_with_cache
             lists = inputs.MetricRows._fields
         else:
             for name, zeros in Sums.zeros(len(ks))._asdict().items():
-                self.add_state(name, zeros, dist_reduce_fx="sum", persistent=False)
+                self.add_state(name, zeros, dist_reduce_fx="sum")
         for name in lists:
-            self.add_state(name, [], dist_reduce_fx="cat", persistent=False)
+            self.add_state(name, [], dist_reduce_fx="cat")
         # A MetricCollection merges metrics whose states have equal names and, after one batch, equal values. Different
         # definitions may agree on a batch, so the name of this unused state distinguishes them.
         meaning = f"meaning_{hash_definition(flavor, ks)}"
-        self.add_state(meaning, torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum", persistent=False)
+        self.add_state(meaning, torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
 
     def __repr__(self) -> str:
         ids = "" if self.query_ids == "global" else f", query_ids={self.query_ids!r}"

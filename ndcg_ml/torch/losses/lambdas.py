@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad, softplus
+from torch.nn.functional import softplus
 
 from ndcg_ml._core.checks import one_of, positive_number
 from ndcg_ml.flavor import Flavor
@@ -134,12 +134,11 @@ class LambdaNDCGLoss(ListLoss):
 
     def _factor(self, discount: Tensor, ranks: slice, lower: slice) -> Tensor:
         """Compute the factor of the weight that depends on ranks; 0 unless the second rank is below the first."""
-        width, k = discount.numel() - 2, self.flavor.k
-        rank = torch.arange(1, width + 1, device=discount.device)
-        above, below = rank[ranks, None], rank[None, lower]
+        rank = torch.arange(discount.numel(), device=discount.device)
+        above, below = rank[1:][ranks, None], rank[None, 1:][:, lower]
         factors = []
         if self.scheme != "ndcg2":
-            cut = discount if k is None else pad(discount[: k + 1], (0, max(0, width + 1 - k)))
+            cut = discount if self.flavor.k is None else discount.masked_fill(rank > self.flavor.k, 0.0)
             factors.append((cut[above] - cut[below]).abs())
         if self.scheme != "lambdarank":
             distance = (below - above).clamp(min=0)
