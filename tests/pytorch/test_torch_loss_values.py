@@ -433,7 +433,7 @@ def test_the_law_of_the_noise(monkeypatch):
 @pytest.mark.parametrize("ideal", ["global", "local"])
 @pytest.mark.parametrize("n_rows", [12, 0])
 def test_the_loss_of_each_draw_is_that_of_a_call(ideal, reduction, n_rows):
-    scores, labels = torch.randn(n_rows, generator=seeded()), torch.arange(n_rows) % 4
+    scores, labels = torch.randn(n_rows, generator=seeded(), requires_grad=True), torch.arange(n_rows) % 4
     ids = torch.tensor([0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 0])[:n_rows]
     loss = ApproxNDCGLoss(Flavor(k=3, ideal=ideal), reduction=reduction)
     calls = []
@@ -441,10 +441,13 @@ def test_the_loss_of_each_draw_is_that_of_a_call(ideal, reduction, n_rows):
         drawn = stochastic.gumbel(lists[0], 3, seeded(4))
         want = torch.stack([loss(lists[0] + noise, lists[1], **form) for noise in drawn]).mean(0)
         assert torch.equal(Stochastic(loss, samples=3, generator=seeded(4))(*lists, **form), want)
-        hook = loss.register_forward_hook(lambda *call: calls.append(call))
-        assert torch.equal(Stochastic(loss, samples=3, generator=seeded(4))(*lists, **form), want)
-        hook.remove()
-    assert len(calls) == 6
+        for kind in ("forward", "forward_pre", "full_backward", "full_backward_pre"):
+            hook = getattr(loss, f"register_{kind}_hook")(lambda *call: calls.append(call))
+            got = Stochastic(loss, samples=3, generator=seeded(4))(*lists, **form)
+            got.sum().backward()
+            assert torch.equal(got, want)
+            hook.remove()
+    assert len(calls) == 24
 
 
 class Sum(torch.nn.Module):

@@ -8,6 +8,7 @@ pytest.importorskip("torch")
 pytest.importorskip("torchmetrics")
 
 import math
+from contextlib import nullcontext
 from functools import partial
 
 import loss_invariants
@@ -33,7 +34,7 @@ from ndcg_ml.torch import (
     Stochastic,
     ndcg,
 )
-from ndcg_ml.torch.losses import lambdas, neural
+from ndcg_ml.torch.losses import ListLoss, lambdas, neural
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 EXPONENTIAL, CUT = Flavor(gain="exponential"), Flavor(gain="exponential", k=2)
@@ -120,7 +121,7 @@ def test_what_every_loss_that_draws_keeps_to(name, holds):
         holds(lambda reduction: RANDOM[name](reduction=reduction))
 
 
-@pytest.mark.parametrize("block", [2**20, 8])
+@pytest.mark.parametrize("block", [2**20, 5])
 @pytest.mark.parametrize(
     "loss",
     [
@@ -148,6 +149,16 @@ def test_a_second_derivative_that_is_missing_is_refused(name):
         torch.autograd.grad(advised(scores, labels, mask), scores, create_graph=True)[0].square().sum().backward()
 
 
+def test_the_default_method_has_a_second_derivative_up_to_the_length_that_it_states():
+    for device, longest in (("cpu", 128), ("meta", 1024)):
+        for width in (longest, longest + 1):
+            scores = torch.rand(1, width, device=device, requires_grad=True)
+            loss = ApproxNDCGLoss()(scores, torch.ones(1, width, device=device))
+            (gradient,) = torch.autograd.grad(loss, scores, create_graph=True)
+            with nullcontext() if width == longest else pytest.raises(RuntimeError, match="no second derivative"):
+                gradient.sum().backward()
+
+
 # -- blocks of rows --------------------------------------------------------------------------------------------------
 
 NEURAL, LAMBDA = [NeuralNDCGLoss(Flavor(k=k)) for k in (None, 7)], partial(LambdaNDCGLoss, Flavor(k=11))
@@ -160,7 +171,10 @@ def test_blocks_of_rows_change_nothing(monkeypatch, loss):
     for module in (neural, lambdas):
         monkeypatch.setattr(module, "_BLOCK", 500)  # four rows
     for sample, want in zip(zip(*samples, strict=True), wants, strict=True):
-        torch.testing.assert_close(value_and_gradient(loss, *sample), want, rtol=1e-13, atol=1e-14)
+        with Largest() as largest:
+            got = value_and_gradient(loss, *sample)
+        torch.testing.assert_close(got, want, rtol=1e-13, atol=1e-14)
+        assert largest.numel <= 500
     # torch.func cannot compute blocks once more in the backward pass.
     same(vmap(grad(loss))(*samples), torch.stack([gradient for _, gradient in wants]))
 
@@ -251,6 +265,28 @@ def test_a_flavor_that_needs_the_order_of_rows_has_it_in_batches():
     got, gradient = value_and_gradient(lambda s, y, _: loss(s, y, indexes=ids), scores, labels)
     torch.testing.assert_close(got, torch.cat([loss(scores[None, rows], labels[None, rows]) for rows in lists]))
     assert gradient.isfinite().all()
+
+
+class Shapes(ListLoss):
+    """The shapes of the batches in which flat lists come."""
+
+    def losses(self, lists):
+        self.seen = [*getattr(self, "seen", []), tuple(lists.scores.shape)]
+        return lists.scores.sum(-1)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shapes"),
+    [
+        ((1, 1, 4), [(3, 4)]),  # half of it is padding
+        ((1, 1, 5), [(2, 1), (1, 5)]),
+        ((4, 100, 2, 9, 8, 1, 5, 3, 16, 17, 3), [(1, 1), (1, 2), (3, 4), (2, 8), (2, 16), (1, 17), (1, 100)]),
+    ],
+)
+def test_lists_of_similar_length_are_padded_together_if_most_would_be_padding(sizes, shapes):
+    loss, (scores, labels, ids, _) = Shapes(), flat(sizes)
+    loss(scores, labels, indexes=ids)
+    assert loss.seen == shapes
 
 
 def test_rows_without_lists_have_no_loss():

@@ -308,10 +308,12 @@ def test_merging_forgets_the_value_computed_before():
     first.update(*PERFECT, torch.tensor([1]))
     second.update(*WORST, torch.tensor([2]))
     assert first.compute() == 1.0
+    second.update(torch.zeros(0, 2), torch.zeros(0, 2))
     first.merge_state(second)
     assert first.compute().item() == pytest.approx(MIXED)
-    assert first.update_count == 2
+    assert first.update_count == 3
     first.merge_state(second.metric_state)
+    assert first.update_count == 4
     with pytest.raises(ValueError, match=r"1 of the queries appeared more than once \(such as id 2"):
         first.compute()
     assert second.n_queries == 1
@@ -327,6 +329,35 @@ def test_merged_rows_come_after_those_already_there():
     theirs.reset()
     theirs.merge_state(ours)
     assert theirs.compute() == 1.0
+
+
+@pytest.mark.filterwarnings("ignore:The ``compute`` method of metric NDCG was called before")
+@pytest.mark.parametrize("settings_", [{}, {"query_ids": "batch"}, {"split_queries": True}], ids=str)
+def test_a_process_gathers_the_same_tensors_whatever_it_has_seen(settings_):
+    sent = []
+
+    def send(tensor, group):
+        sent.append(tensor)
+        return [tensor]
+
+    def gather(tensor, group):
+        assert (sent[0].dtype, sent[0].ndim, group) == (tensor.dtype, tensor.ndim, "all")
+        return [sent.pop(0), tensor]
+
+    def metric(gather_all, rows, ids):
+        options = {"process_group": "all", "distributed_available_fn": lambda: True, "compute_with_cache": False}
+        made = NDCG(dist_sync_fn=gather_all, **options, **settings_)
+        if rows is not None:
+            made.update(rows[0][0], rows[1][0], torch.tensor(ids))
+        return made
+
+    first = metric(send, PERFECT, [0, 0])
+    for rows, want in ((WORST, MIXED), (None, 1.0)):
+        second = metric(gather, rows, [1, 1])
+        for _ in range(2):  # the state is the process's own again
+            assert first.compute() == 1.0
+            assert second.compute().item() == pytest.approx(want)
+            assert not sent
 
 
 @pytest.mark.parametrize(
@@ -490,6 +521,7 @@ def test_a_loaded_state_replaces_a_value_that_was_kept():
     fresh = ranker()
     fresh.load_state_dict(old.state_dict())
     assert fresh.metric.compute() == new.metric.compute()  # without a warning that it was never updated
+    assert fresh.metric.update_count == 1
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -497,8 +529,9 @@ def test_a_loaded_state_replaces_a_value_that_was_kept():
 def test_a_state_of_another_meaning_is_refused(other, strict):
     old, new = ranker(persistent=True), ranker(**other)
     old.metric.update(*PERFECT)
-    with pytest.raises(RuntimeError, match=r"metric: the checkpoint holds queries of an NDCG of another flavor"):
-        new.load_state_dict(old.state_dict(), strict=strict)
+    for loading, state in ((new, old.state_dict()), (new.metric, old.metric.state_dict())):
+        with pytest.raises(RuntimeError, match=r"metric: the checkpoint holds queries of an NDCG of another flavor"):
+            loading.load_state_dict(state, strict=strict)
     assert int(new.metric.n_queries) == 0
     new.load_state_dict({name: each for name, each in old.state_dict().items() if not name.startswith("metric.")})
 
