@@ -16,6 +16,7 @@ matplotlib = pytest.importorskip("matplotlib")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # old Matplotlib with new pyparsing
     from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.colors import to_rgba
     from matplotlib.figure import Figure
 
 LABELS = [[3, 0, 1], [0, 1, 0], [1, 0, 2], [0, 0, 0]]
@@ -24,12 +25,15 @@ SCORES = [[3, 2, 1], [3, 1, 2], [2, 1, 1], [1, 3, 2]]
 
 @pytest.fixture
 def ax():
-    """Axes of a figure that pyplot does not manage. The drawing is rendered after the test."""
+    """Axes of a figure that pyplot does not manage. The drawing is rendered after the test, behind it a faint grid."""
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     yield axes
     figure.canvas.draw()
+    grid = axes.get_xgridlines()[0]
+    assert (grid.get_alpha(), grid.get_linewidth(), axes.get_axisbelow()) == (0.3, 0.6, True)
+    assert [side for side, line in axes.spines.items() if line.get_visible()] == ["left", "bottom"]
 
 
 def evaluated(**arguments):
@@ -88,14 +92,35 @@ def test_values_are_drawn_with_their_intervals(ax):
 def test_one_query_has_no_interval(ax):
     evaluate([[1, 0]], [[0, 1]], k=(1, 2), flavor="ndcg[aggregate=micro]").plot(ax)
     assert not any(filled for _, filled in points(ax).values())
-    assert words(ax) == ["no interval"]
-    assert ax.get_xlabel() == "micro-averaged NDCG"
+    assert (words(ax), ax.get_xlabel(), title(ax)[0]) == (
+        ["no interval"],
+        "micro-averaged NDCG",
+        "ndcg[aggregate=micro]",
+    )
+
+
+@pytest.mark.parametrize("labels", [[[1, 0], [0, 1]], [[-3, 1], [2, -1]]])
+def test_intervals_end_a_little_beyond_the_values(ax, labels):
+    result = evaluate(labels, [[1, 2], [1, 2]], k=2, flavor="ndcg[negative=allow]")
+    result.plot(ax)
+    low, high = min(0, result.per_query.ndcg.min()), max(1, result.per_query.ndcg.max())
+    ends = [low - 0.02 * (high - low), high + 0.02 * (high - low)]
+    assert [*limits(ax)[0], *ax.get_xlim()] == pytest.approx(ends * 2)
+    assert title(ax)[0] == "ndcg@2[negative=allow]"
+
+
+@pytest.mark.parametrize(("n", "more"), [(30, ""), (31, "; the first 30 of 31 cut-offs")])
+def test_of_many_cut_offs_the_first_are_drawn(ax, n, more):
+    evaluated(k=tuple(range(1, n + 1))).plot(ax)
+    assert rows(ax)[::29] == [row for row in rows(ax) if row.startswith(("NDCG@1:", "NDCG@30:"))]
+    assert " ".join(title(ax)) == f"sklearn 4 queries, 1 empty (scored 0); 12 documents{more}"
 
 
 def test_slices(ax):
     result = evaluated(k=(2, 3), by={"kind": ["x", "x", "y", "z"], "all": ["w"] * 4})
     result.slices.plot(ax)
     assert ax.lines[0].get_xdata()[0] == pytest.approx(result.value[2])
+    assert (ax.lines[0].get_color(), ax.lines[0].get_linewidth()) == ("#7f7f7f", 1.2)
     for at, ((column, label), each) in enumerate(result.slices.items()):
         assert points(ax)[at][0] == each.value[2]
         assert rows(ax)[at] == f"{column}={label}: {each.n_queries} queries, {each.value[2]:.4f}"
@@ -114,7 +139,26 @@ def test_two_systems_are_drawn_query_by_query(ax):
     drawn = [line for line in ax.lines if line.get_linestyle() == "None"]
     marks = sorted((x, y) for line in drawn for x, y in zip(*line.get_data(), strict=True))
     assert marks == [(at + 1, pytest.approx(value)) for at, value in enumerate(apart)]
-    assert len({line.get_marker() for line in drawn}) == 3
+    marked = {line.get_marker(): len(line.get_xdata()) for line in drawn}
+    assert marked == {"v": result.losses, "o": result.ties, "^": result.wins}
+    zero, mean, *others = ax.lines
+    assert [(line.get_ydata()[0], line.get_linestyle()) for line in (zero, mean)] == [
+        (0, "-"),
+        (result.difference, "--"),
+    ]
+    assert len({line.get_color() for line in ax.lines}) == 4  # ties are as grey as the line at 0
+    assert (zero.get_linewidth(), mean.get_linewidth(), *(line.get_markersize() for line in others)) == (
+        1,
+        1.8,
+        5,
+        5,
+        5,
+    )
+    assert (ax.patches[0].get_facecolor(), ax.patches[0].get_linewidth()) == (to_rgba(zero.get_color(), 0.25), 0)
+    reach = np.abs(apart).max()
+    assert ax.get_ylim() == pytest.approx((-1.06 * reach, 1.06 * reach))
+    assert ax.get_ylabel() == "NDCG@5 of the query,\nnew minus old"
+    assert ax.get_xlabel() == "queries, the largest loss first"
     counts = [
         f"{result.losses} queries: new worse",
         f"{result.ties} queries: equal",
@@ -124,8 +168,9 @@ def test_two_systems_are_drawn_query_by_query(ax):
     assert words(ax) == ["95 %, interval of the randomisation test", difference, *counts]
     band = ax.patches[0].get_extents().transformed(ax.transData.inverted())
     assert (band.y0, band.y1) == pytest.approx((result.interval.low, result.interval.high))
-    assert title(ax)[0] == "sklearn@5; 50 queries"
-    assert f"p\xa0=\xa0{result.p_value:.4f}" in title(ax)[1]
+    ends = f"({result.interval.low:+.4f} to {result.interval.high:+.4f})"
+    found = f"new minus old: {result.difference:+.4f} {ends}, p\xa0=\xa0{result.p_value:.4f}: {result.verdict}"
+    assert title(ax) == ["sklearn@5; 50 queries", found]
 
 
 def test_of_many_queries_the_curve_is_drawn_through_some(ax):
@@ -133,6 +178,10 @@ def test_of_many_queries_the_curve_is_drawn_through_some(ax):
     by_values(np.full(5000, 0.5), 0.5 + change, qid=range(5000), measure="m").plot(ax)
     x = np.concatenate([line.get_xdata() for line in ax.lines if line.get_linestyle() == "None"])
     assert (x.min(), x.max(), x.size) == (1, 5000, 2000)
+    ax.clear()
+    by_values(np.zeros(5), [1e-12, -1e-12, 0.5, 0.5, 0.5], qid=range(5), measure="m").plot(ax)  # that much is rounding
+    assert words(ax)[2:] == ["2 queries: equal", "3 queries: b better"]
+    assert [len(line.get_xdata()) for line in ax.lines[2:]] == [2, 3]
 
 
 def test_several_systems_are_drawn_pair_by_pair(ax):
@@ -146,8 +195,8 @@ def test_several_systems_are_drawn_pair_by_pair(ax):
         shown = f"{pair.b} minus {pair.a}: {pair.difference:+.4f}, p = {pair.p_adjusted:.4f}: {pair.verdict}"
         assert rows(ax)[at] == shown
     assert {pair.significant for pair in result.pairs} == {True, False}
-    assert words(ax) == ["decided", "undecided"]
-    assert title(ax) == ["sklearn@5", "50 queries"]
+    assert (words(ax), title(ax)) == (["decided", "undecided"], ["sklearn@5", "50 queries"])
+    assert (ax.lines[0].get_xdata()[0], ax.lines[0].get_color(), ax.lines[0].get_linewidth()) == (0, "#7f7f7f", 1.2)
     assert ax.get_xlabel() == "difference of NDCG@5, 95 %, simultaneous intervals (max-T)"
     low, high = ax.get_ylim()
     assert low > 2 > 0 > high  # the first pair is at the top
@@ -184,8 +233,10 @@ def test_nothing_global_changes(draw, ax):
         draw(ax)
         assert plt.get_fignums() == [theirs.number]
         assert not theirs.axes
-        figure, _ = draw(None)
+        figure, axes = draw(None)
         assert plt.gcf() is figure
+        n_rows = len(rows(axes)) or 7  # a row has the same height in every drawing
+        assert figure.get_size_inches() == pytest.approx([8, 1.5 + 0.42 * n_rows])
         figure.canvas.draw()
         assert dict(matplotlib.rcParams) == before
     finally:
