@@ -110,6 +110,7 @@ CASES = {
     "a copy without a score": ([1, 1, 1, 2], [math.nan, 1, 1, 2], {"group": [4], "doc_id": list("aabc"), "flavor": "haystack"}, ValueError, "y_score must not hold NaN"),
     "a tie with a copy, averaged": ([1, 0, 1, 2], [1, 1, 1, 0], {"group": [4], "doc_id": list("abac"), "flavor": Flavor(duplicates="first")}, ValueError, "must not tie a document with its own repeat.*got 1 such.*duplicates=first"),
     "ascending ids without ids": (Y, S, {"qid": Q, "flavor": "sentence_transformers"}, ValueError, "given under ties='docid_ascending', which orders tied documents by ascending", lambda: ndcg_score(Y, S, qid=Q, flavor="sentence_transformers", doc_id=list("abcd"))),
+    "a grade above a scale beyond float32": ([2e39, 0, 1, 0], S, {"qid": Q, "flavor": Flavor(max_grade=1e39)}, ValueError, r"must not exceed Flavor\.max_grade=1e\+39", lambda: ndcg_score([2e39, 0, 1, 0], S, qid=Q, flavor=Flavor(max_grade=2e39))),
     "labels above a binary scale": (Y, S, {"qid": Q, "flavor": Flavor(gain="binary", max_grade=1)}, ValueError, r"y_true must not exceed Flavor\.max_grade=1", lambda: ndcg_score(Y, S, qid=Q, flavor=Flavor(gain="binary", max_grade=3))),
     "a grade above gdeval's": ([5, 0, 1, 0], S, {"qid": Q, "flavor": "gdeval", "doc_id": list("abcd")}, ValueError, r"must not exceed Flavor\.max_grade=4", lambda: ndcg_score([5, 0, 1, 0], S, qid=Q, flavor="gdeval[max_grade=5]", doc_id=list("abcd"))),
     **{
@@ -167,6 +168,7 @@ CASES = {
     "weights whose squares underflow": (Y, S, {"qid": Q, "query_weight": [1e-200, 1e-201]}, ValueError, SINGLE),
     "weights too small, micro": (Y, S, {"qid": Q, "query_weight": [5e-324, 5e-324], "flavor": Flavor(aggregate="micro")}, ValueError, SINGLE),
     "an infinite weight, micro": (Y, S, {"qid": Q, "query_weight": [math.inf, 1], "flavor": Flavor(aggregate="micro")}, ValueError, SINGLE),
+    "all empty under skip at one of two cut-offs": ([0, 3, 0, 2], S, {"qid": Q, "k": (2, 1), "flavor": Flavor(ideal="local", empty="skip")}, ValueError, "leaves nothing to average"),
     "all empty under skip": ([0] * 4, S, {"qid": Q, "flavor": "burges2005"}, ValueError, "every query is empty.*leaves nothing to average.*use flavor="),
     "empty refused": ([0, 0, 1, 1], S, {"qid": list("aabb"), "flavor": Flavor(empty="raise")}, ValueError, "every query must have a relevant document.*1 of 2.*'a'.*flavor='ndcg\\[empty=skip\\]'"),
 }  # fmt: skip
