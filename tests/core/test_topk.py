@@ -44,7 +44,7 @@ def drawn(seed: int, repeats: bool) -> tuple[np.ndarray, tuple[np.ndarray, np.nd
         retrieved = rng.integers(0, 4, retrieved.shape)
     retrieved[rng.random(retrieved.shape) < rng.choice([0, 0.2, 0.9])] = -1  # padding may also stand before items
     users, items = np.nonzero(rng.random((n_users, n_items)) < rng.choice([0.1, 0.4]))
-    return retrieved, (users, items, rng.integers(0, 4, users.size).astype(float)), n_items
+    return retrieved, (users, items, rng.integers(rng.choice([0, 0, -1]), 4, users.size).astype(float)), n_items
 
 
 def by_ids(retrieved: np.ndarray, held: Any, flavor: Any, k: Any) -> Any:
@@ -69,7 +69,7 @@ def check(seed: int, flavor: Any, k: Any, repeats: bool = False) -> None:
     retrieved, held, n_items = drawn(seed, repeats)
     expected = outcome(by_ids, retrieved, held, flavor, k)
     forms = {
-        "arrays": (retrieved, held),
+        "arrays": (retrieved, tuple(column[np.argsort(held[1] % 5, kind="stable")] for column in held)),
         "matrix": (retrieved.astype(np.int32), csr(*held, (len(retrieved), n_items))),
         "lists": ([[item for item in row if item >= 0] for row in retrieved.tolist()], held),
     }
