@@ -66,8 +66,9 @@ def test_adapters_are_listed_and_imported_on_first_use():
     pytest.importorskip("torch")
     assert {"torch", "sklearn", "lightgbm", "xgboost", "catboost", "ndcg_score", "Flavor"} <= set(dir(ndcg_ml))
     assert "sklearn" in loaded_by("import ndcg_ml; ndcg_ml.sklearn.ndcg_scorer")
-    with pytest.raises(AttributeError, match="module 'ndcg_ml' has no attribute 'tensorflow'"):
-        _ = ndcg_ml.tensorflow
+    for module in (ndcg_ml, ndcg_ml.sklearn):
+        with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'tensorflow'"):
+            _ = module.tensorflow
 
 
 HELP = """

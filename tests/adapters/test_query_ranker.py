@@ -147,6 +147,7 @@ def test_ids_in_a_column_of_any_table(form):
     table = make(X, codes)
     model = QueryRanker(lgbm(), qid_column=column).fit(table, y)
     assert np.array_equal(model.predict(table), QueryRanker(lgbm()).fit(X, y, codes).predict(X))
+    assert model.score(table, y) == ndcg_score(y, model.predict(table), qid=codes, flavor=model.flavor)
 
 
 class First(BaseEstimator):
