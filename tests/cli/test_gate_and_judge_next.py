@@ -181,6 +181,7 @@ def test_other_exclusions_are_refused_by_name():
     assert "queries whose exclusions changed: 'q0' (1)" in result.stderr
     assert "--on-change drop" in result.stderr
     assert invoke("gate base.json --run old.json --margin .01 --exclude other --on-change drop").exit_code == 0
+    assert "exclude= given in the baseline and none now" in invoke("gate base.json --run old.json --margin .01").stderr
 
 
 def test_at_most_a_tenth_may_be_left_out():

@@ -35,7 +35,7 @@ Y2, S2, MASK = [[3, 0], [1, 2]], [[0.4, 0.3], [0.2, 0.1]], np.array([[False, Tru
 HUGE = "begin" + "x" * 1_000_000 + "end"
 MASKED = np.ma.masked_array([1, 1, 1], mask=[0, 1, 0])
 OURS = {"y_score": S, "qid": Q, "doc_id": list("abcd"), "query_weight": [1, 2], "k": 1, "flavor": "lightgbm"}
-SINGLE = "at least one weight above 0"
+SINGLE, ZEROS = "at least one weight above 0", [0] * 200_000
 
 
 class Unhashable:
@@ -111,6 +111,9 @@ CASES = {
     "a tie with a copy, averaged": ([1, 0, 1, 2], [1, 1, 1, 0], {"group": [4], "doc_id": list("abac"), "flavor": Flavor(duplicates="first")}, ValueError, "must not tie a document with its own repeat.*got 1 such.*duplicates=first"),
     "ascending ids without ids": (Y, S, {"qid": Q, "flavor": "sentence_transformers"}, ValueError, "given under ties='docid_ascending', which orders tied documents by ascending", lambda: ndcg_score(Y, S, qid=Q, flavor="sentence_transformers", doc_id=list("abcd"))),
     "a grade above a scale beyond float32": ([2e39, 0, 1, 0], S, {"qid": Q, "flavor": Flavor(max_grade=1e39)}, ValueError, r"must not exceed Flavor\.max_grade=1e\+39", lambda: ndcg_score([2e39, 0, 1, 0], S, qid=Q, flavor=Flavor(max_grade=2e39))),
+    "above max_grade in a long list": ([*ZEROS[:300], 3], range(301), {"group": [301], "flavor": Flavor(max_grade=2)}, ValueError, r"must not exceed Flavor\.max_grade=2"),
+    "beyond the table in a long list": ([*ZEROS[:300], 3], range(301), {"group": [301], "flavor": Flavor(gain=(0, 1, 2))}, ValueError, "integer grades from 0 to 2 for a gain table of 3"),
+    "a tiny gain at the end of a long list": ([*ZEROS, 1e-200], range(200_001), {"group": [200_001]}, ValueError, r"gains must be 0 or at least 2\*\*-500; got 1e-200", lambda: ndcg_score([*ZEROS, 1], range(200_001), group=[200_001])),
     "labels above a binary scale": (Y, S, {"qid": Q, "flavor": Flavor(gain="binary", max_grade=1)}, ValueError, r"y_true must not exceed Flavor\.max_grade=1", lambda: ndcg_score(Y, S, qid=Q, flavor=Flavor(gain="binary", max_grade=3))),
     "a grade above gdeval's": ([5, 0, 1, 0], S, {"qid": Q, "flavor": "gdeval", "doc_id": list("abcd")}, ValueError, r"must not exceed Flavor\.max_grade=4", lambda: ndcg_score([5, 0, 1, 0], S, qid=Q, flavor="gdeval[max_grade=5]", doc_id=list("abcd"))),
     **{
@@ -509,7 +512,7 @@ PAIR = [[0.5, 0.25, 0.75]]
         (PAIR, [[2, 1, 0.5]], {"retrieved": np.array([[True, True, False]])}, True),
         ([[0.5, 3, 3]], [[2, 1, 1]], {"mask": np.array([[True, False, False]])}, True),
         (np.tile([0.5, 1.5], (1, 5000)), np.tile([1.0, 2.0], (1, 5000)), {}, True),
-        (np.tile([0.5, 1.5], (1, 5000)), np.append(np.tile([1.0, 2.0], 4999), [0.5, 0.5])[None], {}, False),
+        (np.tile([0.5, 1.5], (1, 5000)), np.append(np.tile([1.0, 2.0], 4998), [1, 0.5, 1, 2])[None], {}, False),
     ],
 )
 def test_which_labels_and_scores_seem_to_be_swapped(labels, scores, given, warns):

@@ -276,6 +276,11 @@ def test_long_doubles_beyond_float64():
     assert ndcg_score([[0, 1, 0]], huge) == ndcg_score([[0, 1, 0]], [[1, math.inf, 0]]) == 1.0
 
 
+def test_ids_beyond_ascii_have_an_order():
+    both = [ndcg_score([[3, 0, 1, 2]], [[0] * 4], flavor="trec_eval", doc_id=[[*ids]]) for ids in ("éàüö", "badc")]
+    assert both[0] == both[1]
+
+
 def test_signalling_nans_cause_no_warning():
     quiet = np.array([0x7FC00000, 0, 0x3F800000], dtype="u4").view("f4")
     signalling = np.array([0x7F800001, 0, 0x3F800000], dtype="u4").view("f4")

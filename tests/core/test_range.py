@@ -263,8 +263,11 @@ def test_arrays_that_were_changed_since_are_refused(changed: str) -> None:
 
 
 def test_ranked_lists_and_rows_without_document_ids_have_a_range() -> None:
-    found = evaluate_ranked([[1, math.nan, 0]], judged=[[1, 0, 1]], flavor=Flavor(unjudged="zero")).range()
+    ranked = evaluate_ranked([[1, math.nan, 0]], judged=[[1, 0, 1]], flavor=Flavor(unjudged="zero"))
+    found = ranked.range()
     assert found.low == found.value < found.high
+    assert " 0, 1, 2, 3, 4, 5 of 1 unjudged" in str(ranked.range(5))
+    assert " 0, 1, 2, 3, 4, 5, ... of 1 unjudged" in str(ranked.range(6))
     lists, flavor = [[1.0, math.nan], [0.0, 1.0]], Flavor(unjudged="zero")
     rows = [evaluate(lists, scores, flavor=flavor) for scores in ([[1, 2], [1, 2]], [[2, 1], [1, 2]])]
     assert compare(*rows).range().high > 0
