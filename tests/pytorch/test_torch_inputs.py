@@ -77,11 +77,12 @@ def test_refusals_say_what_to_do(case, kernel):
 
 
 @pytest.mark.parametrize(
-    ("labels", "scores", "qid"), [(Y[0], S[0].numpy(), [0, 0]), (Y[0].numpy(), S[0], [0, 0]), ([1, 0], [0.3, 0.1], IDS)]
+    ("labels", "scores", "qid"),
+    [(Y[0], S[0].numpy(), [0, 0]), (Y[0].numpy(), torch.nn.Parameter(S[0]), [0, 0]), ([1, 0], [0.3, 0.1], IDS)],
 )
 def test_tensors_given_to_numpy_functions_are_pointed_here(labels, scores, qid):
     words = r"qid\.detach\(\)\.cpu\(\)\.numpy\(\)" if qid is IDS else r"ndcg_ml\.torch\.ndcg\(scores, labels.*numpy\(\)"
-    with pytest.raises(TypeError, match=rf"is a Tensor of torch.*{words}"):
+    with pytest.raises(TypeError, match=rf"is a (Tensor|Parameter) of torch.*{words}"):
         ndcg_score(labels, scores, qid=qid)
     tensors = [torch.as_tensor(each) for each in (scores, labels, qid)]
     want = ndcg_score(*(each.detach().cpu().numpy() for each in tensors[1::-1]), qid=tensors[2].detach().cpu().numpy())
