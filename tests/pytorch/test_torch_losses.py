@@ -34,7 +34,7 @@ from ndcg_ml.torch import (
     Stochastic,
     ndcg,
 )
-from ndcg_ml.torch.losses import ListLoss, lambdas, neural
+from ndcg_ml.torch.losses import lambdas, neural
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 EXPONENTIAL, CUT = Flavor(gain="exponential"), Flavor(gain="exponential", k=2)
@@ -265,28 +265,6 @@ def test_a_flavor_that_needs_the_order_of_rows_has_it_in_batches():
     got, gradient = value_and_gradient(lambda s, y, _: loss(s, y, indexes=ids), scores, labels)
     torch.testing.assert_close(got, torch.cat([loss(scores[None, rows], labels[None, rows]) for rows in lists]))
     assert gradient.isfinite().all()
-
-
-class Shapes(ListLoss):
-    """The shapes of the batches in which flat lists come."""
-
-    def losses(self, lists):
-        self.seen = [*getattr(self, "seen", []), tuple(lists.scores.shape)]
-        return lists.scores.sum(-1)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "shapes"),
-    [
-        ((1, 1, 4), [(3, 4)]),  # half of it is padding
-        ((1, 1, 5), [(2, 1), (1, 5)]),
-        ((4, 100, 2, 9, 8, 1, 5, 3, 16, 17, 3), [(1, 1), (1, 2), (3, 4), (2, 8), (2, 16), (1, 17), (1, 100)]),
-    ],
-)
-def test_lists_of_similar_length_are_padded_together_if_most_would_be_padding(sizes, shapes):
-    loss, (scores, labels, ids, _) = Shapes(), flat(sizes)
-    loss(scores, labels, indexes=ids)
-    assert loss.seen == shapes
 
 
 def test_rows_without_lists_have_no_loss():
