@@ -33,7 +33,7 @@ def of_values(values: Any, ids: Any = None, **options: Any) -> Evaluation[Any]:
     """An evaluation whose queries have these values: the label of the first of two documents."""
     ids = np.arange(len(values)) if ids is None else np.asarray(ids)
     labels = np.column_stack([values, np.zeros(len(values))]).reshape(-1)
-    scores, unit = np.tile([1.0, 0.0], len(values)), Flavor(ideal="max", max_grade=1, k=1)
+    scores, unit = np.tile([0.5, 0.0], len(values)), Flavor(ideal="max", max_grade=1, k=1)
     return evaluate(labels, scores, qid=np.repeat(ids, 2), **{"flavor": unit} | options)
 
 
