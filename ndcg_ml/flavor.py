@@ -388,8 +388,7 @@ class Flavor:
         """Return the first preset from which the fewest switches differ, and those switches."""
         mine, closest = self._fields(), None
         for name, preset in (("ndcg", _DEFAULT), *PRESETS.items()):
-            theirs = preset._fields()
-            changed = {s: v for s, v in mine.items() if s != "k" and not same_value(v, theirs[s])}
+            changed = {s: v for s, v in mine.items() if s != "k" and not same_value(v, getattr(preset, s))}
             if closest is None or len(changed) < len(closest[2]):
                 closest = name, preset, changed
         assert closest is not None

@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lanes import quick
 from strategies import examples, flavors, half_power, problems, slow_decay
 
-from ndcg_ml import PRESETS, Flavor, identify, ndcg_score
+from ndcg_ml import PRESETS, Flavor, evaluate, identify, ndcg_score
 from ndcg_ml.explain import _inseparable, explain_difference
 
 HALF = 1 / math.log2(3)  # the discount of rank 2
+BY_ID = ["docid", "docid_ascending"]
+COMMON = [None, 1, 3, 5, 10, 15, 20, 30, 50, 100, 200, 500, 1000]
 
 
 def data(seed=0, n_queries=40):
@@ -406,9 +409,9 @@ def test_every_cut_off_up_to_the_longest_list_is_tried_where_lists_are_short():
     rng = np.random.default_rng(2)
     for longest in (20, 21):
         data = {"y_true": rng.integers(0, 4, longest), "y_score": rng.normal(size=longest), "group": [longest]}
-        value = ndcg_score(**data, flavor="sklearn", k=7)
-        is_tried = any("sklearn@7" in match.presets for match in identify(f"{value:.12f}", **data).matches)
-        assert is_tried == (longest == 20)
+        found = identify(f"{ndcg_score(**data, flavor='sklearn', k=7):.12f}", **data)
+        assert any("sklearn@7" in match.presets for match in found.matches) == (longest == 20)
+        assert found.cutoffs == tuple(dict.fromkeys([*COMMON, *range(1, 21 * (longest == 20))]))
     scores = np.random.default_rng(0).normal(size=14)
     data = {"y_true": [1, 0, *(3, 0, 1, 2, 0, 1, 3, 2, 0, 1, 0, 2)], "y_score": scores, "group": [2, 12]}
     found = identify(f"{ndcg_score(**data, k=7):.12f}", **data, decimals=12)
@@ -433,3 +436,115 @@ def test_every_match_reads_back_as_a_flavor_with_its_value():
     for match in matches:
         assert Flavor.parse(match.name) == match.flavor
         assert ndcg_score(**DATA, flavor=match.flavor) == pytest.approx(match.value, abs=1e-11)
+
+
+# -- ``identify`` against all flavors that it is documented to try
+
+
+def changes(judged, ids, missing, repeats):
+    yield {}
+    tables = {flavor.gain: flavor.off_table for flavor in PRESETS.values() if isinstance(flavor.gain, tuple)}
+    yield from ({"gain": gain, "off_table": "raise"} for gain in ("linear", "exponential", "binary"))
+    yield from ({"gain": gain, "off_table": beyond} for gain, beyond in tables.items())
+    yield from ({"ideal": i, "max_grade": None, "recall_depth": None} for i in ("global", "recall", "local"))
+    yield {"ideal": "max", "max_grade": judged.max(initial=0), "recall_depth": None}
+    for name, values in {
+        "discount": ["log2", "jarvelin", "reciprocal", "ln", "none"],
+        "ideal_depth": ["k", "all"],
+        "ties": ["average", "first", "last", "best", "worst", *ids * BY_ID],
+        "score_dtype": ["float64", "float32"],
+        "negative": bool((judged < 0).any()) * ["zero", "drop", "allow"],
+        "unjudged": missing * ["zero", "condense"],
+        "duplicates": repeats * ["first", "count"],
+        "empty": [0.0, 1.0, "skip"],
+        "aggregate": ["macro", "micro"],
+    }.items():
+        yield from ({name: value} for value in values)
+
+
+def value_at(ks, **arguments):
+    try:
+        return evaluate(**arguments, k=ks).value.items() if ks else ()
+    except ValueError:  # maybe at some cut-offs only
+        return value_at(ks[:1], **arguments) | value_at(ks[1:], **arguments) if len(ks) > 1 else {}.items()
+
+
+def every_value(ks, own, judged, ids, missing, repeats, **data):
+    """The values of all presets, and of all with one switch changed: preset, whether it is changed, flavor, value."""
+    tried = set()
+    for change, (name, preset) in itertools.product(changes(judged, ids, missing, repeats), PRESETS.items()):
+        try:
+            flavor = preset.replace(k=None, **change)
+        except ValueError:
+            continue
+        at = () if change and flavor in tried else dict.fromkeys([preset.k] * own + ks)
+        for k, value in value_at(tuple(at), flavor=flavor, **data):
+            if math.isfinite(value):
+                yield name, bool(change), flavor.replace(k=k), value
+        tried.add(flavor)
+
+
+def called(row):
+    name, _, flavor, _, together = row
+    k = "" if flavor.k is None and PRESETS[name].k is None else f"@{flavor.k}"
+    return f"{name}{k}{' (all rows as one query)' * together}"
+
+
+@pytest.mark.parametrize("seed", quick(range(3), range(9)))
+def test_matches_are_those_of_all_flavors_that_are_documented(seed):
+    rng = np.random.default_rng(seed)
+    *drawn, negative = (rng.random(4) < 0.5).tolist()
+    own = seed > 7  # the other cut-offs take seconds
+    group, weight = rng.integers(1, 5, 4), rng.integers(1, 4, 4)
+    y, n = rng.integers(-negative, 4, group.sum()) + 0.0, group.sum()
+    y[rng.random(n) < 0.3 * drawn[1]] = math.nan
+    y[: group[0]] = np.minimum(y[: group[0]], 0)
+    doc_id = np.concatenate([rng.permutation(9)[:size] for size in group]).astype(str)
+    doc_id[-1], y[-1] = doc_id[-1 - drawn[2]], y[-1 - drawn[2]]
+    ids, missing = drawn[0], bool(np.isnan(y).any())
+    repeats = ids and any(np.unique(part).size < part.size for part in np.split(doc_id, group.cumsum()[:-1]))
+    judged, s = y[~np.isnan(y)], rng.integers(0, 5, n) + 1e-9 * rng.integers(0, 2, n)
+    ks = list(dict.fromkeys([*COMMON, *range(1, group.max() + 1)])) if own else [3, None]
+    data = {"y_true": y, "y_score": s}
+    more = {"group": group, "query_weight": weight} | ({"doc_id": doc_id} if ids else {})
+    one = every_value(ks, own, judged, False, missing, False, **data, group=[n])
+    every = [(*each, False) for each in every_value(ks, own, judged, ids, missing, repeats, **data, **more)]
+    every += [(*each, True) for each in one if not each[1]]
+
+    def order(row):
+        name, changed, flavor, _, together = row
+        likely = (flavor.ties in BY_ID or together or not ids, (ids or missing) == (flavor.unjudged != "raise"))
+        return (
+            changed,
+            together,
+            *(not each for each in likely),
+            own and flavor.k != PRESETS[name].k,
+            [*PRESETS].index(name),
+        )
+
+    for decimals, is_rounded in ((0, True), (1, False), (2, True), (None, False)):
+        number = every[rng.integers(len(every))][3]
+        number = round(number, decimals) if is_rounded else number
+        found = identify(number, **data, **more, decimals=decimals, **({} if own else {"k": ks}))
+        assert (found.n_tried, found.cutoffs) == (len(every), tuple(ks))
+        within = 1e-9 if decimals is None else 0.51 * 10.0**-decimals
+        near = sorted((row for row in every if abs(row[3] - number) <= within), key=lambda row: row[3])
+        cuts = np.flatnonzero(np.diff([row[3] for row in near]) > 1e-12) + 1
+        groups = [sorted(near[a:b], key=order) for a, b in itertools.pairwise([0, *cuts.tolist(), len(near)])]
+        matches = found.matches
+        if is_rounded:
+            groups.sort(key=lambda rows: order(rows[0]))
+        else:  # by distance, which may be the same
+            matches = sorted(matches, key=lambda match: match.value)
+        assert [match.flavor for match in matches] == [rows[0][2] for rows in groups]
+        for match, rows in zip(matches, groups, strict=True):
+            assert match.value == pytest.approx(rows[0][3], abs=1e-12)
+            assert match.presets == tuple(dict.fromkeys(called(row) for row in rows if not row[1]))
+            assert match.n_others == sum(row[1] for row in rows) - rows[0][1]
+        if 0.05 < number < 0.95:
+            for expected, rows in ((found.by_chance, every), (found.presets_by_chance, [r for r in every if not r[1]])):
+                near = [
+                    np.sort([row[3] for row in rows if abs(row[3] - number) < 0.05 + slack]) for slack in (-1e-9, 1e-9)
+                ]
+                least, most = (((np.diff(close) > 1e-12).sum() + bool(close.size)) * within / 0.05 for close in near)
+                assert least * (1 - 1e-9) <= expected <= most * (1 + 1e-9)
