@@ -111,7 +111,7 @@ class Totals:
         return Terms(numerator, denominator, len(self.dcg), empty.sum(axis=0))
 
     def sums(self, flavor: Flavor) -> Sums:
-        """Return the sums of these queries, to be added to those of other queries."""
+        """Return the sums of these queries, whose fields can be added to those of other queries."""
         terms = self.terms(flavor)
         numerator, denominator = (np.array([column.sum() for column in side], dtype=float) for side in terms[:2])
         return Sums(numerator, denominator, terms.n_queries, terms.n_empty)
@@ -200,7 +200,7 @@ class Terms(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
-    """Sums over a set of queries. The sums of disjoint sets can be added.
+    """Sums over a set of queries.
 
     Attributes
     ----------
@@ -214,14 +214,6 @@ class Sums:
     denominator: FloatArray
     n_queries: int
     n_empty: NDArray[np.int64]
-
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(
-            self.numerator + other.numerator,
-            self.denominator + other.denominator,
-            self.n_queries + other.n_queries,
-            self.n_empty + other.n_empty,
-        )
 
     def values(self, flavor: Flavor) -> list[float]:
         """Return the value at each cut-off.

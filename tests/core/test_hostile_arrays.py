@@ -187,7 +187,7 @@ EXTREMES = {
     "zeros of both signs between others": ([3, 0, 1, 2], [-0.0, -5e-324, 0.0, 5e-324]),
     "subnormal scores are told apart": ([0, 1, 2, 3], [5e-324, 1e-323, 0.0, 2.2e-308]),
     "scores at the top": ([0, 1, 2, 3], [1.7e308, 1.6e308, math.inf, 1.7976931348623157e308]),
-    "scores at the bottom": ([0, 1, 2, 3], [-math.inf, -1.7e308, -math.inf, 0.0]),
+    "scores at the bottom": ([0, 1, 2, 3], [-math.inf, -1.7976931348623157e308, -math.inf, 0.0]),
     "neighbours of 1": ([0, 1, 2], [1.0, math.nextafter(1.0, 2), math.nextafter(1.0, 0)]),
     "labels at the top": ([1e150, 0, 3e150, 1e-150], [0.4, 0.3, 0.1, 0.2]),
     "labels beyond 2^53": ([2**53, 2**53 + 2, 2**60, 0], [0.1, 0.2, 0.3, 0.4]),
@@ -287,7 +287,9 @@ def test_signalling_nans_cause_no_warning():
     flavor = Flavor(unjudged="zero")
     for dtype in ("f4", "<f4", ">f4"):
         labels = signalling.astype(signalling.dtype.newbyteorder(dtype[0]) if dtype != "f4" else "f4")
-        assert ndcg_score([labels], [[1, 2, 3]], flavor=flavor) == ndcg_score([quiet], [[1, 2, 3]], flavor=flavor)
+        result = evaluate([labels], [[1, 2, 3]], flavor=flavor)
+        assert result.value == ndcg_score([quiet], [[1, 2, 3]], flavor=flavor)
+        assert result.range().n_unjudged == 1
         with pytest.raises(ValueError, match="y_score must not hold NaN"):
             ndcg_score([[1, 2, 3]], labels[None])
 

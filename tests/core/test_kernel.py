@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +14,16 @@ import pytest
 from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 from lanes import quick
-from oracle import Answer, Document, NothingToAverageError, TiedRepeatError, oracle, oracle_overall
-from strategies import Problem, examples, flavors, problems
+from oracle import (
+    Answer,
+    Document,
+    NothingToAverageError,
+    RefusedLabelError,
+    TiedRepeatError,
+    oracle,
+    oracle_overall,
+)
+from strategies import Problem, examples, flavors, problems, square_root
 
 from ndcg_ml import Evaluation, Flavor, dcg_score, evaluate, evaluate_ranked, ndcg_score, prepare
 from ndcg_ml._core import gains_and_discounts as gains
@@ -68,13 +77,18 @@ def well_conditioned(answer: Answer) -> bool:
     return not answer.cancels or abs(answer.exact_idcg) > Fraction(1e-3) * answer.size
 
 
-def check(flavor: Flavor, problem: Problem, k: Any = ...) -> None:
+def check(flavor: Flavor, problem: Problem, k: Any = ...) -> Any:
+    """Compare the evaluation with the oracle and return it, or None if both refuse the problem."""
     try:
         answers = [oracle(flavor, query, k) for query in problem.queries]
+    except RefusedLabelError:
+        with pytest.raises(ValueError, match=r"^y_true must"):
+            evaluate(flavor=flavor, k=k, **problem.flat(flavor))
+        return None
     except TiedRepeatError:
         with pytest.raises(ValueError, match=r"must not tie a document with its own repeat under ties='average'"):
             evaluate(flavor=flavor, k=k, **problem.flat(flavor))
-        return
+        return None
     if any(not well_conditioned(a) for a in answers):
         reject()
     arguments = problem.flat(flavor)
@@ -83,7 +97,7 @@ def check(flavor: Flavor, problem: Problem, k: Any = ...) -> None:
     except NothingToAverageError:
         with pytest.raises(ValueError, match=r"every query (is empty|must have a relevant document)"):
             evaluate(flavor=flavor, k=k, **arguments)
-        return
+        return None
     result = evaluate(flavor=flavor, k=k, **arguments)
     table = result.per_query
     for row, answer in enumerate(answers):
@@ -101,6 +115,7 @@ def check(flavor: Flavor, problem: Problem, k: Any = ...) -> None:
     assert result.value == pytest.approx(expected, rel=1e-9, abs=1e-12, nan_ok=True)
     score = ndcg_score(flavor=flavor, k=k, **arguments)
     assert score == result.value or (math.isnan(score) and math.isnan(result.value))
+    return result
 
 
 @examples(300)
@@ -210,13 +225,53 @@ def test_tied_documents_of_one_grade_have_exactly_its_gain(grade: float) -> None
         assert (prepared.dcg(np.zeros(n)), prepared(np.zeros(n))) == (grade, 1.0)
 
 
-@pytest.mark.parametrize("masked", [-1, 300, 0.5])
-def test_masked_slots_of_a_wide_list_may_hold_any_grade(masked: float) -> None:
-    """The grades of its documents are kept as bytes, which the grades of other slots need not fit."""
-    rng = np.random.default_rng(0)
-    grades, scores, mask = rng.integers(0, 4, (1, 600)), rng.normal(size=(1, 600)), np.arange(600)[None] % 7 != 3
-    value = ndcg_score(np.where(mask, grades, masked), scores, mask=mask, flavor="lightgbm@5")
-    assert value == ndcg_score(grades[mask][None], scores[mask][None], flavor="lightgbm@5") == pytest.approx(0.2187455)
+@st.composite
+def long_problems(draw: st.DrawFn, flavor: Flavor) -> Problem:
+    """Draw lists of integer grades, of which most are long. One document may have any label."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    top = draw(st.sampled_from([4, 254]))
+    if isinstance(flavor.gain, tuple) and flavor.off_table == "raise":
+        top = len(flavor.gain) - 1
+    if flavor.top_label is not None:
+        top = min(top, int(flavor.top_label))
+    queries = []
+    for size in draw(st.lists(st.sampled_from([0, 2, 255, 256, 300, 700, 2100]), min_size=1, max_size=3)):
+        labels = rng.integers(0, top + 1, size) * (rng.random(size) < draw(st.sampled_from([0.02, 0.9]))) * 1.0
+        if size and draw(st.integers(0, 3)) == 0:
+            labels[rng.integers(size)] = draw(st.sampled_from([math.nan, -1.0, 0.5, top + 1.0, 255.0, 300.0]))
+        if flavor.ties == "average":  # the oracle can put few documents in all orders
+            scores = rng.permutation(size) * 1.0
+            scores[rng.integers(0, size, min(size, 4))] = draw(st.sampled_from([-math.inf, size // 2, size - 1]))
+        else:
+            some = [-math.inf, *draw(st.sampled_from([[], [-1e300, -3e38, 0.0], [1.0, math.inf], range(99)]))]
+            scores = rng.choice(np.array(some), size)
+        found = rng.random(size) < draw(st.sampled_from([0.8, 2]))
+        rows = zip(labels.tolist(), scores.tolist(), found.tolist(), map(str, rng.permutation(size)), strict=True)
+        queries.append(tuple(itertools.starmap(Document, rows)))
+    return Problem(tuple(queries))
+
+
+@examples(80)
+@given(st.data())
+def test_long_lists_equal_the_oracle_and_labels_without_a_gain_are_refused(data: st.DataObject) -> None:
+    """Integer grades of long lists are kept as bytes, and their best documents are found without sorting all."""
+    flavor = data.draw(flavors(empty=0.0))
+    problem = data.draw(long_problems(flavor))
+    if callable(flavor.gain):  # it is asked about grades that occur alone
+        known = {*(document.grade for document in problem.documents), flavor.max_grade or 0.0}
+        flavor = flavor.replace(gain={grade: square_root(grade) for grade in known}.__getitem__)
+    padded = problem.padded(flavor, garbage=data.draw(st.sampled_from([math.nan, -1.0, 0.5, 3.0, 255.0])), extra=2)
+    plain = check(flavor, problem)
+    if not plain:
+        with pytest.raises(ValueError, match=r"^y_true must"):
+            evaluate(flavor=flavor, **padded)
+        return
+    assert_same(table(evaluate(flavor=flavor, **padded)), table(plain))
+    flat = problem.flat(flavor)
+    with np.errstate(invalid="ignore"):
+        narrow = flat["y_true"].astype(data.draw(st.sampled_from(["int16", "uint16", "uint8", "float32"])))
+    if (narrow == flat["y_true"]).all():
+        assert_same(table(evaluate(flavor=flavor, **{**flat, "y_true": narrow})), table(plain))
 
 
 @examples(100)

@@ -17,11 +17,23 @@ from types import EllipsisType
 
 from ndcg_ml import Flavor
 
-__all__ = ["Answer", "Document", "NothingToAverageError", "TiedRepeatError", "oracle", "oracle_overall"]
+__all__ = [
+    "Answer",
+    "Document",
+    "NothingToAverageError",
+    "RefusedLabelError",
+    "TiedRepeatError",
+    "oracle",
+    "oracle_overall",
+]
 
 
 class NothingToAverageError(Exception):
     """A query is empty under ``raise``, or all queries are empty under ``skip``."""
+
+
+class RefusedLabelError(Exception):
+    """The flavor has no gain for a label."""
 
 
 class TiedRepeatError(Exception):
@@ -170,18 +182,16 @@ def _credited(flavor: Flavor, runs: Sequence[Sequence[Document]]) -> list[Fracti
 
 
 def _gain(flavor: Flavor, document: Document) -> Fraction:
-    if not document.judged:
-        assert flavor.unjudged != "raise"
-        return Fraction(0)
-    if document.grade < 0:
-        assert flavor.negative != "raise"
-        if flavor.negative == "zero":
-            return Fraction(0)
     grade, top = document.grade, flavor.max_grade
+    if (not document.judged and flavor.unjudged == "raise") or (grade < 0 and flavor.negative == "raise"):
+        raise RefusedLabelError
+    if not document.judged or (grade < 0 and flavor.negative == "zero"):
+        return Fraction(0)
     if flavor.ideal == "max" and flavor.gain in ("binary", "judged"):
         top = None
     if top is not None and grade > top:
-        assert grade == _as_float32(top)
+        if grade != _as_float32(top):
+            raise RefusedLabelError
         grade = top if flavor.ideal == "max" else grade
     return _gain_of_grade(flavor, grade)
 
@@ -191,10 +201,10 @@ def _gain_of_grade(flavor: Flavor, grade: float | None) -> Fraction:
     if callable(flavor.gain):
         return Fraction(flavor.gain(grade))
     if isinstance(flavor.gain, tuple):
-        assert grade == int(grade) >= 0
-        if flavor.off_table == "zero" and grade >= len(flavor.gain):
-            return Fraction(0)
-        return Fraction(flavor.gain[int(grade)])
+        beyond = grade >= len(flavor.gain)
+        if not grade == int(grade) >= 0 or (beyond and flavor.off_table == "raise"):
+            raise RefusedLabelError
+        return Fraction(0 if beyond else flavor.gain[int(grade)])
     if flavor.gain == "binary":
         return Fraction(1 if grade > 0 else 0)
     if flavor.gain == "judged":
@@ -254,12 +264,11 @@ def _runs(flavor: Flavor, ranked: Sequence[Document]) -> list[list[Document]]:
         return _as_float32(document.score) if flavor.score_dtype == "float32" else document.score
 
     by_score = sorted(ranked, key=score, reverse=True)
-    return [_in_rule_order(flavor, list(run), ranked) for _, run in itertools.groupby(by_score, key=score)]
+    return [_in_rule_order(flavor, list(run)) for _, run in itertools.groupby(by_score, key=score)]
 
 
-def _in_rule_order(flavor: Flavor, run: list[Document], ranked: Sequence[Document]) -> list[Document]:
-    place = {id(d): at for at, d in enumerate(ranked)}
-    run = sorted(run, key=lambda d: place[id(d)])
+def _in_rule_order(flavor: Flavor, run: list[Document]) -> list[Document]:
+    """Return tied documents, which are in the order of the input, in that of the rule."""
     if flavor.ties == "last":
         return run[::-1]
     if flavor.ties == "best":
