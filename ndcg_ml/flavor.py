@@ -253,7 +253,7 @@ class Flavor:
         return f"Flavor({', '.join(f'{name}={value!r}' for name, value in changed)})"
 
     def _fields(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @classmethod
     def parse(cls, text: str) -> Flavor:

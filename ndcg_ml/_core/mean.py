@@ -131,12 +131,10 @@ class Totals:
 
         It is undefined if one query is empty under ``empty="raise"`` or nan, or all are under ``empty="skip"``.
         """
-        try:
-            return [value if math.isfinite(value) else None for value in self.values(flavor)]
-        except EmptyQueryError:  # one of the cut-offs has no value; the others may have
-            if len(self.ks) == 1:
-                return [None]
-            return [value for k in self.ks for value in self.at_cutoff(k).finite_values(flavor)]
+        refused = flavor.empty == "raise"
+        sums = self.sums(flavor.replace(empty=math.nan) if refused else flavor)
+        values = np.where(refused & (sums.n_empty > 0), math.nan, sums.mean(flavor)).tolist()
+        return [value if math.isfinite(value) else None for value in values]
 
     def at_cutoff(self, k: int | None) -> Totals:
         """Return the totals at one cut-off."""

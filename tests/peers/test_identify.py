@@ -18,7 +18,7 @@ from libraries import lightgbm_ndcg, xgboost_ndcg
 from peers.test_parity_golden import VARIANTS, arguments, recorded
 from sklearn.metrics import ndcg_score as sklearn_ndcg
 
-from ndcg_ml import PRESETS, Flavor, align, identify, ndcg_score
+from ndcg_ml import Flavor, align, identify, ndcg_score
 
 
 def data(seed=0, n_queries=30, smallest=1):
@@ -72,72 +72,7 @@ def test_the_preset_of_a_recorded_tool_comes_first(parity_dir, library):
     assert first.value == pytest.approx(case["expected"], abs=1e-9)
 
 
-# -- the presets and the combinations
-
-
-@pytest.mark.parametrize(
-    ("seed", "flavor", "k", "name", "presets"),
-    [
-        # No near-ties: float32, all that XGBoost does otherwise than LightGBM, does not show.
-        (4, "xgboost@10", ..., "lightgbm@10", ["lightgbm@10", "xgboost@10"]),
-        # No query is longer than 30: no cut-off, 32 and 100 are one, and only the first is LightGBM's own.
-        (4, "lightgbm", ..., "lightgbm", ["lightgbm@100"]),
-        (3, "lightgbm@5[ties=best]", ..., "lightgbm@5[ties=best]", []),
-        (6, "catboost", ..., "catboost", ["catboost"]),
-        (6, "catboost@5", ..., "catboost@5", ["catboost@5"]),
-        (6, "catboost@100", ..., "catboost", ["catboost@100"]),
-        (6, "catboost@7", (6, 7), "catboost@7", ["catboost@7"]),
-    ],
-)
-def test_the_flavor_is_named_by_its_first_preset(seed, flavor, k, name, presets):
-    y, s, group = data(seed, n_queries=12 if seed == 6 else 30)
-    s = s.round(1) if "xgboost" in flavor else s
-    value = ndcg_score(y, s, group=group, flavor=flavor)
-    result = identify(value, y, s, group=group, k=k, decimals=None)
-    match = result.matches[0]
-    assert match.name == name
-    assert set(presets) <= set(match.presets)
-    assert bool(presets) == bool(match.presets)
-    if "@" in name:  # otherwise those whose own cut-off it is come first
-        order = [text.partition("@")[0] for text in match.presets]
-        assert order == sorted(order, key=[*PRESETS].index)
-    assert match.n_others >= 1
-    for preset in presets[1:]:
-        assert preset in str(result)
-
-
-def test_the_maximal_ideal_takes_the_highest_label():
-    value = ndcg_score(flavor=Flavor(ideal="max", max_grade=3, ties="first", k=3), **SMALL)
-    match = identify(value, **SMALL, k=3, decimals=None).matches[0]
-    assert (match.flavor.ideal, match.flavor.max_grade) == ("max", 3)
-    assert "ideal=max,max_grade=3" in match.name
-
-
 # -- order
-
-
-def test_of_equal_fits_the_tools_for_such_data_come_first():
-    rng = np.random.default_rng(4)
-    group = rng.integers(12, 30, 20)
-    y, s = rng.integers(0, 4, group.sum()).astype(float), rng.permutation(group.sum()).astype(float)
-    ids = np.concatenate([rng.permutation(size) for size in group])
-    missing = np.where(rng.random(y.size) < 0.2, math.nan, y)
-
-    def first(labels, **more):
-        value = ndcg_score(labels, s, group=group, **more, flavor="ndcg@10[unjudged=zero]")
-        return identify(value, labels, s, group=group, **more, decimals=None).matches[0]
-
-    # Those that want a label for each document; those that know unjudged ones; those that order ties by id. A preset's
-    # own cut-off counts less than that: 10 is that of recommenders_raw.
-    every, run, trec = first(y), first(missing), first(missing, doc_id=ids)
-    assert every.name == "sklearn@10"
-    assert PRESETS[run.name.partition("@")[0]].unjudged == "zero"
-    assert run.flavor.ties != "docid"
-    assert trec.name == "trec_eval@10"
-    for match in (every, trec):
-        assert {"recommenders_raw@10", "ranx@10"} <= set(match.presets)
-    text = str(identify(trec.value, missing, s, group=group, doc_id=ids, decimals=None))
-    assert re.search("these data cannot distinguish it from .*pytrec_eval@10.*recommenders_raw@10", text)
 
 
 @pytest.mark.parametrize(
@@ -239,16 +174,6 @@ def test_no_match_names_the_nearest():
     assert gaps == sorted(gaps)
     assert "no match; the nearest are" in str(result)
     assert identify(7.5, **SMALL).nearest[0].value < 3
-
-
-def test_repeated_documents_open_their_switch():
-    y, s, ids = [1, 0, 1, 1, 0, 2], [5, 4, 3, 2, 1, 0], list("axabcd")
-    for rule in ("first", "count"):
-        flavor = Flavor(ideal="global", ties="first", duplicates=rule, k=5)
-        value = ndcg_score(y, s, group=[6], doc_id=ids, flavor=flavor)
-        result = identify(value, y, s, group=[6], doc_id=ids, k=5, decimals=None)
-        assert result.matches[0].flavor.duplicates == rule
-        assert "under duplicates='raise'" in result.not_tried["sklearn"]
 
 
 def test_what_was_not_tried_says_why():
