@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import statistics
 import warnings
 from contextlib import nullcontext
 from hashlib import blake2b
@@ -12,10 +11,13 @@ from hashlib import blake2b
 import numpy as np
 import pytest
 from comparing import Paired, by_scores, by_values, of_values
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import examples
 
 from ndcg_ml import Comparison, Flavor, compare, compare_values, correct_labels, evaluate, evaluate_run
 from ndcg_ml._decide.intervals import bounded_limits
-from ndcg_ml._decide.means import Means, spread_of
+from ndcg_ml._decide.means import Means
 from ndcg_ml._decide.randomisation import exchange_tests
 
 RNG = np.random.default_rng(2)
@@ -206,102 +208,69 @@ def test_a_level_that_takes_many_draws_is_kept():
 # -- ``Evaluation.interval``, ``.std``, ``.standard_error``: what counts, several cut-offs, ratios, and refusals
 
 
-RANDOM = np.random.default_rng(8)
-GRADED = RANDOM.integers(0, 4, (40, 12)) * (RANDOM.random((40, 1)) > 0.15)  # some queries have no relevant document
-RANKED = GRADED + RANDOM.normal(0, 3, GRADED.shape)
-N_EMPTY = int((GRADED.max(axis=1) == 0).sum())
-METHODS = ("bca", "percentile", "t")
+@examples(60)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(["macro", "micro"]),
+    st.sampled_from([0.0, 1.0, "skip"]),
+    st.sampled_from(["recall", "global", "local"]),
+    st.booleans(),
+    st.sampled_from([0.5, 0.9, 0.95]),
+)
+def test_intervals_are_those_of_the_textbook(seed, aggregate, empty, ideal, is_weighted, confidence):
+    stats, rng = pytest.importorskip("scipy.stats"), np.random.default_rng(seed)
+    n = int(rng.integers(3, 30))
+    labels = rng.integers(0, 4, (n, 5)) * (rng.random((n, 1)) > 0.3)
+    scores = labels + rng.normal(0, 3, labels.shape)
+    labels[:3, 0], scores[:3, 0] = 3, 99  # queries that no cut-off leaves empty
+    weight = rng.integers(0, 4, n) + (np.arange(n) < 3) if is_weighted else np.ones(n)
+    options = {"query_weight": weight * 10.0 ** rng.integers(-99, 99)} if is_weighted else {}
+    flavor = Flavor(aggregate=aggregate, empty=empty, ideal=ideal)
+    result = evaluate(labels, scores, flavor=flavor, k=(1, 3, None), **options)
+    found = {method: result.interval(confidence, method, 199, seed=seed) for method in ("t", "percentile")}
+    rows, draws, rng = result.per_query, {}, np.random.default_rng(seed)
+    for at, k in enumerate(result.k):
+        ndcg, dcg, best, is_empty = (getattr(rows, name)[:, at] for name in ("ndcg", "dcg", "idcg", "empty"))
+        counted = (weight > 0) & ~(is_empty & (aggregate == "micro" or empty == "skip"))
+        up, down = (weight * dcg, weight * best) if aggregate == "micro" else (weight * ndcg, weight)
+        up, down, m = up[counted], down[counted], int(counted.sum())
+        value, share = up.sum() / down.sum(), down / down.sum()
+        influence = share * (up / down - value)
+        error = math.sqrt((influence**2).sum() * m / (m - 1))
+        std = math.sqrt((share * (up / down - value) ** 2).sum() * m / (m - 1))
+        got = (result.value[k], result.standard_error[k], result.std[k])
+        assert got == pytest.approx((value, error, std), rel=1e-9, abs=1e-12)
+        reach = stats.t.isf((1 - confidence) / 2, max(1, 1 / (share @ share) - 1)) * error
+        # Cut-offs at which the same queries count share the draws.
+        if counted.tobytes() not in draws:
+            draws[counted.tobytes()] = rng.integers(0, m, (199, m))
+        drawn = draws[counted.tobytes()]
+        means, tails = up[drawn].sum(axis=1) / down[drawn].sum(axis=1), ((1 - confidence) / 2, (1 + confidence) / 2)
+        limits = {"t": (value - reach, value + reach), "percentile": np.quantile(means, tails).tolist()}
+        for method, expected in limits.items():
+            interval = found[method][k]
+            assert (interval.low, interval.high) == pytest.approx(tuple(expected), rel=1e-9, abs=1e-9)
+            assert (interval.value, interval.n_queries, interval.confidence) == (result.value[k], m, confidence)
+            assert (interval.method, interval.n_resamples) == (method, 199 if method == "percentile" else None)
+        below = ((means < value - 1e-12).sum() + (means <= value + 1e-12).sum()) / 2
+        if len(draws) == 1 and 0 < below < 199 and error > 1e-9:
+            # B. Efron, Better bootstrap confidence intervals, JASA 82, 1987, equations 6.3 and 6.6 of his book of 1993.
+            rest = np.array([np.delete(up, i).sum() / np.delete(down, i).sum() for i in range(m)])
+            pull, bias = rest.mean() - rest, stats.norm.ppf(below / 199)
+            moved = bias + stats.norm.ppf(tails)
+            tails = stats.norm.cdf(bias + moved / (1 - (pull**3).sum() / (6 * (pull**2).sum() ** 1.5) * moved))
+            interval = evaluate(labels, scores, flavor=flavor, k=k, **options).interval(confidence, "bca", 199, seed)
+            assert (interval.low, interval.high) == pytest.approx(tuple(np.quantile(means, tails)), abs=1e-9)
 
 
-def limits(interval) -> tuple[float, float, int]:
-    return interval.low, interval.high, interval.n_queries
-
-
-def test_a_plain_mean_is_the_textbook_s():
-    result = evaluate(GRADED, RANKED, k=5)
-    values = result.per_query.ndcg.tolist()
-    assert result.std == pytest.approx(statistics.stdev(values), rel=1e-12)
-    assert result.standard_error == pytest.approx(statistics.stdev(values) / math.sqrt(40), rel=1e-12)
-    interval = result.interval(method="t")
-    assert (interval.value, interval.confidence, interval.method) == (result.value, 0.95, "t")
-    assert (interval.n_queries, interval.n_resamples) == (40, None)
-    assert interval.high - interval.value == pytest.approx(2.022690920 * result.standard_error, rel=1e-9)
-    assert interval.value - interval.low == pytest.approx(interval.high - interval.value, rel=1e-9)
-
-
-def test_skipped_queries_count_neither_in_the_value_nor_in_its_interval():
-    flavor = Flavor(empty="skip", k=5)
-    result, without = (
-        evaluate(GRADED, RANKED, flavor=flavor),
-        evaluate(GRADED[GRADED.any(1)], RANKED[GRADED.any(1)], flavor=flavor),
-    )
-    assert result.standard_error == pytest.approx(without.standard_error, rel=1e-12)
-    for method in METHODS:
-        expected = limits(without.interval(method=method, seed=1))
-        assert limits(result.interval(method=method, seed=1)) == pytest.approx(expected, abs=1e-12)
-    assert result.interval().n_queries == 40 - N_EMPTY
-    scored = evaluate(GRADED, RANKED, flavor=flavor.replace(empty=1.0))
-    assert scored.interval().n_queries == 40
-    assert scored.standard_error != result.standard_error
-
-
-def test_weights_count_as_in_the_value():
-    weight = RANDOM.random(40) + 0.5
-    result = evaluate(GRADED, RANKED, k=5, query_weight=weight)
-    share = weight / weight.sum()
-    apart = result.per_query.ndcg - result.value
-    assert result.std == pytest.approx(math.sqrt((share * apart**2).sum() * 40 / 39), rel=1e-12)
-    assert result.standard_error == pytest.approx(math.sqrt((share**2 * apart**2).sum() * 40 / 39), rel=1e-12)
-    for method in METHODS:
-        interval = result.interval(method=method, seed=0)
-        assert interval.low < result.value < interval.high
-        assert interval != evaluate(GRADED, RANKED, k=5).interval(method=method, seed=0)
-    scaled = evaluate(GRADED, RANKED, k=5, query_weight=weight * 1e140).interval(seed=0)
-    assert limits(scaled) == pytest.approx(limits(result.interval(seed=0)), rel=1e-12)
-
-
-def test_a_micro_average_is_a_ratio():
-    result = evaluate(GRADED, RANKED, flavor=Flavor(aggregate="micro", k=5))
-    counted = ~result.per_query.empty
-    dcg, ideal = result.per_query.dcg[counted], result.per_query.idcg[counted]
-    n = dcg.size
-    # The delta method, term by term.
-    residual = (dcg - result.value * ideal) / ideal.mean()
-    assert result.standard_error == pytest.approx(residual.std(ddof=1) / math.sqrt(n), rel=1e-9)
-    # The bootstrap, drawn again.
-    rng = np.random.default_rng(5)
-    drawn = rng.integers(0, n, (499, n))
-    ratios = dcg[drawn].sum(axis=1) / ideal[drawn].sum(axis=1)
-    interval = result.interval(method="percentile", n_resamples=499, seed=5)
-    assert (interval.low, interval.high) == pytest.approx(tuple(np.quantile(ratios, (0.025, 0.975))), abs=1e-12)
-    assert interval.n_queries == n == 40 - N_EMPTY
-
-
-def test_cutoffs_share_the_resamples_and_each_counts_its_own_queries():
-    result = evaluate(GRADED, RANKED, k=(1, 5, None))
-    intervals = result.interval(seed=3)
-    assert list(intervals) == [1, 5, None]
-    for k, interval in intervals.items():
-        alone = evaluate(GRADED, RANKED, k=k)
-        assert limits(interval) == pytest.approx(limits(alone.interval(seed=3)), abs=1e-12)
-        assert (result.std[k], result.standard_error[k]) == pytest.approx((alone.std, alone.standard_error), rel=1e-12)
-    # The default method is that of each cut-off: nine of ten queries score 1 at the first rank.
-    at = np.arange(1000)
-    labels, scores = (
-        np.column_stack([at % 10 > 0, (at % 10 == 0) | (at % 2 > 0), at >= 0]),
-        np.tile([3, 2, 1], (1000, 1)),
-    )
+def test_the_default_method_is_that_of_each_cutoff():
+    at = np.arange(1000)  # nine of ten queries score 1 at the first rank
+    labels = np.column_stack([at % 10 > 0, (at % 10 == 0) | (at % 2 > 0), at >= 0])
+    scores = np.tile([3, 2, 1], (1000, 1))
     mixed = evaluate(labels, scores, k=(1, 2)).interval(n_resamples=99, seed=3)
     assert [(each.method, each.n_resamples) for each in mixed.values()] == [("bca", 99), ("t", None)]
-    assert limits(mixed[2]) == pytest.approx(limits(evaluate(labels, scores, k=2).interval()))
-    # The ideal of what is retrieved at rank 1 is 0 where the first document is irrelevant.
-    flavor = Flavor(ideal="local", empty="skip")
-    result = evaluate(GRADED, RANKED, flavor=flavor, k=(1, 5))
-    assert result.n_empty[1] > result.n_empty[5]
-    intervals = result.interval(seed=0)
-    for k in (1, 5):
-        assert intervals[k].n_queries == 40 - result.n_empty[k]
-        assert intervals[k].low <= result.value[k] <= intervals[k].high
+    alone = evaluate(labels, scores, k=2).interval()
+    assert (mixed[2].low, mixed[2].high, mixed[2].n_queries) == pytest.approx((alone.low, alone.high, 1000))
 
 
 def test_a_confidence_just_below_one_is_not_a_hundred_per_cent():
@@ -362,29 +331,6 @@ def test_an_exchange_of_ratios_exchanges_both_parts():
     [found] = exchange_tests(linear, [(0, 1)], 100, np.random.default_rng(0))
     assert found.exact
     assert found.p_value == pytest.approx(hits / 8)
-
-
-def test_weights_are_repeated_queries_to_the_mean_and_the_jackknife():
-    a, b = np.random.default_rng(3).random((2, 4))
-    weight = np.array([1.0, 2.0, 5.0, 0.5])
-    both = Paired(a, b, weight)
-    assert both.difference == pytest.approx(np.average(b - a, weights=weight), abs=1e-15)
-    rest = [np.average(np.delete(a, i), weights=np.delete(weight, i)) for i in range(4)]
-    assert spread_of(both.means)[0].without_each == pytest.approx(np.array(rest), abs=1e-15)
-    scaled = Paired(a, b, weight * 1e100)
-    assert scaled.standard_error == pytest.approx(both.standard_error, rel=1e-12)
-
-
-def test_bootstrap_by_hand():
-    # Two differences a and b have the resampled means a, (a + b) / 2 and b, with chances 1/4, 1/2 and 1/4.
-    interval = from_zero(0.2, 0.6).interval(method="percentile", seed=0)
-    assert (interval.low, interval.high) == pytest.approx((0.2, 0.6), abs=1e-12)
-    for method in ("bca", "percentile", "t"):
-        constant = from_zero(0.25, 0.25, 0.25).interval(method=method)
-        assert (constant.low, constant.value, constant.high) == (0.25, 0.25, 0.25)
-        # The mean of 400 coin tosses is normal with standard deviation 1/20.
-        interval = from_zero(*[1.0, -1.0] * 200).interval(method=method, seed=0)
-        assert (interval.low, interval.high) == pytest.approx((-1.96 / 20, 1.96 / 20), abs=0.006)
 
 
 @pytest.mark.parametrize("n_resamples", [1, 2, 3])

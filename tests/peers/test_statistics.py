@@ -16,7 +16,7 @@ stats = pytest.importorskip("scipy.stats")
 from ndcg_ml import compare, correct_labels, evaluate_run
 from ndcg_ml._decide import randomisation
 from ndcg_ml._decide.distributions import normal_cdf, normal_quantile, t_quantile, t_tail
-from ndcg_ml._decide.means import Means, spread_of
+from ndcg_ml._decide.means import Means
 from ndcg_ml._decide.randomisation import exchange_tests, max_t, queries_needed
 from ndcg_ml._decide.verdict import verdict
 
@@ -97,25 +97,6 @@ def test_bootstrap_of_a_difference(method, n):
     assert (ours.low, ours.high) == pytest.approx(tuple(theirs.confidence_interval), abs=1e-12)
     spread = Paired(a, b).spread(drawn, 7)
     assert spread.draws == pytest.approx(theirs.bootstrap_distribution, abs=1e-12)
-
-
-@pytest.mark.parametrize("method", ["bca", "percentile"])
-def test_bootstrap_of_a_ratio(method):
-    rng = np.random.default_rng(11)
-    ideals = rng.gamma(2.0, 3.0, 60)
-    gained = ideals * rng.beta(0.6, 1.5, 60)
-    theirs = stats.bootstrap(
-        (gained, ideals),
-        lambda top, bottom, axis: top.sum(axis=axis) / bottom.sum(axis=axis),
-        paired=True,
-        n_resamples=499,
-        method=method,
-        vectorized=True,
-        **seeded(stats.bootstrap, 7),
-    )
-    [spread] = spread_of(Means.from_weights((gained / ideals)[:, None], ideals), 499, np.random.default_rng(7))
-    ours = spread.interval(0.95, method)
-    assert (ours.low, ours.high) == pytest.approx(tuple(theirs.confidence_interval), abs=1e-12)
 
 
 def permutation_test(differences, n_resamples, seed=0):
