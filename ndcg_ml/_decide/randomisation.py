@@ -232,7 +232,7 @@ def _all_signs_of(differ: BoolArray, n_resamples: int, rng: np.random.Generator)
         return
     n_patterns = 2 ** int(differ.sum())
     n_vectors = n_patterns * -(-n_resamples // n_patterns)
-    block = max(1, _BLOCK // differ.size)
+    block = _BLOCK // differ.size
     for at in range(0, n_vectors, block):
         numbers = np.arange(at, min(at + block, n_vectors)) % n_patterns
         bits = rng.integers(0, 2, (numbers.size, differ.size), dtype=np.uint8)
@@ -243,7 +243,7 @@ def _all_signs_of(differ: BoolArray, n_resamples: int, rng: np.random.Generator)
 def drawn_signs(n: int, n_resamples: int, rng: np.random.Generator) -> Iterator[Signs]:
     """Yield random vectors of n signs, in blocks."""
     n_bytes = -(-n // 8)
-    block = max(1, _BLOCK // n_bytes)
+    block = _BLOCK // n_bytes
     for at in range(0, n_resamples, block):
         yield rng.integers(0, 256, (min(block, n_resamples - at), n_bytes), dtype=np.uint8)
 

@@ -209,7 +209,7 @@ def _changes(pair: Pair, documents: IntArray, gains: FloatArray) -> FloatArray:
     joins = (lower > 0) & ~counts[query]
     sums = total + weight[query] * (then - np.where(counts, now, 0.0)[query])
     sizes = size + np.where(joins, weight[query], 0.0)
-    means = np.divide(sums, sizes, out=np.zeros(sums.shape), where=sizes > 0)
+    means = sums / sizes
     return means.max(axis=0) - means.min(axis=0)
 
 

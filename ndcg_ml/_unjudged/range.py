@@ -148,17 +148,11 @@ def _maximise(
         optional = optional[np.argsort(-ratio[optional], kind="stable")]
         total = float((ratio * weight)[required].sum()) + np.append(0.0, np.cumsum((ratio * weight)[optional]))
         size = float(weight[required].sum()) + np.append(0.0, np.cumsum(weight[optional]))
-        value = float(np.divide(total, size, out=np.full(size.shape, -np.inf), where=size > 0).max())
-    else:
-        if not isinstance(flavor.empty, str):
-            ratio = np.where(may_be_empty, np.maximum(ratio, sign * flavor.empty), ratio)
-        value = float(np.average(ratio, weights=weight)) if ratio.size else -math.inf
-    if not math.isfinite(value):
-        raise completions.RangeError(
-            "some query must have a relevant document under some grades; got none. Check the labels, or pass "
-            "max_grade= above 0."
-        )
-    return value
+        # Some queries are required, because an evaluation of empty ones alone was refused.
+        return float((total / size).max())
+    if not isinstance(flavor.empty, str):
+        ratio = np.where(may_be_empty, np.maximum(ratio, sign * flavor.empty), ratio)
+    return float(np.average(ratio, weights=weight))
 
 
 # -- two systems -------------------------------------------------------------------------------------------------------

@@ -327,3 +327,6 @@ def test_the_best_was_chosen_by_the_same_queries_and_has_an_honest_value():
     assert honest.n_resamples == 999
     assert sum(honest.chosen) == pytest.approx(1)
     assert result.honest(seed=0, confidence=0.5).interval.high < honest.interval.high
+    equal = paired_search(fitted(grid={"max_depth": [1, *[4] * 20]}))  # the first of the best, as in best_index_
+    assert equal.rows == (*range(1, 21), 0)
+    assert "; candidate 1 is chosen in " in str(equal.honest())

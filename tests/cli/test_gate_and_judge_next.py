@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -197,6 +199,14 @@ BASE = evaluate([[1, 0]] * 8, [[2, 1]] * 8)
 
 def test_a_confidence_of_nearly_0_is_one():
     assert gated(BASE, BASE, margin=0.01, confidence=1e-300).outcome == "unchanged"
+
+
+def test_the_caption_counts_the_checks_and_the_notes_date_the_baseline():
+    several, by = evaluate([[1, 0]] * 30, [[2, 1]] * 30, k=(1, 2)), {i: "rare" if i < 3 else i % 2 for i in range(30)}
+    found = replace(gated(several, several, margin=0.01, by=by), saved=date.today() - timedelta(days=3))
+    assert "; margin 0.01; confidence 0.95 over all 6 checks; two-sided" in found.caption()
+    assert "; confidence 0.95; two-sided" in gated(BASE, BASE, margin=0.01).caption()
+    assert "(3 days ago)" in found.notes()[-1]
 
 
 @pytest.mark.parametrize("other", [pickle.loads(pickle.dumps(BASE)), evaluate_ranked([[1, 0]] * 8)])

@@ -638,18 +638,21 @@ def test_systems_that_only_the_model_tells_apart_are_not_unchanged():
     assert family.pairs[0].interval.low <= found.interval.low
 
 
-def test_fewer_than_six_changed_queries_widen_the_interval_on_both_sides():
-    rng = np.random.default_rng(1)
+@pytest.mark.parametrize("m", [1, 3, 5, 6, 9])
+def test_fewer_than_six_changed_queries_widen_the_interval_on_both_sides(m):
+    stats, rng = pytest.importorskip("scipy.stats"), np.random.default_rng(1)
     some = rng.choice(N, 100, replace=False)
     old, new = np.full(N, 0.9), np.full(N, 0.9)
-    new[some[:3]] = 0.5
-    new[np.setdiff1d(np.arange(N), some)[:6]] = 0.5
+    new[some[:m]] = 0.5
+    new[np.setdiff1d(np.arange(N), some)[: 2 * m]] = 0.5
     found = compare(corrected(old, old, some), corrected(new, new, some))
-    alone = compare(of_values(old[some], some), of_values(new[some], some))
-    assert (found.pairs[0].widened, found.verdict) == (True, "undecided")
-    assert found.difference - found.interval.low == pytest.approx(alone.difference - alone.interval.low)
-    assert found.interval.high - found.difference == pytest.approx(found.difference - found.interval.low)
-    assert found.p_value > 0.05
+    reach = stats.t.ppf(0.975, 98) * found.standard_error
+    unseen = 0.4 * (stats.beta.ppf(1 - 0.05 / 4, m + 1, 100 - m) - m / 100)
+    below, above = found.difference - found.interval.low, found.interval.high - found.difference
+    assert (below, above) == pytest.approx((max(reach, unseen), max(reach, unseen) if m < 6 else reach))
+    p_few = min(1, 4 * stats.beta.sf(m / 100 - found.difference / 0.4, m + 1, 100 - m)) * (m < 6)
+    assert found.p_value == pytest.approx(max(2 * stats.t.sf(-found.difference / found.standard_error, 98), p_few))
+    assert (found.pairs[0].widened, found.verdict) == (True, "undecided" if m < 6 else "worse")
 
 
 def test_values_at_a_bound_have_the_interval_of_people_at_least():

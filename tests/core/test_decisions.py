@@ -310,6 +310,7 @@ def test_several_runs_of_each_system():
     assert found.p_value == pytest.approx(by_values(table, qid=range(40), measure="m").p_value)
     assert "runs of each system: 3, 4" in found.caption()
     assert "two-sided t test over queries and runs" in found.caption()
+    assert [line.split()[-1] for line in str(found).splitlines()[:3]] == ["runs", "3", "4"]
     assert (found.interval.low > 0) == found.pairs[0].significant
     three = compare({"old": old, "new": new, "third": runs(1, range(9, 11))}, seed=0)
     assert three.caption().endswith("; p and intervals corrected by Bonferroni for 3 pairs")
@@ -356,6 +357,7 @@ def test_slices_too_small_for_a_test_are_listed_in_the_order_of_their_labels():
     # The two slices that are tested share the level.
     assert slices["by", True].pairs[0].p_adjusted == min(1, 2 * slices["by", True].pairs[0].p_value)
     assert "too few" in str(slices)
+    assert str(values(0, 1, 2, by=labels).slices).split()[:3] == ["slice", "a", "b"]
     for n_clusters, n_pairs in ((5, 0), (6, 1)):
         one = np.arange(N) < 2 * n_clusters
         user = np.where(one, np.arange(N) // 2, 100 + np.arange(N))
