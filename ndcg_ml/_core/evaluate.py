@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ndcg_ml._core.arrays import real_array
-from ndcg_ml._core.checks import K, KSpec, OneK
+from ndcg_ml._core.checks import K, KSpec, OneK, warn_caller
 from ndcg_ml._core.frames import ColumnNames, Frame, column_names, is_frame, library_of, refuse_lazy, select_columns
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Queries, Weights
@@ -386,11 +385,9 @@ def evaluate_ranked(
         unretrieved = [_not_retrieved(row, pool, i) for i, (row, pool) in enumerate(zip(ranked, pools, strict=True))]
     silent = [at for at, row in enumerate(ranked) if not row and any(grade > 0 for grade in unretrieved[at])]
     if silent:
-        warnings.warn(
+        warn_caller(
             f"grades has an empty list for {len(silent)} of {len(ranked)} queries although documents are judged "
-            f"relevant, the first is query {silent[0]}. These lists are evaluated as empty rankings.",
-            UserWarning,
-            stacklevel=2,
+            f"relevant, the first is query {silent[0]}. These lists are evaluated as empty rankings."
         )
     sizes = [len(row) + len(rest) for row, rest in zip(ranked, unretrieved, strict=True)]
     labels = [grade for row, rest in zip(ranked, unretrieved, strict=True) for grade in (*row, *rest)]

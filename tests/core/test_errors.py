@@ -232,8 +232,9 @@ def test_callables_that_fail_are_refused(gain, error, message):
     [
         ([3, 0, 1], None, TypeError, r"grades\[0\] must be a list of grades.*got 3.*wrap its list: \[\[3, 0, 1\]\]"),
         ([[3, 0]], [[3], [1]], ValueError, "judged must have one list for each query of grades, 1; got 2"),
-        ([[3, 3]], [[3, 0]], ValueError, r"judged\[0\] must hold every relevant grade of grades\[0\].*grade 3"),
+        ([[1, 1]], [[1, 0]], ValueError, r"judged\[0\] must hold every relevant grade of grades\[0\].*grade 1"),
         ([], None, ValueError, "grades must hold at least one list"),
+        (np.array(3), None, TypeError, "grades must be a list of grades for each query; got ndarray"),
         ([["a"]], None, TypeError, r"grades\[0\] must hold real numbers"),
         ([[[3]]], None, ValueError, r"grades\[0\] must be one list of grades; got shape \(1, 1\)"),
         (

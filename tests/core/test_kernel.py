@@ -23,7 +23,7 @@ from oracle import (
     oracle,
     oracle_overall,
 )
-from strategies import Problem, examples, flavors, problems, square_root
+from strategies import SORTED_IDEALS, Problem, examples, flavors, problems, square_root
 
 from ndcg_ml import Evaluation, Flavor, dcg_score, evaluate, evaluate_ranked, ndcg_score, prepare
 from ndcg_ml._core import gains_and_discounts as gains
@@ -446,6 +446,29 @@ def every_way(flavor: Flavor, ranked: list[float], judged: list[float]) -> dict[
     assert isinstance(ndcg, float)
     ours = evaluate_ranked([ranked], judged=[judged], flavor=flavor).value
     return {"oracle": ndcg, "evaluate_ranked": float(ours)}  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("ignore:grades has an empty list")
+@examples(60)
+@given(st.data())
+def test_lists_in_rank_order_have_the_table_of_their_rows(data: st.DataObject) -> None:
+    flavor = data.draw(flavors(empty=0.0, ideals=SORTED_IDEALS, duplicates="raise"))
+    rank = itertools.count(1)
+    problem = data.draw(problems(flavor, weighted=False, scores=st.builds(lambda: -float(next(rank)))))
+    queries = [[d for d in query if d.retrieved or d.judged] for query in problem.queries]
+    form = data.draw(st.sampled_from([list, tuple, np.array]))
+    ranked = [form([d.grade for d in query if d.retrieved]) for query in queries]
+    every = all(d.retrieved for query in queries for d in query)
+    judged = (
+        None
+        if every and data.draw(st.booleans())
+        else (form([d.grade for d in query if d.judged]) for query in queries)
+    )
+    if len(set(map(len, ranked))) == 1:
+        ranked = form(ranked)
+    result = evaluate_ranked(ranked, judged=judged, flavor=flavor)
+    rows = Problem(tuple(map(tuple, queries))).flat()
+    assert_same(table(result), table(evaluate(flavor=flavor.replace(ties="first"), **rows)))
 
 
 @pytest.mark.parametrize("ideal", IDEALS)

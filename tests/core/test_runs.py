@@ -419,7 +419,7 @@ def test_a_comparison_says_who_did_not_answer():
 
 def test_an_empty_ranked_list_causes_a_warning():
     with pytest.warns(UserWarning, match=r"grades has an empty list for 1 of 2 queries.*query 1"):
-        result = evaluate_ranked([[1, 0], []], judged=[[1, 0], [1]], k=(None, 1))
+        result = evaluate_ranked([[1, 0], []], judged=[[1], [1]], k=(None, 1))
     assert result.value == {None: 0.5, 1: 0.5}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
