@@ -136,8 +136,7 @@ def evaluate_topk(
     for first, items, batch in _batches(retrieved, held):
         queries, n_retrieved, hits = _queries(items, batch, flavor, first)
         prepared: Prepared[Any] = Prepared(ranked, k, queries)
-        rank = np.arange(queries.groups.n_rows) - np.repeat(queries.groups.starts, queries.groups.sizes)
-        scores = -rank.astype(np.float64)
+        scores = -np.arange(queries.groups.n_rows, dtype=np.float64)
         totals.append(prepared.totals(scores))
         counts.append(prepared.counts(scores))
         judged.append(np.stack([_fraction(hits, n_retrieved, cut) for cut in ks], axis=1))
@@ -159,7 +158,7 @@ def evaluate_topk(
 class _Held(NamedTuple):
     """Held-out entries by user, and by item within a user."""
 
-    starts: IntArray  # first entry of each user, and the end of the last
+    starts: IntArray  # first entry of each user, and the end of the last, in the entries of all users
     items: NDArray[np.signedinteger[Any]]
     grades: FloatArray
     n_items: int
@@ -189,7 +188,7 @@ def _read_retrieved(value: Any) -> NDArray[np.signedinteger[Any]]:
     if not ids.size:  # no items were retrieved
         return np.full((len(ids), 1), -1, dtype=np.int64)
     _require_integers(ids, "retrieved_ids")
-    return ids.astype(np.int64) if ids.dtype.kind == "u" else ids
+    return ids
 
 
 def _require_integers(ids: NDArray[Any], name: str) -> None:
@@ -247,7 +246,7 @@ def _read_lists(rows: list[int], items: list[Any], n_users: int) -> _Held:
         )
     users = np.repeat(np.array(rows, dtype=np.int64), [len(each) for each in items])
     flat = plain_array(list(chain.from_iterable(items)), "held_out items")
-    return _read_arrays(users, flat.astype(np.int64) if not flat.size else flat, np.ones(users.size), n_users)
+    return _read_arrays(users, flat, np.ones(users.size), n_users)
 
 
 def _read_matrix(matrix: Any, n_users: int) -> _Held:
@@ -347,7 +346,7 @@ def _batches(retrieved: NDArray[Any], held: _Held) -> Iterator[tuple[int, NDArra
     for begin, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
         starts = held.starts[begin : end + 1]
         entries = slice(int(starts[0]), int(starts[-1]))
-        part = held._replace(starts=starts - starts[0], items=held.items[entries], grades=held.grades[entries])
+        part = held._replace(starts=starts, items=held.items[entries], grades=held.grades[entries])
         yield begin, retrieved[begin:end], part
 
 

@@ -25,7 +25,7 @@ COLUMNS = ("qid", "ndcg", "dcg", "idcg", "empty", "n_docs", "n_judged", "n_relev
 
 def csr(users: Any, items: Any, grades: Any, shape: tuple[int, int]) -> SimpleNamespace:
     """What SciPy's matrix is to the function, so that these tests need no SciPy."""
-    order = np.lexsort((items, users))
+    order = np.lexsort((items % 5, users))
     counts = np.bincount(users, minlength=shape[0])
     return SimpleNamespace(
         format="csr",
@@ -38,12 +38,13 @@ def csr(users: Any, items: Any, grades: Any, shape: tuple[int, int]) -> SimpleNa
 
 def drawn(seed: int, repeats: bool) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray], int]:
     rng = np.random.default_rng(seed)
-    n_users, n_items, depth = (int(rng.integers(*bounds)) for bounds in ((1, 9), (6, 30), (1, 7)))
+    n_users, n_items, depth = (int(rng.integers(*bounds)) for bounds in ((1, 9), (6, 30), (1, 25)))
     retrieved = np.argsort(rng.random((n_users, n_items)), axis=1)[:, :depth]
     if repeats:
         retrieved = rng.integers(0, 4, retrieved.shape)
     retrieved[rng.random(retrieved.shape) < rng.choice([0, 0.2, 0.9])] = -1  # padding may also stand before items
-    users, items = np.nonzero(rng.random((n_users, n_items)) < rng.choice([0.1, 0.4]))
+    likely = rng.choice([0.1, 0.4]) * (np.arange(n_items) < rng.choice([3, n_items]))  # few of the items are held out
+    users, items = np.nonzero(rng.random((n_users, n_items)) < likely)
     return retrieved, (users, items, rng.integers(rng.choice([0, 0, -1]), 4, users.size).astype(float)), n_items
 
 
@@ -74,7 +75,7 @@ def check(seed: int, flavor: Any, k: Any, repeats: bool = False) -> None:
         "lists": ([[item for item in row if item >= 0] for row in retrieved.tolist()], held),
     }
     for name, form in forms.items():
-        for part_rows in (1 << 18, 9):
+        for part_rows in (1 << 18, 1 + seed % 12):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(topk, "_BATCH_ROWS", part_rows)
                 got = outcome(evaluate_topk, *form, flavor=flavor, k=k)
@@ -86,6 +87,7 @@ def check(seed: int, flavor: Any, k: Any, repeats: bool = False) -> None:
             assert repr(got.value) == repr(expected.value), name
             assert (got.flavor, got.n_unanswered) == (expected.flavor, expected.n_unanswered)
             assert repr(got.judged) == repr(expected.judged)
+            assert got.qrels_only.size == got.run_only.size == 0
             for column in COLUMNS:
                 np.testing.assert_array_equal(got.per_query[column], expected.per_query[column], err_msg=column)
 
@@ -157,6 +159,7 @@ def test_held_out_items_without_grades(held_out, qid):
     found = evaluate_topk(RETRIEVED, held_out, k=3, qid=qid)
     assert found.per_query.ndcg.tolist() == evaluate_topk(RETRIEVED, HELD, k=3).per_query.ndcg.tolist()
     assert evaluate_topk(RETRIEVED, [[2, 3], []], k=3).n_empty == 1
+    assert evaluate_topk(RETRIEVED, [[], []], k=3).n_empty == 2
 
 
 def test_the_result_is_a_whole_one() -> None:
@@ -187,5 +190,5 @@ def test_a_catalogue_has_users_and_items_and_says_who_is_shown_nothing(tmp_path)
     assert "; 40 users (no items returned: a 0, b 10); " in both.caption()
     assert max(map(len, str(both).splitlines())) <= 100  # that of the flavor alone is longer
     with pytest.warns(UserWarning, match=r"no items are retrieved for 1 of 2 users, the first 1;"):
-        result = evaluate_topk([[3], [-1]], ([0, 1], [3, 3], [1, 1]), flavor="recbole", k=1)
+        result = evaluate_topk([[0], [-1]], ([0, 1], [0, 0], [1, 1]), flavor="recbole", k=1)
     assert (result.value, result.n_unanswered) == (0.5, 1)
