@@ -395,6 +395,44 @@ def test_padding_may_hold_anything(data: st.DataObject) -> None:
         assert padded.value == plain.value
 
 
+LOWEST = -(2**63)
+ID_KINDS: dict[str, Any] = {
+    "integers": lambda n: np.arange(n) - 2,
+    "integers far apart": lambda n: np.array([LOWEST, 2**63 - 1, *range(n)][:n]),
+    "of nearly 64 bits": lambda n: np.array([LOWEST, *(LOWEST + 2**bits for bits in range(50, 64))][:n]),
+    "unsigned": lambda n: np.uint64(2**64 - 1) - np.arange(n, dtype=np.uint64),
+    "bytes": lambda n: np.arange(n, dtype=np.int8),
+    "floats": lambda n: np.arange(n) / 3,
+    "text": lambda n: np.array([f"q{at}" for at in range(n)]),
+    "times": lambda n: np.datetime64("2026-01-01") + np.arange(n),
+    "tuples": lambda n: [("q", at) for at in range(n)],
+    "of several types": lambda n: [at if at % 2 else str(at) for at in range(n)],
+}
+
+
+@examples(40)
+@pytest.mark.parametrize("kind", ID_KINDS)
+@given(st.data())
+def test_query_ids_of_any_dtype_in_any_order(kind: str, data: st.DataObject) -> None:
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    n_rows, n = int(rng.integers(1, 40)), int(rng.integers(1, 15))
+    codes = rng.integers(0, n, n_rows)
+    order = data.draw(st.sampled_from(["any", "ascending", "descending", "in runs"]))
+    if order != "any":
+        codes = np.repeat(codes, rng.integers(1, 4, n_rows)) if order == "in runs" else np.sort(codes)
+        codes = codes[::-1] if order == "descending" else codes
+    ids = ID_KINDS[kind](n)
+    qid = ids[codes] if isinstance(ids, np.ndarray) else [ids[code] for code in codes]
+    queries = list(dict.fromkeys(codes.tolist()))
+    rows = np.concatenate([np.flatnonzero(codes == query) for query in queries])
+    labels, scores = rng.integers(0, 4, codes.size), rng.integers(0, 3, codes.size)
+    flavor = Flavor(ties="first", k=2)
+    found = evaluate(labels, scores, qid=qid, flavor=flavor)
+    assert list(found.per_query.qid) == [ids[query] for query in queries]
+    sizes = np.bincount(codes)[queries]
+    assert_same(table(found), table(evaluate(labels[rows], scores[rows], group=sizes, flavor=flavor)))
+
+
 # -- values computed by hand equal those of the oracle, of ranked lists and of scores
 
 
