@@ -268,6 +268,7 @@ def ranx_ndcg(qrels, run, k, metric):
         )
 
 
+@pytest.mark.long  # ranx compiles for seconds
 def test_the_containers_of_ranx_are_read():
     ranx = pytest.importorskip("ranx")
     qrels, run = {"q": {"d1": 1, "d3": 1}, "r": {"d4": 1}}, {"q": {"d1": 3.0, "d2": 2.0}, "r": {"d1": 1.0, "d4": 2.0}}
