@@ -303,17 +303,6 @@ def test_an_honest_value_by_hand():
     assert found.best_value == pytest.approx(ndcg.mean(axis=0).max())
 
 
-def test_a_choice_among_equal_candidates_is_worth_their_mean():
-    ndcg = np.random.default_rng(0).normal(0.5, 0.1, (60, 30))
-    honest = honest_value(ndcg, 0.95, 400, np.random.default_rng(0))
-    assert honest.best_value == pytest.approx(ndcg.mean(axis=0).max())
-    assert honest.optimism > 0.01
-    assert honest.value == pytest.approx(0.5, abs=0.02)
-    assert honest.interval.low < 0.5 < honest.interval.high
-    assert sum(honest.chosen) == pytest.approx(1)
-    assert honest.chosen[int(ndcg.mean(axis=0).argmax())] == max(honest.chosen)
-
-
 def test_the_best_was_chosen_by_the_same_queries_and_has_an_honest_value():
     result = paired_search(fitted(), seed=0)
     assert "Note: the best candidate was chosen by the same queries" in str(result)

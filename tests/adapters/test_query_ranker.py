@@ -257,6 +257,7 @@ def test_early_stopping_on_whole_held_out_queries(library, weighted):
     held = np.isin(qid, model.validation_queries_)
     assert model.validation_queries_.size == 12
     assert 1 <= model.best_iteration_ < 60
+    assert getattr(model.ranker_, "callbacks", None) is None  # that of XGBoost holds the validation data
 
     def value(scores):
         return ndcg_score(y[held], scores, qid=qid[held], flavor=flavor, query_weight=of_query)
