@@ -53,7 +53,7 @@ class ToJudge:
     range : Range
         The current range of the difference.
     n_open : int
-        Number of documents that could still change the difference, including these.
+        Number of documents whose label alone could change the difference, or that the systems rank differently.
     frame_library : str
     """
 

@@ -393,8 +393,8 @@ def test_differing_judged_shares_are_named():
 def test_what_is_uneven():
     assert favoured(("a", "b"), (0.9, 0.951), (0.5, 0.5)) is not None
     assert favoured(("a", "b"), (0.9, 0.949), (0.5, 0.5)) is None
-    # 0.4 / 0.8 - 0.4 = 0.1, and 0.6 / 1 - 0.6 = 0
-    assert "favours a by about 0.100" in favoured(("a", "b"), (1.0, 0.8), (0.6, 0.4))
+    # 0.4 / 0.75 - 0.4 = 0.133, and 0.6 / 0.9 - 0.6 = 0.067
+    assert "favours a by about 0.067" in favoured(("a", "b"), (0.9, 0.75), (0.6, 0.4))
     for judged in ((math.nan, 0.8), (0.0, 1.0)):  # nothing was retrieved, or judged
         assert favoured(("a", "b"), judged, (0.0, 0.4)) is None
 
