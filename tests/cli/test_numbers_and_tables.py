@@ -13,13 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import BETTER, LETOR, Q1, Q3, QRELS, RUN, SCORES, TABLE, TREC, document, invoke, text
-from comparing import by_scores
 
 from ndcg_ml import PRESETS, Flavor, compare, correct_labels, evaluate, identify
-from ndcg_ml.explain import explain_difference
 from ndcg_ml.presets import MIRRORS
 from ndcg_ml.readers import read_columns, read_letor
-from ndcg_ml.runs import align, evaluate_run
+from ndcg_ml.runs import evaluate_run
 
 # -- eval -------------------------------------------------------------------------------------------------------------
 
@@ -30,72 +28,6 @@ from ndcg_ml.runs import align, evaluate_run
 def test_eval_of_a_run(queries, value):
     result = document(f"eval {TREC} --queries {queries}")
     assert result["values"][0]["ndcg"] == pytest.approx(value, abs=1e-12)
-    assert result["queries"] == queries
-    assert result["n_queries"] == {"qrels": 3, "both": 2, "run": 3}[queries]
-    assert (result["qrels_only"], result["run_only"]) == (["q2"], ["q9"])
-    assert result["values"][0]["judged"] == evaluate_run("qrels", "run", queries=queries).judged
-    assert text(f"eval {TREC} --queries {queries}") == f"{evaluate_run('qrels', 'run', k=(None,), queries=queries)}\n"
-
-
-def test_documents_are_taken_out_of_a_run(files):
-    (files / "own").write_text("q1 0 d1 1\nd1 0 d2 1\n", encoding="utf-8")
-    (files / "asked").write_text("d1 Q0 d1 1 9 t\nd1 Q0 d2 2 8 t\nq1 Q0 d1 1 1 t\n", encoding="utf-8")
-    trec = "eval --qrels own --run asked -k 1"
-    assert document(trec)["values"][0]["ndcg"] == 0.5
-    result = document(f"{trec} --exclude identical")
-    assert (result["values"][0]["ndcg"], result["n_excluded"], result["n_unanswered"]) == (1.0, 1, 0)
-    (files / "seen").write_text("d1 d1\n\nq1\td7\nq9 d1\n", encoding="utf-8")
-    assert document(f"{trec} --exclude seen")["values"] == result["values"]
-    assert re.search("excluded: 1 retrieved documents", text(f"{trec} --exclude identical"))
-    for command in ("explain --a trec_eval --b sklearn[unjudged=zero]", "identify 1.0000"):
-        rows = document(f"{command} --qrels own --run asked -k 1 --exclude identical", ok=(0, 1))
-        assert rows.get("value_a", rows.get("value")) == 1.0
-    both = document("compare asked asked --qrels own -k 1 --exclude identical")
-    assert (both["systems"][0]["value"], both["systems"][0]["n_unanswered"]) == (1.0, 0)
-
-
-def test_eval_at_several_cut_offs_and_per_query():
-    result = document(f"eval {TREC} -k 1 -k none --per-query")
-    expected = evaluate_run("qrels", "run", k=(1, None))
-    assert [(each["k"], each["ndcg"]) for each in result["values"]] == list(expected.value.items())
-    assert [Flavor.parse(each["flavor"]).k for each in result["values"]] == [1, None]
-    assert [each["qid"] for each in result["per_query"]] == ["q1", "q2", "q3"]
-    table = expected.per_query
-    for i, each in enumerate(result["per_query"]):
-        assert [each[key] for key in ("n_docs", "n_judged", "n_relevant", "tied")] == [
-            table[key][i] for key in ("n_docs", "n_judged", "n_relevant", "tied")
-        ]
-        for at, value in enumerate(each["values"]):
-            for key in ("ndcg", "dcg", "idcg", "empty"):
-                assert value[key] == table[key][i, at]
-            assert value["judged"] == (None if math.isnan(table.judged[i, at]) else table.judged[i, at])
-
-
-def test_queries_that_the_mean_leaves_out_are_null():
-    result = document(f"eval {LETOR} --flavor sklearn[empty=skip] --per-query")
-    assert [each["values"][0]["ndcg"] is None for each in result["per_query"]] == [False, True, False]
-    assert result["values"][0]["n_empty"] == 1
-    undefined = document(f"eval {LETOR} --flavor sklearn[empty=nan]")
-    assert undefined["values"][0]["ndcg"] is None
-
-
-def test_the_forms_are_those_of_the_library():
-    rows = read_columns("table.csv")
-    expected = evaluate(**read_letor("labels", "scores").arguments(), k=(2,)).value[2]
-    for inputs in (LETOR, "--table table.csv"):
-        result = document(f"eval {inputs} -k 2")
-        assert result["values"][0]["ndcg"] == expected
-        assert result["values"][0]["flavor"] == str(PRESETS["sklearn"].replace(k=2))
-        assert result["per_query"] is None
-    with_ids = document("eval --table table.csv --flavor trec_eval")["values"][0]["ndcg"]
-    assert with_ids == evaluate(**rows.arguments(), flavor="trec_eval").value != expected
-
-
-def test_the_default_flavor_is_that_of_the_library():
-    assert document(f"eval {TREC}")["values"][0]["flavor"] == str(PRESETS["trec_eval"])
-    assert document(f"eval {LETOR}")["values"][0]["flavor"] == str(PRESETS["sklearn"])
-    shown = text(f"eval {LETOR} --flavor xgboost")  # its own cut-off
-    assert shown.startswith("ndcg@32 = ")
 
 
 def test_standard_input():
@@ -130,19 +62,13 @@ def test_ids_are_shown_as_they_are():
     assert ids == ["[red]a", ":smile:", "\x1b[2J"]
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_slices_are_those_of_the_library(files, form):
+def test_slices_of_parquet(files):
     """A name per query, as a file and as a column of a table."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     names = {"7": "large one", "8": "small", "9": "small"}
-    header, *lines = TABLE.splitlines()
-    if form == "csv":
-        wide = "\n".join([f"{header},kind", *(f"{line},{names[line[0]]}" for line in lines)])
-        (files / "wide").write_text(wide)
-    else:
-        pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-        qid, label, score, docno = zip(*(line.split(",") for line in lines), strict=True)
-        numbers = {"qid": [*map(int, qid)], "label": [*map(int, label)], "score": [*map(float, score)]}
-        pq.write_table(pa.table({**numbers, "docno": docno, "kind": [names[query] for query in qid]}), "wide")
+    qid, label, score, docno = zip(*(line.split(",") for line in TABLE.splitlines()[1:]), strict=True)
+    numbers = {"qid": [*map(int, qid)], "label": [*map(int, label)], "score": [*map(float, score)]}
+    pq.write_table(pa.table({**numbers, "docno": docno, "kind": [names[query] for query in qid]}), "wide")
     rows = read_columns("table.csv")
     by = {"kind": [names[query] for query in rows.qid]}
     expected = evaluate(**rows.arguments(), flavor="trec_eval", k=(1, 2), by=by).slices.to_dict()["slices"]
@@ -152,15 +78,6 @@ def test_slices_are_those_of_the_library(files, form):
     (files / "folder").mkdir()
     (files / "folder" / "kind").write_text("7 large one\n\n9\tsmall\n8 small\nother small\n", encoding="utf-8")
     assert document(f"{command} --by folder/kind")["slices"] == expected
-    assert "slices" not in document(command)
-
-
-def test_slices_of_a_run(files):
-    (files / "area").write_text("q1 a\nq2 b\nq3 a\n", encoding="utf-8")
-    result = document(f"eval {TREC} --by area --per-query")
-    slices = evaluate_run("qrels", "run", by={"area": {"q1": "a", "q2": "b", "q3": "a"}}).slices
-    assert result["slices"] == slices.to_dict()["slices"]
-    assert str(slices) in text(f"eval {TREC} --by area")
 
 
 def test_a_topic_may_have_a_blank_that_is_not_ascii(files):
@@ -188,32 +105,6 @@ def test_compare_of_three_queries_by_hand():
     assert (mirrored["difference"], mirrored["p_value"]) == (-pair["difference"], 0.5)
 
 
-def test_compare_of_scores():
-    Path("other").write_text("3\n2\n1\n1\n2\n6\n5\n")
-    result = document("compare scores other --labels labels --flavor lightgbm -k 2")
-    values = [document(f"eval --labels labels --scores {name} --flavor lightgbm -k 2") for name in ("scores", "other")]
-    assert [each["value"] for each in result["systems"]] == [each["values"][0]["ndcg"] for each in values]
-    assert result["flavor"] == str(PRESETS["lightgbm"].replace(k=2))
-
-
-def test_compare_says_which_queries_are_no_pair():
-    # Topics of the run: q9 is in the one alone, q2 in the other.
-    result = document("compare run better --qrels qrels --queries run")
-    assert (result["not_compared"], result["n_queries"]) == (["q9", "q2"], 2)
-    assert result["pairs"][0]["difference"] == pytest.approx((1 - Q1) / 2, abs=1e-12)
-
-
-def test_compare_prints_what_the_function_finds():
-    systems = [evaluate_run("qrels", each) for each in ("run", "better")]
-    how = {"unjudged": "accept", "n_resamples": 200, "confidence": 0.8, "seed": 5}
-    expected = compare(*systems, names=["run", "better"], **how)
-    options = "--unjudged accept --resamples 200 --confidence .8 --seed 5"
-    assert document(f"compare run better --qrels qrels {options}") == expected.to_dict()
-    assert text(f"compare run better --qrels qrels {options}") == f"{expected}\n"
-    as_json = text(f"compare run better --qrels qrels {options} --json")
-    assert as_json == f"{json.dumps(expected.to_dict(), indent=2)}\n"
-
-
 NAMES = {"qid": "user", "label": "rating", "score": "s", "docno": "item"}
 
 
@@ -232,43 +123,6 @@ def test_columns_of_other_names(command):
     Path("named.csv").write_text("".join(",".join(line) + "\n" for line in lines))
     options = "--table named.csv --query user --label rating --score s --document item"
     assert document(command.format(options)) == document(command.format("--table table.csv"))
-
-
-def test_compare_has_the_options_of_the_function():
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    rng = np.random.default_rng(3)
-    qid = np.repeat(np.arange(30), 6)
-    labels = rng.integers(0, 3, qid.size)
-    scores = {name: labels + rng.normal(0, noise, qid.size) for name, noise in (("old", 4), ("new", 1), ("same", 4))}
-    half = np.where(np.arange(30) % 2, "one half", "other")
-    pq.write_table(pa.table({"qid": qid, "label": labels, **scores, "half": half[qid], "user": qid // 3}), "many")
-    Path("halves").write_text("".join(f"{q} {half[q]}\n" for q in range(30)))
-    Path("users").write_text("".join(f"{q}\t{q // 3}\n\n" for q in range(30)))
-    command = "compare old new same --table many --flavor sklearn -k 3 --resamples 999"
-    found = document(f"{command} --baseline new --margin 0.02 --by halves --cluster users")
-    assert [each["label"] for each in found["slices"]] == ["one half", "one half", "other", "other"]
-    expected = by_scores(
-        *(column.reshape(30, 6) for column in scores.values()),
-        y_true=labels.reshape(30, 6),
-        k=3,
-        names=["old", "new", "same"],
-        baseline="new",
-        margin=0.02,
-        by={"by": half},
-        cluster=np.arange(30) // 3,
-        n_resamples=999,
-        seed=0,
-    )
-    for key in ("pairs", "systems", "baseline", "margin", "n_clusters"):
-        assert found[key] == expected.to_dict()[key]
-    assert document(f"{command} --baseline new --margin 0.02 --by half --cluster user")["pairs"] == found["pairs"]
-
-
-def test_compare_says_how_even_the_judgements_are():
-    warned = document("compare run better --qrels qrels")
-    assert "favours better" in warned["notes"][0]
-    assert [round(each["judged"], 4) for each in warned["systems"]] == [0.5833, 0.8333]
-    assert "favours better" in text("compare run better --qrels qrels")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
@@ -302,29 +156,6 @@ def test_labels_of_a_model_are_corrected_by_those_of_people():
     assert document(f"eval {command} --run new") == json.loads(json.dumps(new.to_dict()))
     both = compare(old, new, names=["old", "new"], margin=0.02)
     assert text(f"compare old new {command} --margin 0.02") == f"{both}\n"
-
-
-def test_explain_is_that_of_the_library():
-    a, b = "trec_eval@3", "trec_eval[gain=exponential,score_dtype=float64]"
-    result = document(f"explain --a {a} --b {b} -k 2 {TREC}")
-    expected = explain_difference(a, b, **align("qrels", "run").arguments(), k=2)
-    assert result == expected.to_dict()
-    assert {part["switches"][0] for part in result["parts"]} == {"gain", "score_dtype"}
-    assert text(f"explain --a {a} --b {b} -k 2 {TREC}") == f"{expected}\n"
-    assert "k" in [part["switches"][0] for part in document(f"explain --a {a} --b {b} {TREC}")["parts"]]
-    both = document(f"explain --a {a} --b {b} --queries both {TREC}")
-    assert both["n_queries"] == 2
-
-
-def test_explain_of_labels_and_tables():
-    by_letor = document(f"explain --a sklearn --b lightgbm {LETOR}")
-    assert by_letor == document("explain --a sklearn --b lightgbm --table table.csv")
-    assert {part["switches"][0] for part in by_letor["parts"]} == {"gain", "ties", "empty"}
-    [empty] = [each for each in by_letor["queries"] if each["empty_a"]]
-    assert (empty["qid"], empty["contribution"]) == ("8", pytest.approx(1 / 3))
-    skipped = document(f"explain --a sklearn --b sklearn[empty=skip] {LETOR}")
-    assert None in [each["value_b"] for each in skipped["queries"]]
-    assert document(f"explain --a sklearn --b sklearn {LETOR}")["parts"] == []
 
 
 def test_identify_names_the_flavor():

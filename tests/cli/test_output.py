@@ -249,6 +249,12 @@ def test_no_input_is_overwritten(command, files):
     assert {path.name: path.read_bytes() for path in files.iterdir()} == before
 
 
+def test_the_file_of_standard_input_is_not_overwritten():
+    with open("run") as file:
+        done = program(["eval", "--qrels", "qrels", "--run", "-", "--save", "run"], stdin=file)
+    assert (done.returncode, Path("run").read_text()) == (2, RUN)
+
+
 @pytest.mark.parametrize("label", ["2", '"half a line'])
 def test_labels_that_were_filled_in_are_not_replaced(label):
     command = "judge-next run better --qrels qrels --output todo.jsonl"
