@@ -81,6 +81,11 @@ GROUP = command_group()
 COMMANDS = {name: GROUP.get_command(None, name) for name in GROUP.list_commands(None)}
 
 
+def test_every_option_has_a_help():
+    options = [param for each in COMMANDS.values() for param in each.params if param.param_type_name == "option"]
+    assert [option.name for option in options if not option.help] == []
+
+
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_help_names_only_what_exists(command):
     shown = " ".join(text(f"{command} --help").split())

@@ -28,6 +28,7 @@ USAGE = {
     "compare run better --qrels qrels --baseline x": ("--baseline must be one of the runs, run, better; got x", "compare run better --qrels qrels --baseline better"),
     "flavors lightgmb": ("got 'lightgmb' in 'lightgmb'. Did you mean 'lightgbm'? List the presets with", "flavors"),
     f"eval {TREC} --save -": ("must be the name of a file; got -.", None),
+    f"eval {TREC} --save folder": ("'folder' is a directory", None),
     f"eval {TREC} --save none/base.json": ("the folder none does not exist", None),
     f"eval {TREC} --save dangling": ("none, into which dangling links, does not exist", None),
     "gate qrels --run run --margin .1 --markdown -": ("must be the name of a file; got -.", None),
