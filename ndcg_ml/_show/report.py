@@ -159,7 +159,7 @@ def _in_words(comparison: Comparison) -> Iterator[str]:
 
 def _intervals(evaluation: Evaluation[Any]) -> str:
     try:
-        intervals = evaluation._as_dict(evaluation.interval(seed=0))
+        intervals = evaluation._as_dict(evaluation.interval())
     except ValueError as error:
         return paragraph(f"There is no interval: {error}")
     rows = [{"k": k, "low": each.low, "high": each.high, "how": each.how_text()} for k, each in intervals.items()]

@@ -15,6 +15,7 @@ USAGE = {
     "eval --qrels - --run -": ("only one file can be read from standard input", None),
     "compare - - --qrels qrels": ("only one file can be read from standard input", None),
     f"eval {TREC} --label rating": ("--label requires --table", "eval --table named --query user --label Rating --score s_new"),
+    "eval --table folder": ("'folder' is a directory", None),
     "eval --table nowhere.csv": ("'nowhere.csv' does not exist", None),
     f"eval {TREC} --flavor lightgmb": ("Did you mean 'lightgbm'?", "flavors lightgbm"),
     f"eval {TREC} -k 0": ("must be a positive integer, or 'none'", f"eval {TREC} -k none"),

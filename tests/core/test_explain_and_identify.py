@@ -146,6 +146,7 @@ def test_parts_and_queries_sum_to_the_whole_on_random_pairs():
                 assert part.b == tuple(getattr(b, name) for name in part.switches)
             json.dumps(result.to_dict(), allow_nan=False)
             assert f"{result.difference:+.6f}" in str(result)
+            assert all(f" {flavor}\n" in str(result) for flavor in (result.flavor_a, result.flavor_b))
 
     draw()
     assert len(seen) >= 15

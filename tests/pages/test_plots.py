@@ -18,6 +18,7 @@ with warnings.catch_warnings():
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.colors import to_rgba
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
 LABELS = [[3, 0, 1], [0, 1, 0], [1, 0, 2], [0, 0, 0]]
 SCORES = [[3, 2, 1], [3, 1, 2], [2, 1, 1], [1, 3, 2]]
@@ -99,7 +100,7 @@ def test_one_query_has_no_interval(ax):
     )
 
 
-@pytest.mark.parametrize("labels", [[[1, 0], [0, 1]], [[-3, 1], [2, -1]]])
+@pytest.mark.parametrize("labels", [[[1, 0], [0, 1]], [[3, -2], [0, 1]]])
 def test_intervals_end_a_little_beyond_the_values(ax, labels):
     result = evaluate(labels, [[1, 2], [1, 2]], k=2, flavor="ndcg[negative=allow]")
     result.plot(ax)
@@ -188,7 +189,7 @@ def test_several_systems_are_drawn_pair_by_pair(ax):
     labels, (one, other) = systems(2, noise=1.0)
     third = one + np.random.default_rng(1).normal(0, 0.1, one.shape)
     result = by_scores(one, other, third, y_true=labels, k=5, names=["a", "b", "c"], seed=0)
-    result.plot(ax)
+    assert result.plot(ax) == (ax.figure, ax)
     for at, pair in enumerate(result.pairs):
         assert points(ax)[at] == (pair.difference, pair.significant)
         assert limits(ax)[at] == pytest.approx([pair.interval.low, pair.interval.high])
@@ -220,6 +221,21 @@ DRAWINGS = {
     "Comparison of three": lambda ax: by_scores(SCORES, LABELS, SCORES, y_true=LABELS).plot(ax),
     "Slices": lambda ax: evaluated(by=["x", "x", "y", "y"]).slices.plot(ax),
 }
+
+
+@pytest.mark.parametrize(("width", "wrapped"), [(4, True), (12, False)])
+@pytest.mark.parametrize("n", [2, 3])
+def test_texts_are_wrapped_to_the_width_of_the_axes(ax, n, width, wrapped):
+    ax.figure.set_size_inches(width, 6)
+    ax.figure.canvas.draw()
+    names = [f"model {name} of many letters" for name in "abc"[:n]]
+    by_scores(*[SCORES, LABELS, SCORES][:n], y_true=LABELS, names=names).plot(ax)
+    found = [text for text in ax.get_children() if isinstance(text, Text) and " minus " in text.get_text()]
+    assert len(found) == {2: 1, 3: 3}[n]
+    for text in found:
+        lines = text.get_text().split("\n")[n == 2 :]  # of the title, those below the definition
+        assert wrapped == (len(lines) > 1)
+        assert 0.5 * wrapped < text.get_window_extent(ax.figure.canvas.get_renderer()).width / ax.bbox.width < 1
 
 
 @pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS.keys())
