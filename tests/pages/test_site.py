@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import functools
 import hashlib
 import http.server
 import importlib.util
+import inspect
 import json
 import os
 import posixpath
@@ -88,6 +90,26 @@ def test_every_public_name_is_in_the_reference_once(module):
     if module == "ndcg_ml.torch":  # the losses have a page of their own
         names -= {f"{module}.{name}" for name in importlib.import_module("ndcg_ml.torch.losses").__all__}
     assert sorted(names) == sorted(name for name in documented() if name.rpartition(".")[0] == module)
+
+
+def test_defaults_are_those_of_the_documentation():
+    given, written = {}, {}
+    for module in map(importlib.import_module, ["ndcg_ml", *(f"ndcg_ml.{name}" for name in MODULES)]):
+        public = [getattr(module, name) for name in module.__all__]
+        classes = [each for each in public if inspect.isclass(each) and not issubclass(each, Exception)]
+        members = [part for each in classes for name, part in vars(each).items() if name[0] != "_"]
+        functions = [getattr(each, "__func__", each) for each in (*public, *members)]
+        for function in [*classes, *filter(inspect.isfunction, functions)]:
+            name, doc = function.__qualname__, inspect.getdoc(function) or ""
+            given |= {(name, each.name): each.default for each in inspect.signature(function).parameters.values()}
+            found = re.findall(r"^(\w+) : .*, default ([^a-z].*)$", doc, re.MULTILINE)
+            written |= {(name, parameter): ast.literal_eval(value) for parameter, value in found}
+    assert len(written) > 80
+    assert {key: given[key] for key in written} == written
+    # Others say "as for" one of these.
+    usual = {name: {repr(value) for (_, other), value in written.items() if other == name} for _, name in written}
+    simple = {key: value for key, value in given.items() if isinstance(value, (bool, int, float, str))}
+    assert not {key: value for key, value in simple.items() if repr(value) not in usual.get(key[1], repr(value))}
 
 
 def test_the_change_log_and_the_citation_have_this_version() -> None:
