@@ -330,10 +330,13 @@ def test_the_tail_of_a_list_keeps_its_digits():
     assert scores.grad[0, 3].item() == pytest.approx(-1 / (1 + math.exp(-1)), rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    "flavor", [Flavor(discount=lambda rank: float(rank >= 5)), Flavor(ideal="recall", recall_depth=1)]
+)
 @pytest.mark.parametrize("loss", [SoftmaxLoss, ListMLELoss])
-def test_a_list_whose_ranks_are_all_worth_nothing_is_empty(loss):
+def test_a_list_whose_ideal_is_0_is_empty(loss, flavor):
     scores, labels = torch.tensor([[0.1, 0.5, 0.3]], requires_grad=True), torch.tensor([[1.0, 0.0, 2.0]])
-    value = loss(Flavor(discount=lambda rank: float(rank >= 5)))(scores, labels)
+    value = loss(flavor)(scores, labels)
     value.backward()
     assert value == 0.0
     assert not scores.grad.any()
