@@ -160,6 +160,7 @@ def test_held_out_items_without_grades(held_out, qid):
     assert found.per_query.ndcg.tolist() == evaluate_topk(RETRIEVED, HELD, k=3).per_query.ndcg.tolist()
     assert evaluate_topk(RETRIEVED, [[2, 3], []], k=3).n_empty == 1
     assert evaluate_topk(RETRIEVED, [[], []], k=3).n_empty == 2
+    assert evaluate_topk([[-1, 2]], [[2]], k=1).value == 1
 
 
 def test_the_result_is_a_whole_one() -> None:
