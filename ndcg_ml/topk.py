@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core.arrays import plain_array, real_array
-from ndcg_ml._core.checks import K, KSpec, OneK, cutoffs
+from ndcg_ml._core.checks import K, KSpec, OneK, cutoffs, is_vector
 from ndcg_ml._core.frames import refuse_unknown_ids
 from ndcg_ml._core.layout import FloatArray, Groups, IntArray, keys_of, starts_of
 from ndcg_ml._core.mean import Totals
@@ -167,9 +167,9 @@ class _Held(NamedTuple):
 
 def _read_retrieved(value: Any) -> NDArray[np.signedinteger[Any]]:
     """Return the items as a matrix, padded with -1."""
-    if isinstance(value, (list, tuple)) and len({np.size(row) for row in value}) > 1:
+    if isinstance(value, (list, tuple)) and len({len(row) if is_vector(row) else -1 for row in value}) > 1:
         for at, row in enumerate(value):
-            if np.ndim(row) != 1:
+            if not is_vector(row):
                 raise ValueError(f"retrieved_ids must have one list of items per user; row {at} is {brief(row)}.")
         sizes = np.fromiter(map(len, value), np.int64, len(value))
         flat = plain_array(list(chain.from_iterable(value)), "retrieved_ids")

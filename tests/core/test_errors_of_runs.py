@@ -212,6 +212,7 @@ TOPK = [
     ([[-1], [-1]], HELD, {}, ValueError, "retrieved_ids must hold an item for at least one user; got none for 2"),
     ([[], []], HELD, {}, ValueError, "retrieved_ids must hold an item for at least one user; got none for 2"),
     ([[1, 2], 3], HELD, {}, ValueError, "one list of items per user; row 1 is 3"),
+    ([[1], [[2, 3], [4]]], HELD, {}, ValueError, "^retrieved_ids must be a one- or two-dimensional array"),
     ([[1], [2, "a"]], HELD, {}, TypeError, "retrieved_ids must hold integers"),
     (np.zeros((0, 3), int), HELD, {}, ValueError, r"at least one user; got shape \(0, 3\)"),
     ([[1, 2**40]], HELD, {}, ValueError, rf"below 2\^40; got {2**40}\."),
