@@ -174,6 +174,10 @@ CASES = {
         (one((490, 0), (1, 2), (0, 1)), one((3, 1))),
     ),
     "a limit on grades far above them": (Flavor(gain="exponential", max_grade=450), (one((4, 0), (0, 1)),)),
+    "the top of the scale in both precisions": (
+        Flavor(max_grade=0.8),
+        (one((0.8, 0), (float(np.float32(0.8)), 1), (0.1, 2)),),
+    ),
     "a table with a negative gain, padded": (
         Flavor(gain=(-1.0, 3.0), ideal="recall"),
         (one((0, 1), (1, 0)), one((1, 1)), one((0, 3), (1, 3), (1, 2))),
