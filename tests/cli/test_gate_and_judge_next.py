@@ -341,8 +341,3 @@ def test_judgements_are_written_so_that_they_are_read_back_or_refused(more):
     else:
         assert result.stderr.startswith("Error: ")
         assert result.stderr.count("\n") == 1
-
-
-def test_jsonl_on_standard_output_is_nothing_else():
-    lines = [json.loads(line) for line in called("--output", "-").splitlines()]
-    assert [sorted(line) for line in lines] == [["change", "docno", "label", "qid"]] * 4

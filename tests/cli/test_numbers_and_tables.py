@@ -90,21 +90,6 @@ def test_a_topic_may_have_a_blank_that_is_not_ascii(files):
 # -- compare ----------------------------------------------------------------------------------------------------------
 
 
-def test_compare_of_three_queries_by_hand():
-    result = document("compare run better --qrels qrels")
-    [pair] = result["pairs"]
-    assert pair["difference"] == pytest.approx((1 - Q1 + 1) / 3, abs=1e-12)
-    assert [each["name"] for each in result["systems"]] == ["run", "better"]
-    values = [each["value"] for each in result["systems"]]
-    assert values == pytest.approx([(Q1 + Q3) / 3, (2 + Q3) / 3], abs=1e-12)
-    assert (pair["wins"], pair["ties"], pair["losses"]) == (2, 1, 0)
-    # Two differences that are not 0: of the four assignments of signs, two have a sum as far from 0.
-    assert (pair["exact"], pair["p_value"]) == (True, 0.5)
-    assert (result["n_queries"], result["not_compared"], result["confidence"]) == (3, [], 0.95)
-    [mirrored] = document("compare better run --qrels qrels")["pairs"]
-    assert (mirrored["difference"], mirrored["p_value"]) == (-pair["difference"], 0.5)
-
-
 NAMES = {"qid": "user", "label": "rating", "score": "s", "docno": "item"}
 
 
@@ -184,15 +169,6 @@ def test_identify_without_a_match_exits_with_1():
     assert as_json.exit_code == 1
     assert json.loads(as_json.stdout)["matches"] == []
     assert json.loads(as_json.stdout)["nearest"]
-
-
-def test_identify_a_published_value(data_dir):
-    folder = data_dir / "trec_dl19"
-    data = ("--qrels", folder / "qrels.dl19-passage.txt", "--run", folder / "run.BM25.txt")
-    for command in ("identify .5058 -k 10", "identify .5058"):
-        match = document(command, *data)["matches"][0]
-        assert match["name"] == "trec_eval@10"
-        assert {"ir_measures@10", "recommenders_raw@10"} <= set(match["presets"])
 
 
 def test_flavors_has_one_line_a_preset_in_a_pipe():

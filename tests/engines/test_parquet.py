@@ -58,10 +58,11 @@ def test_ids_may_be_of_any_type(tmp_path, kind):
     [
         pa.array([Decimal("1.25"), Decimal("0.10"), Decimal("-3.00")], pa.decimal128(10, 2)),
         pa.array([3, 0, 2], pa.uint8()),
+        pa.array([2**53, 0, -(2**53)]),
         pa.array([True, False, True]),
         pa.array([1.5, 0.1, -1.0], pa.float32()),
     ],
-    ids=["decimal", "uint8", "bool", "float32"],
+    ids=["decimal", "uint8", "int64", "bool", "float32"],
 )
 def test_numbers_may_be_of_any_type(tmp_path, values):
     path = written(tmp_path / "rows", qid=["q"] * 3, docno=["a", "b", "c"], label=values, score=values)
