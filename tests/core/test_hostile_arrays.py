@@ -294,30 +294,6 @@ def test_signalling_nans_cause_no_warning():
             ndcg_score([[1, 2, 3]], labels[None])
 
 
-@pytest.mark.parametrize(
-    "ids",
-    [
-        [b"\x01", b"\x01\x00", b"\x01\x00\x00", b"\x01\x00"],
-        ["a", "a\x00", "a\x00\x00", "a\x00"],
-        [np.int64(2**53 + 1), 0.5, np.int64(2**53), 0.5],
-        [np.datetime64(1, "D"), 1, "1970-01-02", 1],
-        [("a", 1), ("b", 1), ("a", 2), ("b", 1)],
-        (("a",), ("a", 1), "a", ("a", 1)),
-        [2**63, -1, 2**63 + 1, -1],
-        [2**53, -0.5, 2**53 + 1, -0.5],
-        ("1", "a", 1, "a"),
-    ],
-    ids=str,
-)
-def test_different_ids_of_a_list_stay_different(ids):
-    got = evaluate([1, 0, 2, 0], [4, 3, 2, 1], qid=ids)
-    expected = np.empty(3, dtype=object)
-    expected[:] = ids[:3]
-    assert got.per_query.qid.tolist() == expected.tolist()
-    assert [type(each) for each in got.per_query.qid.tolist()] == [type(each) for each in expected.tolist()]
-    assert got.value == ndcg_score([1, 0, 2, 0], [4, 3, 2, 1], qid=[0, 1, 2, 1])
-
-
 @pytest.mark.parametrize("ids", [[b"\x01", b"\x01\x00", b"\x02"], ["a", "a\x00", "b"], [("a", 1), ("a", 2), ("b", 1)]])
 def test_different_document_ids_of_a_list_stay_different(ids):
     flavor = Flavor(ties="docid")
