@@ -504,7 +504,6 @@ def test_documents_with_integer_ids_are_excluded_and_an_emptied_topic_is_unanswe
     assert (result.n_unanswered, result.value) == (1, 0.5)
     result = evaluate_run({7: {8: 1}}, {7: [7, 8]}, exclude="identical")
     assert (result.value, result.n_excluded) == (1.0, 1)
-    assert evaluate_run({7: {8: 1}}, {7: [9, 8]}, exclude={7: [9]}).value == 1.0
 
 
 JUDGED = {"q1": {"a": 2, "b": 1}, "q2": {"a": 1}, "q3": {"b": 2}, "q4": {"c": 1, "d": 2}, "q5": {"a": 0}}
@@ -540,7 +539,11 @@ def test_one_topic_and_one_row():
     """The smallest input, in which rows and topics are as many."""
     result = evaluate_run({"q": {"a": 1}}, {"q": ["a"]}, by={"language": {"q": "de"}})
     assert result.slices["language", "de"].value == 1.0
+    assert (result.qrels_only.size, result.qrels_only.dtype.kind) == (0, "U")
     assert evaluate_run({"q": {"a": 1}}, {"q": ["a"]}, by=["de"]).slices["by", "de"].value == 1.0
+    some = evaluate_run({"q": {"a": 1}, "r": {"a": 1}}, {"q": ["a"]}, k=(1, 2), by={"q": "x", "r": "y"})
+    lacking = some.slices["slice", "y"]
+    assert (lacking.value, lacking.n_unanswered, str(lacking.judged)) == ({1: 0, 2: 0}, 1, "{1: nan, 2: nan}")
 
 
 RNG = np.random.default_rng(4)

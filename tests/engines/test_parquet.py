@@ -81,6 +81,15 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
         read_columns(path)
 
 
+def test_an_error_of_the_system_is_not_one_of_the_file(tmp_path, monkeypatch):
+    def fail(_):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(pq, "read_metadata", fail)
+    with pytest.raises(OSError, match="Input/output error"):
+        read_columns(written(tmp_path / "rows", **rows()))
+
+
 def rows(**columns):
     return {"qid": [1, 1], "label": [1, 2], "score": [1.0, 2.0], **columns}
 
