@@ -231,6 +231,9 @@ def test_a_perfect_ranking_is_one_whatever_its_rounding_and_an_ideal_may_be_tiny
     tiny = one_query(1e300, 1e-300)
     assert tiny.ndcg(Flavor())[1].tolist() == [[False]]
     assert tiny.values(Flavor()) == tiny.values(Flavor(aggregate="micro")) == [math.inf]
+    ideal = np.array([[1.0], [1e-300]])  # the second query, of weight 0, has an infinite DCG
+    both = replace(tiny, ids=np.arange(2), dcg=np.array([[1.0], [math.inf]]), ideal=ideal, weight=np.array([1.0, 0.0]))
+    assert both.values(Flavor()) == both.values(Flavor(aggregate="micro")) == [1.0]
 
 
 @pytest.mark.parametrize("size", [1.0, 1e150])
