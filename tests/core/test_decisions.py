@@ -259,6 +259,7 @@ def test_clusters_of_a_run():
     assert compare(clustered, other, seed=0).n_clusters == 10
     assert compare(clustered, other, seed=0).pairs == told.pairs
     assert "30 queries (no documents returned: a 1, b 0) in 10 clusters" in compare(clustered, other, seed=0).caption()
+    assert "  unanswered\n" in str(compare(clustered, other, seed=0))
     in_order = [user[topic] for topic in plain.per_query.qid.tolist()]
     assert evaluate_run(qrels, run, k=3, cluster=in_order).cluster.tolist() == clustered.cluster.tolist()
     new = evaluate_run(qrels, clustered_run(3.0)[1], k=3)

@@ -126,7 +126,10 @@ def drawn(rng: np.random.Generator, n_systems: int) -> Drawn:
     scale = np.union1d(seen, [0.0] if highest is None else [0.0, highest])
     if highest is not None and highest == int(highest):
         scale = np.arange(highest + 1.0)
-    return Drawn(flavor, labels, scores, flags, ids, has_ids, [rows[each] for each in listed], weight, max_grade, scale)
+    every_row = [rows[each] for each in listed]
+    if has_ids:  # the other system lists its queries from the last to the first
+        every_row[1] = every_row[1][np.argsort(-codes[listed[1]], kind="stable")]
+    return Drawn(flavor, labels, scores, flags, ids, has_ids, every_row, weight, max_grade, scale)
 
 
 def totals(problem: Drawn, at: int, side: int) -> tuple[np.ndarray, np.ndarray]:
