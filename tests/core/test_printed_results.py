@@ -119,7 +119,7 @@ def test_a_flavor_marks_what_differs_from_scikit_learn():
     by_name = {row[0]: row[1:] for row in rows}
     assert by_name["gain"] == ["exponential", "linear", "gain(y) = 2^y - 1; a label above 4 is an error"]
     assert by_name["k"][:2] == ["10", "any"]  # scikit-learn takes it as an argument
-    assert by_name["max_grade"] == ["4", "None", ""]
+    assert (by_name["max_grade"], by_name["discount"][:2]) == (["4", "None", ""], ["log2", "log2"])
     assert str(flavor) in page.text
     assert "duplicates" not in by_name
     same = Page(Flavor.preset("sklearn", k=3)._repr_html_())
