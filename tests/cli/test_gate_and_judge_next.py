@@ -162,7 +162,7 @@ def test_changes_are_refused_or_left_out(change, words, left):
     result = invoke("gate base.json --run alike.json --margin 0.02")
     assert result.exit_code == 1
     assert words in result.stderr
-    assert "--on-change drop" in result.stderr
+    assert "leave these queries out with --on-change drop.\n" in result.stderr
     assert result.stdout == ""
     found = document("gate base.json --run alike.json --margin 0.02 --on-change drop")
     assert found["checks"][0]["n_queries"] == left
@@ -289,6 +289,7 @@ def test_tables_and_labels_have_gates_too(data):
         result = invoke(f"gate table.json {data.replace('{}', name)} --margin .01")
         assert result.exit_code == code
     assert "queries whose judgements changed" in result.stderr
+    assert "Documents without ids must be in the same order." in result.stderr
 
 
 # -- judge-next -------------------------------------------------------------------------------------------------------

@@ -562,18 +562,6 @@ def test_heavy_weights_leave_few_queries():
     assert any(f"200 queries count as {n:.0f} of equal weight" in note for note in found.notes)
 
 
-def test_perfect_queries_have_an_interval():
-    labels, scores = np.tile([1, 0, 0, 0], (20, 1)), np.tile([4.0, 3, 2, 1], (20, 1))
-    perfect = evaluate(labels, scores, k=3)
-    interval = perfect.interval(seed=0)
-    assert (interval.method, interval.value, interval.high, interval.n_resamples) == ("bounded", 1.0, 1.0, None)
-    assert interval.low == pytest.approx(0.8792, abs=1e-4)
-    assert "interval between bounds" in str(interval)
-    assert perfect.interval(method="bca", seed=0).low == 1.0
-    assert evaluate(labels, -scores, k=3).interval(seed=0).low == 0.0
-    assert evaluate(labels, -scores, k=3).interval(seed=0).high == pytest.approx(1 - 0.8792, abs=1e-4)
-
-
 @pytest.mark.parametrize("values", [[1.0] * 9 + [0.4], [0.0] * 4, [0.5] * 4, [0.4375] * 4])
 def test_the_bounded_interval_by_hand(values):
     n, mean = len(values), sum(values) / len(values)
