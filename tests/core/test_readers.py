@@ -66,15 +66,6 @@ def test_lines_of_a_run(tmp_path, content, expected):
     assert lines(tmp_path / "run.gz", gzip.compress(content)) == expected
 
 
-def test_lines_of_qrels(tmp_path):
-    content = b"301 0 d1 1\n# one two three\n301\tQ0\td2\t-2\n\n301 0 d3 0.5\n"
-    assert lines(tmp_path / "qrels", content, QRELS) == [
-        (b"301", b"d1", 1.0, 1),
-        (b"301", b"d2", -2.0, 3),
-        (b"301", b"d3", 0.5, 5),
-    ]
-
-
 BOM = b"\xef\xbb\xbf"
 WHOLE = b"q1 Q0 a 1 0.9 bm25\nq2 Q0 b 1 0.9 bm25\nq2 Q0 c 2 0.1 bm25\n"
 
@@ -173,14 +164,6 @@ def test_csv(tmp_path, content):
     assert rows.y_score.tolist() == [0.5, -math.inf, 0.001]
     assert rows.qid.tolist() == ["07", "07", "8"]
     assert rows.doc_id.tolist() == ["d1", "d,2", "d\xe9"]
-
-
-def test_tabs_and_no_document_ids(tmp_path):
-    (tmp_path / "rows.tsv").write_text("qid\tlabel\tscore\na,b\t1\t2\n")
-    rows = read_columns(str(tmp_path / "rows.tsv"))
-    assert rows.qid.tolist() == ["a,b"]
-    assert rows.doc_id is None
-    assert evaluate(**rows.arguments()).value == 1.0
 
 
 MIB = 1 << 20

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import subprocess
 import sys
@@ -19,9 +18,6 @@ from ndcg_ml.cli import command_group
 QRELS = "q1 0 d1 2\nq1 0 d2 0\nq1 0 d3 1\nq2 0 d4 1\nq3 0 d5 3\nq3 0 d1 1\n"
 RUN = "q3 Q0 d9 1 7.0 t\nq3 Q0 d5 2 3.5 t\nq1 Q0 d1 1 .9 t\nq1 Q0 d3 3 .5 t\nq1 Q0 d7 2 .5 t\nq9 Q0 d1 1 1 t\n"
 BETTER = "q1 Q0 d1 1 3 t\nq1 Q0 d3 2 2 t\nq2 Q0 d4 1 1 t\nq3 Q0 d9 1 7.0 t\nq3 Q0 d5 2 3.5 t\n"
-# q1 ranks d1, then d7 before d3 (descending id); q3 ranks an unjudged document first; q2 is not in the run.
-Q1 = (2 + 1 / math.log2(4)) / (2 + 1 / math.log2(3))
-Q3 = (3 / math.log2(3)) / (3 + 1 / math.log2(3))
 
 LABELS = "2 qid:7 1:0.5 # first\n0 qid:7 1:0.1\n1 qid:7\n0 qid:8 1:1\n0 qid:8 1:2\n3 qid:9\n1 qid:9\n"
 SCORES = "0.3\n0.9\n0.3\n1\n2\n5\n6\n"
