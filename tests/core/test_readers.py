@@ -145,7 +145,7 @@ def test_labels_with_query_ids_or_a_side_file_of_sizes(tmp_path):
     assert rows.qid.tolist() == ["1", "2", "2"]
 
 
-CSV = 'docno,score,extra,label,qid\nd1,0.5,x,2,07\n"d,2",-inf,y,,07\nd\xe9,1e-3,z,nan,8\n'
+CSV = 'docno,score,more; or less,label,qid\nd1,0.5,x,2,07\n"d,2",-inf,y,,07\nd\xe9,1e-3,z,nan,8\n'
 
 
 @pytest.mark.parametrize(
