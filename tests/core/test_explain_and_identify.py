@@ -151,7 +151,6 @@ def test_parts_and_queries_sum_to_the_whole_on_random_pairs():
 
     draw()
     assert len(seen) >= 15
-    assert any(len(part.switches) > 1 for result in seen for part in result.parts)
     assert max(len(result.parts) for result in seen) >= 7
 
 
