@@ -131,6 +131,7 @@ def test_the_caption_states_the_flavor():
         "exact for exchangeable systems, every exchange"
     )
     assert "".join(str(both).split()).endswith("".join(both.caption().split()))  # the text of the flavor is wrapped
+    assert both.to_dict()["flavor"] == flavor
     markdown = both.to_markdown(2)
     assert markdown.startswith(
         "| a | b | verdict on b | b - a | 95 % interval | p | better/worse |\n"

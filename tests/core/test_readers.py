@@ -47,7 +47,7 @@ def lines(path, content, form=RUN):
         (b"301 Q0 doc1 1 2.5 tag\n", [(b"301", b"doc1", 2.5, 1)]),
         (b"301 Q0 doc1 1 2.5 tag", [(b"301", b"doc1", 2.5, 1)]),
         (b"301\tQ0\tdoc1\t1\t  2.5\ttag\r\n3 Q0 d 1 -1e-3 t\r\n", [(b"301", b"doc1", 2.5, 1), (b"3", b"d", -0.001, 2)]),
-        (b"301 Q0 doc1 1 2.5 tag\r302 Q0 d 1 3 t\r", [(b"301", b"doc1", 2.5, 1), (b"302", b"d", 3.0, 2)]),
+        (b"301 Q0 doc1 1 2.5 #tag\r302 Q0 d 1 3 t\r", [(b"301", b"doc1", 2.5, 1), (b"302", b"d", 3.0, 2)]),
         (b"\n \t\n  301 Q0 doc1 1 2.5 tag  \n\n", [(b"301", b"doc1", 2.5, 3)]),
         (b"# a comment of six words\n301 Q0 a#b 1 2.5 tag\n  # 1 2 3 4 5\n", [(b"301", b"a#b", 2.5, 2)]),
         (b"3#1 Q0 #b 1 2.5 tag\n", [(b"3#1", b"#b", 2.5, 1)]),
