@@ -24,7 +24,7 @@ import pytest
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
-from oracle import Document, NothingToAverageError, TiedRepeatError, oracle, oracle_overall
+from oracle import Document, NothingToAverageError, RefusedLabelError, TiedRepeatError, oracle, oracle_overall
 from printed import assert_shown, run_blocks
 
 from ndcg_ml import PRESETS, Flavor, evaluate
@@ -85,7 +85,7 @@ def value(flavor: Flavor, queries: list[Query], k: int | None) -> tuple[list[flo
     try:
         answers = [oracle(flavor, query, k) for query in queries]
         mean = oracle_overall(flavor, answers)
-    except (AssertionError, IndexError, NothingToAverageError, TiedRepeatError):
+    except (AssertionError, NothingToAverageError, RefusedLabelError, TiedRepeatError):
         return None
     return [None if isinstance(answer.ndcg, str) else answer.ndcg for answer in answers], mean
 
