@@ -165,7 +165,7 @@ class _Held(NamedTuple):
     has_columns: bool  # whether a matrix defines the number of items
 
 
-def _read_retrieved(value: Any) -> NDArray[np.signedinteger[Any]]:
+def _read_retrieved(value: Any) -> NDArray[np.integer[Any]]:
     """Return the items as a matrix, padded with -1."""
     if isinstance(value, (list, tuple)) and len({len(row) if is_vector(row) else -1 for row in value}) > 1:
         for at, row in enumerate(value):

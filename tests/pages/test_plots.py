@@ -233,7 +233,7 @@ def test_texts_are_wrapped_to_the_width_of_the_axes(ax, n, width, wrapped):
     found = [text for text in ax.get_children() if isinstance(text, Text) and " minus " in text.get_text()]
     assert len(found) == {2: 1, 3: 3}[n]
     for text in found:
-        lines = text.get_text().split("\n")[n == 2 :]  # of the title, those below the definition
+        lines = text.get_text().split("\n")[n == 2 :]  # the lines of the title below the definition
         assert wrapped == (len(lines) > 1)
         assert 0.5 * wrapped < text.get_window_extent(ax.figure.canvas.get_renderer()).width / ax.bbox.width < 1
 
