@@ -462,7 +462,6 @@ def test_a_number_with_repeats_is_identified() -> None:
     found = identify(of_run("haystack"), **data, k=None, decimals=None)
     assert found.matches[0].name == "haystack"
     assert found.not_tried["sklearn"].startswith("doc_id must not repeat")
-    assert "llama_index" in identify(of_run("llama_index"), **data, k=None, decimals=None).matches[0].presets
 
 
 def test_as_text() -> None:

@@ -96,6 +96,7 @@ def dd():
         return pytest.importorskip("dask.dataframe")
 
 
+@pytest.mark.long  # the next test computes the same in one process
 def test_dask(tmp_path, dd):
     pytest.importorskip("distributed")
     code, close = code_of("Dask")[0].split("client.close()")

@@ -334,7 +334,7 @@ def test_integers_are_refused_if_and_only_if_numpy_refuses_them(dtype):
     rng, low = np.random.default_rng(0), 2**63 if dtype == torch.uint64 else 0
     near = [2**53, 2**53 + 1, 2**53 + 2, 2**63 - 1, 2**63 - 2, -(2**63), 1 - 2**63, 0, 1]
     outcomes = Counter()
-    for _ in range(200):
+    for _ in range(70):
         scores = [[low + near[at] for at in row] for row in rng.integers(9, size=(2, 4))]
         scores = np.array(scores, f"{'ui'[low == 0]}8")
         labels, mask = rng.integers(3, size=(2, 4)), rng.random((2, 4)) < 0.7
@@ -354,7 +354,7 @@ def test_integers_are_refused_if_and_only_if_numpy_refuses_them(dtype):
                 else:
                     np.testing.assert_allclose(ndcg(score, label, **form), want, rtol=1e-12)
             outcomes[flat, want is None] += 1
-    assert min(outcomes.values()) > 10
+    assert min(outcomes.values()) > 5
     assert len(outcomes) == 4
 
 
