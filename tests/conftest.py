@@ -1,7 +1,5 @@
 """Shared fixtures, Hypothesis profiles, skipping of tests without their packages, and a summary of golden values."""
 
-from __future__ import annotations
-
 import gc
 import os
 from collections import Counter

@@ -1,7 +1,5 @@
 """What an editor knows of the public functions: checked by mypy, which refuses an ignored error that is none."""
 
-from __future__ import annotations
-
 from typing import assert_type
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Fixtures for the tests of scikit-learn's tools."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """CatBoost's evaluation metric against CatBoost's own values, and the binding of data sets."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("catboost")

@@ -1,7 +1,5 @@
 """Importing the package imports no framework; the error for a missing framework names the extra to install."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

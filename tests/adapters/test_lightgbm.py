@@ -1,7 +1,5 @@
 """LightGBM's evaluation function in both interfaces, against LightGBM's own values, and early stopping on one metric."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("lightgbm")

@@ -1,7 +1,5 @@
 """The comparison of a search's candidates by query, with several processes, against loops over folds."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("sklearn")

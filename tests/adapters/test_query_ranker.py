@@ -1,7 +1,5 @@
 """QueryRanker with three boosting libraries and in scikit-learn's tools; what it, QueryKFold and the scorer refuse."""
 
-from __future__ import annotations
-
 import pytest
 
 for needed in ("sklearn", "lightgbm", "xgboost", "catboost", "pandas", "polars", "pyarrow"):

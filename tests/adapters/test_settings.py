@@ -1,7 +1,5 @@
 """A flavor as parameters of LightGBM, XGBoost and CatBoost: their own metric is the flavor, or it is refused."""
 
-from __future__ import annotations
-
 import pytest
 
 for needed in ("lightgbm", "xgboost", "catboost"):

@@ -1,7 +1,5 @@
 """The scikit-learn scorer against loops over folds. It refuses splits that cut queries, in every tool."""
 
-from __future__ import annotations
-
 import pytest
 
 for needed in ("sklearn", "lightgbm", "pandas", "polars"):

@@ -1,7 +1,5 @@
 """XGBoost's evaluation function and callback against XGBoost's own values, with one worker and with two."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("xgboost")

@@ -1,7 +1,5 @@
 """The working folder of the command line's tests."""
 
-from __future__ import annotations
-
 import pytest
 
 

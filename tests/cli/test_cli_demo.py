@@ -1,7 +1,5 @@
 """``ndcg-ml demo``: its picture, its table and its errors."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("sklearn")

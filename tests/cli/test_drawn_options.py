@@ -1,7 +1,5 @@
 """Commands with any options, on the same data in every form: they print what the functions return for its arrays."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import date

@@ -1,7 +1,5 @@
 """``ndcg-ml gate``: outcomes, exit codes, refusals. ``ndcg-ml judge-next``: the file to fill in, and its judgements."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from dataclasses import replace

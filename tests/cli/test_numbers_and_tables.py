@@ -1,7 +1,5 @@
 """``ndcg-ml eval``, ``compare``, ``explain``, ``identify`` and ``flavors``: as in the library, also as JSON."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

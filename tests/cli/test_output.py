@@ -1,7 +1,5 @@
 """What the command line prints on terminals and in pipes, how it ends, what it writes, and what it never replaces."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

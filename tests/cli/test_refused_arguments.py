@@ -1,7 +1,5 @@
 """Arguments and files that the command line refuses, and what it says."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is tested here needs NumPy alone, and is quick to start."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 

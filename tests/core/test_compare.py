@@ -1,7 +1,5 @@
 """``compare``, ``Evaluation.interval``, and labels of a model that a hundred of people correct."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import warnings

@@ -1,7 +1,5 @@
 """The compiled kernel is bitwise identical to the NumPy kernel; when it is used; what happens if it cannot be."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What one may say of systems: verdicts, simultaneous intervals, clusters, seeds, slices, differing judged@k."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """Invalid input raises a typed error that names the parameter, the constraint, the value and the fix."""
 
-from __future__ import annotations
-
 import datetime
 import math
 import re

@@ -1,7 +1,5 @@
 """What intervals, comparisons, corrections, slices and ranges refuse: the type of the error, and what it names."""
 
-from __future__ import annotations
-
 import math
 import re
 from pathlib import Path

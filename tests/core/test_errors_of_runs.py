@@ -1,7 +1,5 @@
 """What runs, files and ``evaluate_topk`` refuse: the type of the error, what its message names, and which line."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

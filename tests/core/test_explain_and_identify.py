@@ -1,7 +1,5 @@
 """The gap between two flavors, attributed to switches and to queries; and which flavors give a number."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """The flavor as a value: text, equality, pickling, description and errors."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import dataclasses

@@ -1,7 +1,5 @@
 """Arrays of every dtype, layout and value give the result of plain arrays or a typed error; inputs never change."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import warnings

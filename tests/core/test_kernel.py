@@ -1,7 +1,5 @@
 """Values by hand, and the NumPy and the compiled kernel against the oracle, along every path inside them."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator

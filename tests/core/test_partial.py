@@ -1,7 +1,5 @@
 """Parts of a data set add up to the whole, exactly; and what is not disjoint or not whole is refused."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import re

@@ -1,7 +1,5 @@
 """Results as text, HTML, Markdown and JSON: a cell stays one cell that says what it said, whatever is in it."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

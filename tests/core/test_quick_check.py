@@ -1,7 +1,5 @@
 """``pytest tests/core`` starts quickly: it needs only NumPy, hypothesis and pytest."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The range over all ways to grade unjudged documents equals brute force; what it does not know it refuses."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Files of every format, read line by line or all at once: what is read, and what is refused with which line."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json

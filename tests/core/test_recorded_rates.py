@@ -1,7 +1,5 @@
 """Intervals, verdicts and corrected scores have the rates that benchmarks/results/decisions.md states."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

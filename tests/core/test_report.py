@@ -1,7 +1,5 @@
 """``to_html``: what the page says, and what it must not hold."""
 
-from __future__ import annotations
-
 import math
 import re
 import sys

@@ -1,7 +1,5 @@
 """TREC runs against qrels: trec_eval's own numbers, topics, forms of input, judged@k, and the options."""
 
-from __future__ import annotations
-
 import gzip
 import math
 import pickle

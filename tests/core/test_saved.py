@@ -1,7 +1,5 @@
 """What was saved comes back, a file that was not saved is refused, and the gate sees what changed since."""
 
-from __future__ import annotations
-
 import copy
 import gzip
 import json

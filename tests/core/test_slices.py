@@ -1,7 +1,5 @@
 """How rows become queries, and queries slices of ``evaluate(..., by=)``: sums that add up, order, refusals."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

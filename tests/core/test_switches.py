@@ -1,7 +1,5 @@
 """What each switch and preset does, in numbers small enough to compute by hand, up to the limits of float64."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from decimal import Decimal, localcontext

@@ -1,7 +1,5 @@
 """One object in many threads, in forked and in new processes gives bitwise the same values as in one thread."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import subprocess

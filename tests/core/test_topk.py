@@ -1,7 +1,5 @@
 """Full-catalogue evaluation from item numbers: the numbers of ``evaluate_run``, and what is refused."""
 
-from __future__ import annotations
-
 import math
 import pickle
 import warnings

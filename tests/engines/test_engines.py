@@ -1,7 +1,5 @@
 """The engines of docs/recipes.md: what they add up is the number of one machine, and the short cuts are refused."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("pyarrow")

@@ -3,8 +3,6 @@
 Every function refuses frames that are not in memory, before it computes one of their columns.
 """
 
-from __future__ import annotations
-
 import math
 import re
 

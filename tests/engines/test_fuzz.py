@@ -1,7 +1,5 @@
 """A few thousand hostile inputs of each kind, the same in every run; and the proof that they would show a defect."""
 
-from __future__ import annotations
-
 import signal
 import time
 import traceback

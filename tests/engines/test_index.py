@@ -3,8 +3,6 @@
 Slices of ``evaluate(by=)`` and ``compare`` are matched by index or id too, never by position.
 """
 
-from __future__ import annotations
-
 import pickle
 import re
 

@@ -1,7 +1,5 @@
 """Parquet files: ids of any type, numbers of any type, and what is refused."""
 
-from __future__ import annotations
-
 import math
 import sys
 import tracemalloc

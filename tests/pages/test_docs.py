@@ -1,7 +1,5 @@
 """The code of the documentation and of notebooks runs and prints what is shown, and the targets of links exist."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

@@ -5,8 +5,6 @@ written when the site is built, by .site/preset_pages.py. docs/demo_scores.csv i
 docs/demo.png --scores docs/demo_scores.csv`` wrote.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

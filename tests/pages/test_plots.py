@@ -1,7 +1,5 @@
 """Drawings show values, limits, names and titles, and change nothing global."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 

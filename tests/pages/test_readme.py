@@ -4,8 +4,6 @@
 Learning 2019, where they are at hand, and the table from docs/winner.json.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -3,8 +3,6 @@
 ``python tests/pages/test_records.py --write`` writes the real case of model_labels.md again.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

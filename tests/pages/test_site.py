@@ -3,8 +3,6 @@
 ``python tests/pages/test_site.py --write`` writes docs/explorer/examples.json again.
 """
 
-from __future__ import annotations
-
 import ast
 import base64
 import functools

@@ -4,8 +4,6 @@ A case is a list of queries with the value of each and their mean. It says what 
 alternatives give another value. ``python tests/peers/test_conformance.py --write`` writes the file.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import math

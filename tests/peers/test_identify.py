@@ -1,7 +1,5 @@
 """Which flavor a reported number is: of installed libraries, of recorded tools, and of flavors chosen here."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("lightgbm")

@@ -4,8 +4,6 @@ The libraries themselves computed the values. A test fails for a difference that
 ``ndcg_ml._core.divergences``, for a declared difference that has disappeared, and for one that no case shows.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

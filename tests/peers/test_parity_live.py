@@ -1,7 +1,5 @@
 """The presets against the installed libraries, on random problems and on real data."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("catboost")

@@ -31,8 +31,6 @@ S20 a query id is lost or scaled by an earlier step                  not reporte
 === ================================================================ ================================================
 """
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("catboost")

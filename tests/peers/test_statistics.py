@@ -1,7 +1,5 @@
 """Statistics equal those of SciPy, ranx and ppi-python: on the same resamples, or within the error of other draws."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import itertools

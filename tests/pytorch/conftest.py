@@ -1,7 +1,5 @@
 """The two kernels of the metric, and one thread."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import nullcontext
 

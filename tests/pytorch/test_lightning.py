@@ -1,7 +1,5 @@
 """The torchmetrics metric under Lightning's Trainer: what it logs and stops on is the number of the whole set."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("torch")

@@ -1,7 +1,5 @@
 """Any sequence of updates, merges, resets, copies and casts gives the number of the queries seen, or refuses."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("torch")

@@ -1,7 +1,5 @@
 """On a CUDA device: the numbers of the CPU, and no wait for the device where none is promised."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("torch")

@@ -3,8 +3,6 @@
 With accelerate the processes run the code of docs/training.md, on batches of unequal width.
 """
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("torch")

@@ -1,7 +1,5 @@
 """What the metric, the function and the losses refuse alike, or warn of, when they read their tensors."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("torch")

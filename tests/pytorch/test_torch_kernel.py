@@ -3,8 +3,6 @@
 Everything is run twice: by the torch kernel, and by the NumPy one as ``ndcg`` uses it for plain tensors on the CPU.
 """
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("torch")

@@ -4,8 +4,6 @@ The records are of rax, TensorFlow Ranking, allRank and independent derivations.
 lists, its value or gradient is wrong there. The metric is the limit of the losses.
 """
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("torch")

@@ -1,7 +1,5 @@
 """What all losses have in common: invariants, flat lists, blocks, torch.func, compiled code, autocast and refusals."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("torch")

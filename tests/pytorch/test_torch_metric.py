@@ -1,7 +1,5 @@
 """The torchmetrics metric: its value, the queries it has seen, its epochs, copies and checkpoints, and what it refuses."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("torch")

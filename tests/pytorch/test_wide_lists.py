@@ -3,8 +3,6 @@
 The NumPy kernel equals the oracle where few rows are tied, or ties are not averaged (test_kernel.py).
 """
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("torch")

@@ -1,7 +1,5 @@
 """Run the command line as a user would, and small files for its tests."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

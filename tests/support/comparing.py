@@ -3,8 +3,6 @@
 And statistics of the difference of two systems, from their values per query.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 The declarations are in ``ndcg_ml._core.divergences``. What only the tests need to know of each is in ``CHECKS``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Parse the HTML of results into elements, tables and text."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 HOSTILE = [

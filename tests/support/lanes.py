@@ -1,7 +1,5 @@
 """Choose the parameters that run by default; the others run with ``-m long``."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """NDCG of given scores as other libraries compute it, from labels, scores and the sizes of queries."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

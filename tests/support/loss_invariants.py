@@ -1,7 +1,5 @@
 """Invariants of every loss. Each function takes a function that makes the loss, and asserts."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from functools import partial

@@ -5,8 +5,6 @@ exact rational numbers, so that a grade of 1000 under an exponential gain is a l
 should have at most about seven documents.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import struct

@@ -1,7 +1,5 @@
 """Run the code of a page, and compare what it prints with what the page shows."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """Hypothesis strategies: flavors with every switch, and ragged queries that a flavor accepts."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Batches for the metric: scores with ties, labels with empty queries, and masks."""
 
-from __future__ import annotations
-
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 

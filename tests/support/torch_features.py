@@ -1,7 +1,5 @@
 """Features of the installed torch. Tests skip if a small program that uses a feature fails."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import warnings
