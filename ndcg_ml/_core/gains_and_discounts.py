@@ -65,7 +65,7 @@ class Coded:
                 break
         lengths.append(remaining)
         values = np.append(self.table[codes[: len(lengths) - 1]], 0.0)
-        return np.repeat(np.tile(values, n_rows), np.stack(lengths, axis=1).reshape(-1)).reshape(n_rows, depth)
+        return np.repeat(np.tile(values, n_rows), np.stack(lengths, axis=1).ravel()).reshape(n_rows, depth)
 
 
 Gains: TypeAlias = "FloatArray | Coded"
@@ -80,8 +80,8 @@ def full(gains: Gains) -> FloatArray:
 def take_gains(gains: Gains, at: NDArray[np.integer[Any]]) -> FloatArray:
     """Return the gains at these flat positions."""
     if isinstance(gains, Coded):
-        return gains.table.take(gains.codes.reshape(-1).take(at))
-    return gains.reshape(-1).take(at)
+        return gains.table.take(gains.codes.ravel().take(at))
+    return gains.ravel().take(at)
 
 
 def encode_grades(grades: NDArray[Any], order: NDArray[np.int64] | None) -> Codes | None:
@@ -166,14 +166,14 @@ def grade(flavor: Flavor, labels: NDArray[Any], groups: Groups, retrieved: NDArr
         it; or a gain is above 2^500.
     """
     with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs
-        coded = _encode_gains(flavor, labels.reshape(-1), groups)
+        coded = _encode_gains(flavor, labels.ravel(), groups)
         if coded is not None:
             ranked = groups if retrieved is None else groups.keep(retrieved)
             return Graded(groups, groups, ranked, coded, Coded(coded.codes, coded.table > 0))
-        grades = labels.reshape(-1).astype(np.float64, copy=False)
+        grades = labels.ravel().astype(np.float64, copy=False)
     documents, judged, graded = _rules(flavor, grades, groups)
     if labels.dtype.kind in "iu":  # labels of masked rows may be rounded
-        refuse_rounded("y_true", judged.arrange(labels.reshape(-1)), judged.arrange(grades))
+        refuse_rounded("y_true", judged.arrange(labels.ravel()), judged.arrange(grades))
     ranked = judged if flavor.unjudged == "condense" else documents
     gains = _row_gains(flavor, grades, graded)
     if np.may_share_memory(gains, labels):  # kept gains must not change with the caller's array
@@ -323,7 +323,7 @@ def gain(flavor: Flavor, grades: FloatArray) -> FloatArray:
         return table[np.minimum(grades, len(flavor.gain)).astype(np.intp)]
     if callable(flavor.gain):
         different, at = np.unique(grades, return_inverse=True)
-        return np.array([_number(flavor.gain, one, "gain") for one in different.tolist()])[at.reshape(-1)]
+        return np.array([_number(flavor.gain, one, "gain") for one in different.tolist()])[at.ravel()]
     if flavor.gain == "exponential":
         top = float(grades.max(initial=0.0))
         if grades.size > top and grades.min(initial=0.0) >= 0 and top < _WIDE:
@@ -401,7 +401,7 @@ def refuse_repeats(flavor: Flavor, queries: Queries) -> None:
             f"query ({copies.sizes.sum() - copies.n_queries} repeats in all). Remove the duplicate documents, or use "
             f"flavor={flavor.replace(duplicates='first').short_text!r}, which credits each at its first rank."
         )
-    grades = copies.arrange(queries.labels.reshape(-1))
+    grades = copies.arrange(queries.labels.ravel())
     first = np.repeat(grades[copies.starts], copies.sizes)
     differ = (grades != first) & ~(np.isnan(grades) & np.isnan(first))
     if differ.any():

@@ -31,7 +31,7 @@ def group_rows(labels: NDArray[Any], qid: Any, group: Any, mask: Any) -> Groups:
             )
         sizes = np.full(n_queries, width, dtype=np.intp)
         groups = Groups(sizes=sizes, starts=starts_of(sizes), order=None, n_rows=n_queries * width)
-        return groups if mask is None else groups.keep(flag_array(mask, "mask", labels.shape).reshape(-1))
+        return groups if mask is None else groups.keep(flag_array(mask, "mask", labels.shape).ravel())
     if labels.ndim != 1:
         raise ValueError(f"y_true must be one- or two-dimensional; got shape {labels.shape}.")
     if mask is not None:

@@ -35,9 +35,9 @@ class Marked(np.ndarray):
 
 
 def unaligned(values):
-    packed = np.zeros(values.size, dtype=[("pad", "i1"), ("value", values.dtype)])
-    packed["value"] = values.reshape(-1)
-    return packed["value"].reshape(values.shape)
+    shifted = np.zeros(values.nbytes + 1, dtype="u1")[1:].view(values.dtype).reshape(values.shape)
+    shifted[...] = values
+    return shifted
 
 
 def memmapped(values, folder):
@@ -217,7 +217,7 @@ ROUNDED = {
     "uint64": np.array(BEYOND, dtype=np.uint64),
     "object": np.array([*BEYOND[:3], None], dtype=object),
     "a list with a float": [*BEYOND[:3], 0.5],
-    "a tuple with a float": (*BEYOND[:3], 0.5),
+    "a tuple with a float": (*BEYOND[:2], 1, 0.5),
     "a deque with a float": deque([*BEYOND[:3], 0.5]),
     "beyond 64 bits": [each * 2**70 for each in BEYOND],
     "fractions": [Fraction(each) for each in BEYOND],
