@@ -292,8 +292,6 @@ def stride(n: int) -> int:
 
 def are_fractions(labels: NDArray[Any], rows: IntArray | None = None) -> bool:
     """Whether at least half of the labels in these rows, or of a sample of them, are fractions. NaN is not counted."""
-    if labels.dtype.kind != "f":
-        return False
     flat = labels.ravel()
     sample = flat[:: stride(flat.size)] if rows is None else flat[rows[:: stride(rows.size)]]
     known = sample[np.isfinite(sample)]

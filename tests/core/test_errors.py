@@ -143,7 +143,7 @@ CASES = {
     "a column of lists": ([[3], [0]], [[0.4], [0.3]], {}, ValueError, r"pass np\.asarray\(y_true\)\.squeeze\(-1\)", lambda: ndcg_score(np.asarray([[3], [0]]).squeeze(-1), np.asarray([[0.4], [0.3]]).squeeze(-1), group=[2])),
     "a superfluous axis of scores": (Y, np.array(S)[:, None], {"group": [4]}, ValueError, r"got \(4, 1\)\. The last axis of y_score is one too many: pass y_score\.squeeze\(-1\)", lambda: ndcg_score(Y, np.array(S)[:, None].squeeze(-1), group=[4])),
     "a superfluous axis of labels": (np.array(Y)[:, None], S, {"qid": Q}, ValueError, r"y_true\.squeeze\(-1\)", lambda: ndcg_score(np.array(Y)[:, None].squeeze(-1), S, qid=Q)),
-    "three axes, the last of them superfluous": (np.ones((2, 3, 1)), np.ones((2, 3, 1)), {}, ValueError, r"shape \(2, 3, 1\).*squeeze\(-1\)", lambda: (ndcg_score(*[np.ones((2, 3, 1)).squeeze(-1)] * 2), ndcg_score(*[np.ones((2, 3, 1)).reshape(6, 1)] * 2, mask=np.ones((6, 1), dtype=bool)))),
+    "three axes, the last of them superfluous": (np.ones((2, 3, 1)), np.ones((2, 3, 1)), {}, ValueError, r"not have the shape \(2, 3, 1\).*squeeze\(-1\)", lambda: (ndcg_score(*[np.ones((2, 3, 1)).squeeze(-1)] * 2), ndcg_score(*[np.ones((2, 3, 1)).reshape(6, 1)] * 2, mask=np.ones((6, 1), dtype=bool)))),
     "ids of two types": (Y, S, {"qid": Q, "doc_id": [1, "1", 2, 3]}, TypeError, "^doc_id must hold ids of one type"),
     "ids of two types in rows": (Y2, S2, {"doc_id": [[1, "1"], [2, 3]]}, TypeError, "^doc_id must hold ids of one type"),
     "bytes and text": (Y, S, {"qid": Q, "doc_id": [b"1", "1", "2", "3"]}, TypeError, "^doc_id must hold ids of one type"),
