@@ -96,14 +96,14 @@ def score_array(value: Any, name: str) -> NDArray[Any]:
 def read_reals(value: Any, given: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Return an array of real numbers; also the numbers as given, if float64 may have rounded an integer."""
     numbers = _real(given, name)
-    if given.dtype.kind == "f" and type(value) is not np.ndarray and (abs(numbers) >= EXACT_INTEGERS).any():
+    is_float, is_array = given.dtype.kind == "f", type(value) is np.ndarray
+    fits = given.dtype.kind in "biuf" and given.dtype.char != "g"  # a long double may have more digits
+    if fits and ((is_float and is_array) or not (abs(numbers) >= EXACT_INTEGERS).any()):
+        return numbers, None
+    if is_float and not is_array:
         # NumPy rounds integers in a sequence with floats, and polars and pyarrow those in a column with nulls.
         listed = getattr(value, "to_list", getattr(value, "to_pylist", None))
         given = np.array(value if listed is None else listed(), dtype=object)
-    if (given.dtype.kind == "f" and given.dtype.itemsize <= 8) or given.dtype.kind == "b" or not numbers.size:
-        return numbers, None
-    if given.dtype.kind in "iu" and int(given.min()) >= -EXACT_INTEGERS and int(given.max()) <= EXACT_INTEGERS:
-        return numbers, None
     return numbers, given
 
 
