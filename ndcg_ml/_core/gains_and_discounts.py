@@ -53,7 +53,7 @@ class Coded:
     def largest(self, depth: int) -> FloatArray:
         """Return the `depth` largest values of each row of codes, largest first. Padding becomes 0."""
         n_rows = len(self.codes)
-        codes = np.argsort(-self.table[: self.padding], kind="stable")
+        codes = np.argsort(-self.table[: self.padding])
         if self.table.min() >= 0:  # zeros fill the remaining ranks, so they are not counted
             codes = codes[self.table[codes] > 0]
         remaining, lengths = np.full(n_rows, depth), []
@@ -294,17 +294,14 @@ def _row_gains(flavor: Flavor, grades: FloatArray, groups: Groups) -> FloatArray
 
 def _check_size(flavor: Flavor, gains: FloatArray) -> None:
     """Raise if float64 cannot hold sums of these gains, or their products with a discount, with all digits."""
-    found = [float(gains.min(initial=0.0)), float(gains.max(initial=0.0))]
-    if flavor.ideal == "max":
-        found.append(top_gain(flavor))
-    largest = max(found, key=abs)
-    if abs(largest) > _LARGEST:
+    every = np.append(gains, top_gain(flavor)) if flavor.ideal == "max" else gains
+    size = np.abs(every)
+    if (size > _LARGEST).any():
+        largest = every[size.argmax()]
         raise ValueError(f"gains must be at most 2**500; got {largest:g}. Use a gain table or smaller grades.")
-    if not all_integers(gains):
-        size = np.abs(gains)
-        least = float(size.min(initial=1.0, where=size > 0))
-        if least < 1 / _LARGEST:
-            raise ValueError(f"gains must be 0 or at least 2**-500; got {least:g}. Use a gain table or larger grades.")
+    if not all_integers(gains) and (small := (size > 0) & (size < 1 / _LARGEST)).any():
+        least = size[small].min()
+        raise ValueError(f"gains must be 0 or at least 2**-500; got {least:g}. Use a gain table or larger grades.")
 
 
 def all_integers(values: FloatArray) -> bool:
@@ -325,12 +322,9 @@ def gain(flavor: Flavor, grades: FloatArray) -> FloatArray:
         different, at = np.unique(grades, return_inverse=True)
         return np.array([_number(flavor.gain, one, "gain") for one in different.tolist()])[at.ravel()]
     if flavor.gain == "exponential":
-        top = float(grades.max(initial=0.0))
-        if grades.size > top and grades.min(initial=0.0) >= 0 and top < _WIDE:
+        with np.errstate(invalid="ignore"):  # a grade that is no such integer becomes another one
             whole = grades.astype(np.uint8)
-            if (whole == grades).all():  # few grades: look them up
-                return _exponential(np.arange(int(top) + 1.0)).take(whole)
-        return _exponential(grades)
+        return _exponential(np.arange(256.0)).take(whole) if (whole == grades).all() else _exponential(grades)
     if flavor.gain == "binary":
         return (grades > 0).astype(np.float64)
     if flavor.gain == "judged":
@@ -352,11 +346,9 @@ def top_gain(flavor: Flavor) -> float:
 
 def discounts(flavor: Flavor, depth: int) -> FloatArray:
     """Return D(1), ..., D(depth), without a cut-off."""
-    ranks = np.arange(1, depth + 1, dtype=np.float64)
     if callable(flavor.discount):
-        values = [_number(flavor.discount, rank, "discount") for rank in range(1, depth + 1)]
-        return np.array(values, dtype=np.float64)
-    return DISCOUNTS[flavor.discount](ranks)
+        return np.array([_number(flavor.discount, rank, "discount") for rank in range(1, depth + 1)])
+    return DISCOUNTS[flavor.discount](np.arange(1.0, depth + 1))
 
 
 DISCOUNTS: dict[str, Callable[[FloatArray], FloatArray]] = {
@@ -467,7 +459,7 @@ class CreditedOnce:
         out = scores.astype(np.float64)
         if self.flavor.ties != "average":  # break all ties first, so that an exchange makes no other ones
             order = np.lexsort((-out[self.rows], self.query))
-            out[self.rows[order]] = -np.arange(order.size, dtype=np.float64)
+            out[self.rows[order]] = -np.arange(order.size)
         copies = self.copies
         assert copies.order is not None
         best_first = out[copies.order]
