@@ -147,11 +147,11 @@ class Totals:
         """
         one = self.at_cutoff(k)
         table, empties = one.ndcg(flavor)
-        ndcg, empty = table[:, 0], empties[:, 0]
+        ndcg, empty = table.ravel(), empties.ravel()
         counted, weight = one._counted(flavor, empty)
-        share = np.where(counted, weight, 0.0)
+        share = weight * counted
         if flavor.aggregate == "micro" and counted.any():
-            size = np.where(counted, one.ideal[:, 0], 0.0)
+            size = one.ideal.ravel() * counted
             share *= np.ldexp(size, -int(np.frexp(size.max())[1]))  # scaled, so that no product leaves float64
         elif flavor.empty != "skip":  # without a term in the sums, the mean is that of empty queries
             share = weight.copy()

@@ -225,7 +225,7 @@ def _tied(ordered: Scores) -> NDArray[np.bool_]:
 def _tie_groups(ordered: Scores) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the start and length of each tie group, as flat positions over all rows."""
     new = np.ones(ordered.shape, dtype=bool)
-    np.not_equal(ordered[:, 1:], ordered[:, :-1], out=new[:, 1:])
+    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
     starts = np.flatnonzero(new)
     return starts, np.diff(np.append(starts, ordered.size))
 

@@ -232,7 +232,7 @@ def read_weights(
         )
     # Beyond these bounds, sums and products with gains could overflow or underflow.
     largest_fits = 1e-150 < weight.max() < 1e150 or (all_may_be_zero and not weight.any())
-    if not np.isfinite(weight).all() or weight.min() < 0 or not largest_fits:
+    if not (weight.min() >= 0 and largest_fits):
         raise ValueError(
             "query_weight must be finite and >= 0, with at least one weight above 0, the largest of them between "
             "1e-150 and 1e150; only their ratios matter."

@@ -167,8 +167,8 @@ CASES = {
     "negative weight": (Y, S, {"qid": Q, "query_weight": [1, -1]}, ValueError, "query_weight must be finite and >= 0"),
     "NaN weight": (Y, S, {"qid": Q, "query_weight": [1, math.nan]}, ValueError, "query_weight must be finite and >= 0"),
     "weights of zero": (Y, S, {"qid": Q, "query_weight": [0, 0]}, ValueError, "at least one weight above 0"),
-    "weights whose sum overflows": (Y, S, {"qid": Q, "query_weight": [1e308, 1e308]}, ValueError, SINGLE),
-    "weights whose squares underflow": (Y, S, {"qid": Q, "query_weight": [1e-200, 1e-201]}, ValueError, SINGLE),
+    "weights whose sum overflows": (Y, S, {"qid": Q, "query_weight": [1e150, 1e150]}, ValueError, SINGLE),
+    "weights whose squares underflow": (Y, S, {"qid": Q, "query_weight": [1e-150, 1e-151]}, ValueError, SINGLE),
     "weights too small, micro": (Y, S, {"qid": Q, "query_weight": [5e-324, 5e-324], "flavor": Flavor(aggregate="micro")}, ValueError, SINGLE),
     "an infinite weight, micro": (Y, S, {"qid": Q, "query_weight": [math.inf, 1], "flavor": Flavor(aggregate="micro")}, ValueError, SINGLE),
     "all empty under skip at one of two cut-offs": ([0, 3, 0, 2], S, {"qid": Q, "k": (2, 1), "flavor": Flavor(ideal="local", empty="skip")}, ValueError, "leaves nothing to average"),
@@ -351,7 +351,8 @@ LONG = ["begin" + "x" * 10_000_000 + "end", b"begin" + b"x" * 10_000_000 + b"end
     [
         *((value, [repr(value)]) for value in SHORT),
         *((value, ["begin", "...", "end"]) for value in LONG),
-        *((value, []) for value in (np.arange(1000.0).reshape(10, 100), list(range(100_000)), 10**10_000, _NoRepr())),
+        (np.arange(1000.0).reshape(10, 100), ["array([[ 0.", "...", "999.]])"]),
+        *((value, []) for value in (list(range(100_000)), 10**10_000, _NoRepr())),
     ],
     ids=[*map(repr, SHORT), "str", "bytes", "escapes", "array", "list", "integer", "no repr"],
 )
@@ -523,11 +524,11 @@ def test_which_labels_and_scores_seem_to_be_swapped(labels, scores, given, warns
     assert ["as if the two were swapped" in str(each.message) for each in seen] == [True] * warns
 
 
-@pytest.mark.parametrize("layout", [{"qid": np.arange(6)}, {"group": [1] * 6}, {"group": [1, 0, 1, 1, 1, 1, 1]}])
+@pytest.mark.parametrize("layout", [{"qid": np.arange(2)}, {"group": [1] * 6}, {"group": [1, 0, 1, 1, 1, 1, 1]}])
 def test_row_numbers_as_ids_cause_a_warning(layout):
-    n_queries = len(layout.get("group", LABELS))
+    n_rows, n_queries = sum(layout.get("group", [1, 1])), len(layout.get("group", [1, 1]))
     with pytest.warns(UserWarning, match=f"each of the {n_queries} queries has one document.*ids may number rows"):
-        ndcg_score(LABELS, SCORES, **layout)
+        ndcg_score(LABELS[:n_rows], SCORES[:n_rows], **layout)
 
 
 def test_a_stream_is_checked_as_a_whole():

@@ -70,8 +70,8 @@ def rows(*rows: tuple[str, ...]) -> list[dict[str, str]]:
 
 
 def test_a_table_is_aligned_text_html_with_marks_and_markdown_with_its_caption() -> None:
-    table = Record(COLUMNS, rows(("日本", "1", "x"), ("e\u0301", "-10", "longer")), caption="below")
-    assert table.text() == "name    n  word\n日本    1  x\ne\u0301     -10  longer\nbelow"
+    table = Record(COLUMNS, rows(("日本", "1", "\x1b\u202e\U000e0001"), ("e\u0301", "-10", "x")), caption="below")
+    assert table.text() == "name    n  word\n日本    1  \\x1b\\u202e\\U000e0001\ne\u0301     -10  x\nbelow"
     table = Record(COLUMNS, rows(("1", "<2>", ""), ("3", "4", "")), marked={1}, caption="c & d")
     page = table.html()
     assert Page(page).tables[0] == [["name", "n", "word"], ["1", "<2>", ""], ["3", "4", ""]]
