@@ -75,7 +75,7 @@ CASES = {
     "negative size": (Y, S, {"group": [5, -1]}, ValueError, "group must hold sizes >= 0; got -1"),
     "2-D group": (Y, S, {"group": [[2, 2]]}, ValueError, r"group must be one-dimensional.*got shape \(1, 2\)"),
     "2-D qid": (Y, S, {"qid": [[1, 1, 2, 2]]}, ValueError, r"qid must be one-dimensional.*got shape \(1, 4\)"),
-    "NaN score": (Y, [0.4, math.nan, 0.2, 0.1], {"qid": Q}, ValueError, "y_score must not hold NaN.*got 1 of 4, the first at row 1.*-inf", lambda: ndcg_score(Y, [0.4, -math.inf, 0.2, 0.1], qid=Q)),
+    "NaN score": (Y, [0.4, math.nan, math.nan, 0.1], {"qid": Q}, ValueError, "y_score must not hold NaN.*got 2 of 4, the first at row 1.*-inf", lambda: ndcg_score(Y, [0.4, -math.inf, 0.2, 0.1], qid=Q)),
     "NaN label": ([3, math.nan, 1, 2], S, {"qid": Q}, ValueError, "y_true must not hold NaN.*unjudged='raise'; got 1 of 4.*flavor='sklearn\\[unjudged=zero\\]'"),
     "infinite label": ([3, math.inf, 1, 2], S, {"qid": Q}, ValueError, "y_true must be finite; got labels from 1.0 to inf"),
     "negative label": ([3, -1, 1, 2], S, {"qid": Q}, ValueError, "y_true must be >= 0.*got 1 negative labels, the lowest -1.0.*flavor='sklearn\\[negative=zero\\]'", lambda: ndcg_score([[3, -1], [1, 2]], S2, mask=np.array([[True, False], [True, True]]))),

@@ -292,6 +292,9 @@ def test_signalling_nans_cause_no_warning():
         assert result.range().n_unjudged == 1
         with pytest.raises(ValueError, match="y_score must not hold NaN"):
             ndcg_score([[1, 2, 3]], labels[None])
+    scores = np.array([[0x7FF0000000000001, 0]], dtype="u8").view("f8")
+    with pytest.raises(ValueError, match="y_score must not hold NaN"):
+        ndcg_score([[1, 2]], scores, flavor=Flavor(score_dtype="float32"))
 
 
 @pytest.mark.parametrize("ids", [[b"\x01", b"\x01\x00", b"\x02"], ["a", "a\x00", "b"], [("a", 1), ("a", 2), ("b", 1)]])
