@@ -89,21 +89,21 @@ def score_array(value: Any, name: str) -> NDArray[Any]:
     """Return scores as real numbers. Raise if float64 would make different scores equal."""
     scores, given = read_reals(value, plain_array(value, name), name)
     if given is not None:
-        refuse_equal(name, given.reshape(-1), scores.reshape(-1), np.zeros(scores.size, dtype=np.intp))
+        refuse_equal(name, given.ravel(), scores.ravel(), np.zeros(scores.size, dtype=np.intp))
     return scores
 
 
 def read_reals(value: Any, given: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Return an array of real numbers; also the numbers as given, if float64 may have rounded an integer."""
     numbers = _real(given, name)
-    if given.dtype.kind == "f" and type(value) is not np.ndarray and (abs(numbers) >= EXACT_INTEGERS).any():
+    is_float, is_array = given.dtype.kind == "f", type(value) is np.ndarray
+    fits = given.dtype.kind in "biuf" and given.dtype.char != "g"  # a long double may have more digits
+    if fits and ((is_float and is_array) or not (abs(numbers) >= EXACT_INTEGERS).any()):
+        return numbers, None
+    if is_float and not is_array:
         # NumPy rounds integers in a sequence with floats, and polars and pyarrow those in a column with nulls.
         listed = getattr(value, "to_list", getattr(value, "to_pylist", None))
         given = np.array(value if listed is None else listed(), dtype=object)
-    if (given.dtype.kind == "f" and given.dtype.itemsize <= 8) or given.dtype.kind == "b" or not numbers.size:
-        return numbers, None
-    if given.dtype.kind in "iu" and int(given.min()) >= -EXACT_INTEGERS and int(given.max()) <= EXACT_INTEGERS:
-        return numbers, None
     return numbers, given
 
 
@@ -240,7 +240,7 @@ def is_missing(value: Any) -> bool:
 
 
 def names_at(ids: NDArray[Any], rows: IntArray) -> list[Any]:
-    return keys_of(ids.reshape(-1)[rows])
+    return keys_of(ids.ravel()[rows])
 
 
 def doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
@@ -252,7 +252,7 @@ def doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
     if ids.dtype.kind in "fmM" and np.isnan(ids).any():
         raise ValueError("doc_id must have an id for every document; got a missing value (NaN or NaT).")
     if ids.dtype == object:
-        values = ids.reshape(-1).tolist()
+        values = ids.ravel().tolist()
         if any(map(is_missing, values)):
             raise ValueError("doc_id must have an id for every document; got a missing value.")
         kinds = set(map(type, values))
@@ -265,7 +265,7 @@ def doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
     unique, codes = np.unique(ids, return_inverse=True)
     if unique.dtype.kind in "iu" or (unique.size and unique.dtype == object and type(unique[0]) is int):
         codes = _text_order(unique)[codes]
-    return codes.reshape(-1)
+    return codes.ravel()
 
 
 def _text_order(ids: NDArray[Any]) -> IntArray:
@@ -292,9 +292,7 @@ def stride(n: int) -> int:
 
 def are_fractions(labels: NDArray[Any], rows: IntArray | None = None) -> bool:
     """Whether at least half of the labels in these rows, or of a sample of them, are fractions. NaN is not counted."""
-    if labels.dtype.kind != "f":
-        return False
-    flat = labels.reshape(-1)
+    flat = labels.ravel()
     sample = flat[:: stride(flat.size)] if rows is None else flat[rows[:: stride(rows.size)]]
     known = sample[np.isfinite(sample)]
     return bool(known.size and (known == np.floor(known)).mean() <= 0.5)

@@ -181,7 +181,7 @@ def plain_signature(function: F) -> F:
 
 def is_vector(value: object) -> TypeGuard[Sequence[Any]]:
     """Whether the value is a sequence or a one-dimensional array, but not a string or bytes."""
-    several = isinstance(value, Sequence) or getattr(value, "ndim", 0) == 1
+    several = isinstance(value, Sequence) or getattr(value, "ndim", None) == 1
     return several and not isinstance(value, (str, bytes, bytearray, memoryview))
 
 

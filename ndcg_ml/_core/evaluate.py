@@ -377,28 +377,29 @@ def evaluate_ranked(
     if not ranked:
         raise ValueError("grades must hold at least one list; got none. There is nothing to evaluate.")
     if judged is None:
-        unretrieved: list[list[float]] = [[] for _ in ranked]
+        lists: list[tuple[list[float], list[float]]] = [(row, []) for row in ranked]
     else:
         pools = [_one_list(row, f"judged[{i}]") for i, row in enumerate(_lists(judged, "judged"))]
         if len(pools) != len(ranked):
             raise ValueError(f"judged must have one list for each query of grades, {len(ranked)}; got {len(pools)}.")
-        unretrieved = [_not_retrieved(row, pool, i) for i, (row, pool) in enumerate(zip(ranked, pools, strict=True))]
-    silent = [at for at, row in enumerate(ranked) if not row and any(grade > 0 for grade in unretrieved[at])]
+        both = enumerate(zip(ranked, pools, strict=True))
+        lists = [(row, _not_retrieved(row, pool, i)) for i, (row, pool) in both]
+    silent = [at for at, (row, rest) in enumerate(lists) if not row and any(grade > 0 for grade in rest)]
     if silent:
         warn_caller(
             f"grades has an empty list for {len(silent)} of {len(ranked)} queries although documents are judged "
             f"relevant, the first is query {silent[0]}. These lists are evaluated as empty rankings."
         )
-    sizes = [len(row) + len(rest) for row, rest in zip(ranked, unretrieved, strict=True)]
-    labels = [grade for row, rest in zip(ranked, unretrieved, strict=True) for grade in (*row, *rest)]
+    sizes = [len(row) + len(rest) for row, rest in lists]
+    labels = [grade for row, rest in lists for grade in (*row, *rest)]
     position = [-rank for size in sizes for rank in range(size)]
-    retrieved = [at < len(row) for row, size in zip(ranked, sizes, strict=True) for at in range(size)]
+    retrieved = [flag for row, rest in lists for flag in (*[True] * len(row), *[False] * len(rest))]
     result: Evaluation[Any] = evaluate(
-        np.array(labels, dtype=np.float64),
-        np.array(position, dtype=np.float64),
+        np.array(labels),
+        np.array(position),
         flavor=flavor,
         k=k,
-        group=np.array(sizes, dtype=np.int64),
+        group=sizes,
         retrieved=np.array(retrieved, dtype=bool),
     )
     assert result._scored is not None

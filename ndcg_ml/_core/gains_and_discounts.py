@@ -53,7 +53,7 @@ class Coded:
     def largest(self, depth: int) -> FloatArray:
         """Return the `depth` largest values of each row of codes, largest first. Padding becomes 0."""
         n_rows = len(self.codes)
-        codes = np.argsort(-self.table[: self.padding], kind="stable")
+        codes = np.argsort(-self.table[: self.padding])
         if self.table.min() >= 0:  # zeros fill the remaining ranks, so they are not counted
             codes = codes[self.table[codes] > 0]
         remaining, lengths = np.full(n_rows, depth), []
@@ -65,7 +65,7 @@ class Coded:
                 break
         lengths.append(remaining)
         values = np.append(self.table[codes[: len(lengths) - 1]], 0.0)
-        return np.repeat(np.tile(values, n_rows), np.stack(lengths, axis=1).reshape(-1)).reshape(n_rows, depth)
+        return np.repeat(np.tile(values, n_rows), np.stack(lengths, axis=1).ravel()).reshape(n_rows, depth)
 
 
 Gains: TypeAlias = "FloatArray | Coded"
@@ -80,8 +80,8 @@ def full(gains: Gains) -> FloatArray:
 def take_gains(gains: Gains, at: NDArray[np.integer[Any]]) -> FloatArray:
     """Return the gains at these flat positions."""
     if isinstance(gains, Coded):
-        return gains.table.take(gains.codes.reshape(-1).take(at))
-    return gains.reshape(-1).take(at)
+        return gains.table.take(gains.codes.ravel().take(at))
+    return gains.ravel().take(at)
 
 
 def encode_grades(grades: NDArray[Any], order: NDArray[np.int64] | None) -> Codes | None:
@@ -166,14 +166,14 @@ def grade(flavor: Flavor, labels: NDArray[Any], groups: Groups, retrieved: NDArr
         it; or a gain is above 2^500.
     """
     with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs
-        coded = _encode_gains(flavor, labels.reshape(-1), groups)
+        coded = _encode_gains(flavor, labels.ravel(), groups)
         if coded is not None:
             ranked = groups if retrieved is None else groups.keep(retrieved)
             return Graded(groups, groups, ranked, coded, Coded(coded.codes, coded.table > 0))
-        grades = labels.reshape(-1).astype(np.float64, copy=False)
+        grades = labels.ravel().astype(np.float64, copy=False)
     documents, judged, graded = _rules(flavor, grades, groups)
     if labels.dtype.kind in "iu":  # labels of masked rows may be rounded
-        refuse_rounded("y_true", judged.arrange(labels.reshape(-1)), judged.arrange(grades))
+        refuse_rounded("y_true", judged.arrange(labels.ravel()), judged.arrange(grades))
     ranked = judged if flavor.unjudged == "condense" else documents
     gains = _row_gains(flavor, grades, graded)
     if np.may_share_memory(gains, labels):  # kept gains must not change with the caller's array
@@ -294,17 +294,14 @@ def _row_gains(flavor: Flavor, grades: FloatArray, groups: Groups) -> FloatArray
 
 def _check_size(flavor: Flavor, gains: FloatArray) -> None:
     """Raise if float64 cannot hold sums of these gains, or their products with a discount, with all digits."""
-    found = [float(gains.min(initial=0.0)), float(gains.max(initial=0.0))]
-    if flavor.ideal == "max":
-        found.append(top_gain(flavor))
-    largest = max(found, key=abs)
-    if abs(largest) > _LARGEST:
+    every = np.append(gains, top_gain(flavor)) if flavor.ideal == "max" else gains
+    size = np.abs(every)
+    if (size > _LARGEST).any():
+        largest = every[size.argmax()]
         raise ValueError(f"gains must be at most 2**500; got {largest:g}. Use a gain table or smaller grades.")
-    if not all_integers(gains):
-        size = np.abs(gains)
-        least = float(size.min(initial=1.0, where=size > 0))
-        if least < 1 / _LARGEST:
-            raise ValueError(f"gains must be 0 or at least 2**-500; got {least:g}. Use a gain table or larger grades.")
+    if not all_integers(gains) and (small := (size > 0) & (size < 1 / _LARGEST)).any():
+        least = size[small].min()
+        raise ValueError(f"gains must be 0 or at least 2**-500; got {least:g}. Use a gain table or larger grades.")
 
 
 def all_integers(values: FloatArray) -> bool:
@@ -323,14 +320,11 @@ def gain(flavor: Flavor, grades: FloatArray) -> FloatArray:
         return table[np.minimum(grades, len(flavor.gain)).astype(np.intp)]
     if callable(flavor.gain):
         different, at = np.unique(grades, return_inverse=True)
-        return np.array([_number(flavor.gain, one, "gain") for one in different.tolist()])[at.reshape(-1)]
+        return np.array([_number(flavor.gain, one, "gain") for one in different.tolist()])[at.ravel()]
     if flavor.gain == "exponential":
-        top = float(grades.max(initial=0.0))
-        if grades.size > top and grades.min(initial=0.0) >= 0 and top < _WIDE:
+        with np.errstate(invalid="ignore"):  # a grade that is no such integer becomes another one
             whole = grades.astype(np.uint8)
-            if (whole == grades).all():  # few grades: look them up
-                return _exponential(np.arange(int(top) + 1.0)).take(whole)
-        return _exponential(grades)
+        return _exponential(np.arange(256.0)).take(whole) if (whole == grades).all() else _exponential(grades)
     if flavor.gain == "binary":
         return (grades > 0).astype(np.float64)
     if flavor.gain == "judged":
@@ -352,11 +346,9 @@ def top_gain(flavor: Flavor) -> float:
 
 def discounts(flavor: Flavor, depth: int) -> FloatArray:
     """Return D(1), ..., D(depth), without a cut-off."""
-    ranks = np.arange(1, depth + 1, dtype=np.float64)
     if callable(flavor.discount):
-        values = [_number(flavor.discount, rank, "discount") for rank in range(1, depth + 1)]
-        return np.array(values, dtype=np.float64)
-    return DISCOUNTS[flavor.discount](ranks)
+        return np.array([_number(flavor.discount, rank, "discount") for rank in range(1, depth + 1)])
+    return DISCOUNTS[flavor.discount](np.arange(1.0, depth + 1))
 
 
 DISCOUNTS: dict[str, Callable[[FloatArray], FloatArray]] = {
@@ -401,7 +393,7 @@ def refuse_repeats(flavor: Flavor, queries: Queries) -> None:
             f"query ({copies.sizes.sum() - copies.n_queries} repeats in all). Remove the duplicate documents, or use "
             f"flavor={flavor.replace(duplicates='first').short_text!r}, which credits each at its first rank."
         )
-    grades = copies.arrange(queries.labels.reshape(-1))
+    grades = copies.arrange(queries.labels.ravel())
     first = np.repeat(grades[copies.starts], copies.sizes)
     differ = (grades != first) & ~(np.isnan(grades) & np.isnan(first))
     if differ.any():
@@ -467,7 +459,7 @@ class CreditedOnce:
         out = scores.astype(np.float64)
         if self.flavor.ties != "average":  # break all ties first, so that an exchange makes no other ones
             order = np.lexsort((-out[self.rows], self.query))
-            out[self.rows[order]] = -np.arange(order.size, dtype=np.float64)
+            out[self.rows[order]] = -np.arange(order.size)
         copies = self.copies
         assert copies.order is not None
         best_first = out[copies.order]

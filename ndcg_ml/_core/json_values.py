@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from datetime import date, time
@@ -50,7 +51,7 @@ def plain_id(value: object) -> bool | int | float | str:
 def json_repr(value: Any) -> str:
     """Format a value for an error message, in JSON's terms."""
     if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
+        return json.dumps(value)
     if isinstance(value, dict):
         return "an object"
     return "an array" if isinstance(value, list) else brief(value)

@@ -52,7 +52,7 @@ def thread_count(requested: int | None, n_slots: int) -> int:
             limit = int(variable) if variable.isdecimal() else 0
             if limit < 1:
                 raise ValueError(f"the variable NDCG_ML_THREADS must be an integer >= 1; got {brief(variable)}.")
-        elif useful <= 1 or threading.current_thread() is not threading.main_thread():
+        elif threading.current_thread() is not threading.main_thread():
             return 1
         else:
             outer = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
@@ -358,10 +358,11 @@ def _load() -> tuple[Rank | None, str | None]:
 
 def _gives_known_dcg(rank: Rank) -> bool:
     """Whether the kernel gives the known DCG of a short query with a tie at rank 2, and of a long query."""
-    starts, sizes, cuts = np.array([0, 4]), np.array([4, 40]), np.array([2])
-    scores = np.concatenate([[2.0, 2.0, -np.inf, 3.0], np.arange(40.0)])
-    gains = np.concatenate([[1.0, 2.0, 4.0, 8.0], np.arange(40.0)])
-    discounts = np.zeros(40)
+    long = np.arange(40.0)
+    starts, sizes, cuts = np.array([0, 4]), np.array([4, long.size]), np.array([2])
+    scores = np.concatenate([[2.0, 2.0, -np.inf, 3.0], long])
+    gains = np.concatenate([[1.0, 2.0, 4.0, 8.0], long])
+    discounts = np.zeros(long.size)
     discounts[:2] = 1.0, 0.5
     dcg, none, codes = np.zeros(2), np.empty(0, np.int64), np.empty(0, np.uint8)
     known = rank(scores, none, codes, gains, starts, sizes, discounts, cuts, True, dcg)

@@ -66,7 +66,7 @@ class Block:
         out = np.empty(self.shape, dtype=values.dtype)
         values.take(self.rows, out=out, mode="clip")  # any other mode would go through a buffer
         if self.padding is not None:
-            out.reshape(-1)[self.padding] = fill
+            out.ravel()[self.padding] = fill
         return out
 
 

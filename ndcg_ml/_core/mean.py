@@ -69,11 +69,8 @@ class Totals:
         empty = empty_queries(self.ideal, flavor, self.ids)
         with np.errstate(over="ignore"):  # an ideal that leaves relevant documents out may be arbitrarily small
             ndcg = np.divide(self.dcg, self.ideal, out=np.empty_like(self.dcg), where=~empty)
-        if empty.any():
-            ndcg[empty] = math.nan if isinstance(flavor.empty, str) else flavor.empty
-        above = ndcg > 1
-        if above.any():
-            ndcg[above & (ndcg < 1 + _ROUNDING)] = 1.0
+        ndcg[empty] = math.nan if isinstance(flavor.empty, str) else flavor.empty
+        ndcg[(ndcg > 1) & (ndcg < 1 + _ROUNDING)] = 1.0
         return ndcg, empty
 
     def _counted(self, flavor: Flavor, empty: BoolArray) -> tuple[BoolArray, FloatArray]:
@@ -113,7 +110,7 @@ class Totals:
     def sums(self, flavor: Flavor) -> Sums:
         """Return the sums of these queries, whose fields can be added to those of other queries."""
         terms = self.terms(flavor)
-        numerator, denominator = (np.array([column.sum() for column in side], dtype=float) for side in terms[:2])
+        numerator, denominator = (np.array([column.sum() for column in side]) for side in terms[:2])
         return Sums(numerator, denominator, terms.n_queries, terms.n_empty)
 
     def mean(self, flavor: Flavor) -> FloatArray:
@@ -150,11 +147,11 @@ class Totals:
         """
         one = self.at_cutoff(k)
         table, empties = one.ndcg(flavor)
-        ndcg, empty = table[:, 0], empties[:, 0]
+        ndcg, empty = table.ravel(), empties.ravel()
         counted, weight = one._counted(flavor, empty)
-        share = np.where(counted, weight, 0.0)
+        share = weight * counted
         if flavor.aggregate == "micro" and counted.any():
-            size = np.where(counted, one.ideal[:, 0], 0.0)
+            size = one.ideal.ravel() * counted
             share *= np.ldexp(size, -int(np.frexp(size.max())[1]))  # scaled, so that no product leaves float64
         elif flavor.empty != "skip":  # without a term in the sums, the mean is that of empty queries
             share = weight.copy()

@@ -181,8 +181,8 @@ def _select_top(scores: Scores, gains: Gains, depth: int) -> tuple[Scores, Gains
     # Documents that passed move to the front of their row; the slots after them are padding.
     at = np.arange(slots.size) + (row * longest - starts_of(lengths)[row])
     near, near_gains = np.full((n_rows, longest), -np.inf, dtype=scores.dtype), np.zeros((n_rows, longest))
-    near.reshape(-1)[at] = scores.reshape(-1).take(slots)
-    near_gains.reshape(-1)[at] = take_gains(gains, slots)
+    near.ravel()[at] = scores.ravel().take(slots)
+    near_gains.ravel()[at] = take_gains(gains, slots)
     return near, near_gains
 
 
@@ -206,12 +206,12 @@ def _stable_order(keys: Scores) -> tuple[NDArray[np.intp], Scores]:
     first = np.arange(0, keys.size, width)[:, None]
     packed += first
     order = packed.astype(np.intp, copy=False)  # an index has 32 bits in WebAssembly
-    ordered = keys.reshape(-1).take(order)
+    ordered = keys.ravel().take(order)
     wrong = ordered[:, 1:] < ordered[:, :-1]
     if wrong.any():
         rows = np.flatnonzero(wrong.any(axis=1))
         order[rows] = np.argsort(keys[rows], axis=1, kind="stable") + first[rows]
-        ordered[rows] = keys.reshape(-1).take(order[rows])
+        ordered[rows] = keys.ravel().take(order[rows])
     return order, ordered
 
 
@@ -225,7 +225,7 @@ def _tied(ordered: Scores) -> NDArray[np.bool_]:
 def _tie_groups(ordered: Scores) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the start and length of each tie group, as flat positions over all rows."""
     new = np.ones(ordered.shape, dtype=bool)
-    np.not_equal(ordered[:, 1:], ordered[:, :-1], out=new[:, 1:])
+    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
     starts = np.flatnonzero(new)
     return starts, np.diff(np.append(starts, ordered.size))
 
@@ -235,16 +235,16 @@ def _average_ties(ordered: Scores, at_rank: FloatArray) -> None:
     if not _tied(ordered).any():
         return
     starts, lengths = _tie_groups(ordered)
-    shared = (lengths > 1) & (ordered.reshape(-1)[starts] < np.inf)
+    shared = (lengths > 1) & (ordered.ravel()[starts] < np.inf)
     starts, lengths = starts[shared], lengths[shared]
     slots, first = ranges(starts, lengths), starts_of(lengths)
-    values = at_rank.reshape(-1)[slots]
+    values = at_rank.ravel()[slots]
     means = np.bincount(np.repeat(np.arange(starts.size), lengths), weights=values) / lengths
     # Sums of integers are exact if none can exceed this limit. Other sums are rounded, and so may be their means.
     largest = lengths.max() * max(values.max(), -values.min())
     if largest > EXACT_INTEGERS or not all_integers(values):
         means = np.clip(means, np.minimum.reduceat(values, first), np.maximum.reduceat(values, first))
-    at_rank.reshape(-1)[slots] = np.repeat(means, lengths)
+    at_rank.ravel()[slots] = np.repeat(means, lengths)
 
 
 def tied_documents(blocks: Sequence[Filled], scores: Scores, n_queries: int) -> IntArray:

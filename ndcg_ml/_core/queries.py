@@ -123,12 +123,12 @@ class Queries:
         groups = group_rows(labels, qid, group, mask)
         if whole and groups.n_queries > 1 and groups.sizes.max() == 1:
             warn_of_lists_of_one(groups.n_queries)
-        flags = None if retrieved is None else arrays.flag_array(retrieved, "retrieved", labels.shape).reshape(-1)
+        flags = None if retrieved is None else arrays.flag_array(retrieved, "retrieved", labels.shape).ravel()
         codes = repeats = names = None
         if doc_id is not None:
             ids = arrays.id_array(doc_id, "doc_id", labels.ndim)
             codes = arrays.doc_codes(ids, labels.shape)
-            repeats, names = find_repeats(codes, groups, ids.reshape(-1)), partial(arrays.names_at, ids)
+            repeats, names = find_repeats(codes, groups, ids.ravel()), partial(arrays.names_at, ids)
         weight = None if query_weight is None else read_weights(query_weight, groups, group, axes)
         fractional = arrays.are_fractions(labels, groups.order)
         return cls(labels, groups, flags, codes, weight, axes, repeats, names=names, fractional=fractional)
@@ -161,10 +161,10 @@ class Queries:
         if scores.shape != self.labels.shape:
             hint = axis_too_many("y_score", scores.shape, "y_true", self.labels.shape, "{}.squeeze(-1)")
             raise ValueError(f"y_score must have the shape of y_true, {self.labels.shape}; got {scores.shape}.{hint}")
-        scores = scores.reshape(-1)
+        scores = scores.ravel()
         if given is not None:
             rows = ranked.rows()
-            arrays.refuse_equal("y_score", given.reshape(-1)[rows], scores[rows], ranked.codes())
+            arrays.refuse_equal("y_score", given.ravel()[rows], scores[rows], ranked.codes())
         # Few arrays have such labels, and of those most scores are recognised by a sample.
         if self.fractional and all(
             arrays.are_grades(self._ranked(scores, step)) for step in (arrays.stride(scores.size), 1)
@@ -232,7 +232,7 @@ def read_weights(
         )
     # Beyond these bounds, sums and products with gains could overflow or underflow.
     largest_fits = 1e-150 < weight.max() < 1e150 or (all_may_be_zero and not weight.any())
-    if not np.isfinite(weight).all() or weight.min() < 0 or not largest_fits:
+    if not (weight.min() >= 0 and largest_fits):
         raise ValueError(
             "query_weight must be finite and >= 0, with at least one weight above 0, the largest of them between "
             "1e-150 and 1e150; only their ratios matter."
@@ -274,7 +274,7 @@ class Scored:
     @property
     def labels(self) -> NDArray[np.float64]:
         """The label of every row of the queries, in their order; NaN if it is unjudged."""
-        listed = self.queries.groups.arrange(self.queries.labels.reshape(-1))
+        listed = self.queries.groups.arrange(self.queries.labels.ravel())
         with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs
             labels: NDArray[np.float64] = listed.astype(np.float64, copy=False)
         return labels

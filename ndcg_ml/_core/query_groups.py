@@ -31,7 +31,7 @@ def group_rows(labels: NDArray[Any], qid: Any, group: Any, mask: Any) -> Groups:
             )
         sizes = np.full(n_queries, width, dtype=np.intp)
         groups = Groups(sizes=sizes, starts=starts_of(sizes), order=None, n_rows=n_queries * width)
-        return groups if mask is None else groups.keep(flag_array(mask, "mask", labels.shape).reshape(-1))
+        return groups if mask is None else groups.keep(flag_array(mask, "mask", labels.shape).ravel())
     if labels.ndim != 1:
         raise ValueError(f"y_true must be one- or two-dimensional; got shape {labels.shape}.")
     if mask is not None:
@@ -104,10 +104,7 @@ def unique_ids(ids: Any, n_queries: int | None = None, name: str = "qid") -> NDA
 
 def _group_sortable_ids(ids: NDArray[Any]) -> Groups:
     """Group sortable ids. Consecutive rows with the same id are one piece, and only pieces are sorted."""
-    new = np.empty(ids.size, dtype=bool)
-    new[0] = True
-    np.not_equal(ids[1:], ids[:-1], out=new[1:])
-    first = np.flatnonzero(new)
+    first = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
     heads, lengths = ids[first], np.diff(np.append(first, ids.size))
     whole = Groups(sizes=lengths, starts=first, order=None, n_rows=ids.size, ids=heads)
     if (heads[1:] > heads[:-1]).all():  # ascending ids: each query is one piece

@@ -393,13 +393,13 @@ class Evaluation(Generic[V]):
 
     def _at(self, rows: NDArray[np.intp]) -> Self:
         """Return the evaluation of the queries at these positions; its value is nan if none of them counts."""
-        totals, table = self._totals.at(rows), self.per_query
+        totals, table, several = self._totals.at(rows), self.per_query, isinstance(self.k, tuple)
         n_empty = totals.ndcg(self.flavor)[1].sum(axis=0).tolist()
         return replace(
             self,
-            value=self._shaped(dict(zip(totals.ks, totals.mean(self.flavor).tolist(), strict=True))),
+            value=by_cutoff(totals.ks, totals.mean(self.flavor).tolist(), several),
             n_queries=rows.size,
-            n_empty=self._shaped(dict(zip(totals.ks, n_empty, strict=True))),
+            n_empty=by_cutoff(totals.ks, n_empty, several),
             per_query=replace(table, **{name: table[name][rows] for name in table}),
             cluster=None if self.cluster is None else self.cluster[rows],
             _totals=totals,
@@ -631,6 +631,11 @@ class Evaluation(Generic[V]):
         return "\n".join([*(f"ndcg{at_cutoff(k)} = {value:.6f}" for k, value in values), *self._notes()])
 
 
+def by_cutoff(ks: Sequence[int | None], values: Sequence[Any], several: bool) -> Any:
+    """Return the values as a dict by cut-off, or the only one."""
+    return dict(zip(ks, values, strict=True)) if several else values[0]
+
+
 def evaluation_from_totals(
     totals: Totals,
     flavor: Flavor,
@@ -645,18 +650,15 @@ def evaluation_from_totals(
     dcg, ideal = totals.dcg.copy(), totals.ideal.copy()  # the caller may change the result
     n_queries = len(totals.ids)
 
-    def shaped(values: list[Any]) -> Any:
-        return dict(zip(totals.ks, values, strict=True)) if several else values[0]
-
     def columns(table: NDArray[Any]) -> NDArray[Any]:
         return table if several else table[:, 0]
 
     return Evaluation(
-        value=shaped(totals.values(flavor)),
+        value=by_cutoff(totals.ks, totals.values(flavor), several),
         flavor=flavor if several else flavor.replace(k=totals.ks[0]),
         k=totals.ks if several else totals.ks[0],
         n_queries=n_queries,
-        n_empty=shaped(empty.sum(axis=0).tolist()),
+        n_empty=by_cutoff(totals.ks, empty.sum(axis=0).tolist(), several),
         per_query=PerQuery(
             qid=totals.ids,
             ndcg=columns(ndcg),

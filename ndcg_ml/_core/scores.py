@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Generic, cast, overload
+from typing import Any, Generic, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,7 @@ from ndcg_ml._core.gains_and_discounts import Coded, CreditedOnce, credit_repeat
 from ndcg_ml._core.kernel_and_threads import CompiledQueries, choose_kernel, compiled_rank, thread_count
 from ndcg_ml._core.mean import Totals
 from ndcg_ml._core.queries import Queries, Scored, Weights
-from ndcg_ml._core.result import Evaluation, V, evaluation_from_totals
+from ndcg_ml._core.result import Evaluation, V, by_cutoff, evaluation_from_totals
 from ndcg_ml.flavor import Flavor, as_flavor
 
 
@@ -167,11 +167,13 @@ class Prepared(Generic[V]):
         TypeError, ValueError
             The scores differ from the labels in shape or pandas index, are not real numbers, or contain NaN.
         """
-        return self._shape_values(self.totals(y_score).values(self.flavor))
+        values: V = by_cutoff(self.ks, self.totals(y_score).values(self.flavor), self._several)
+        return values
 
     def dcg(self, y_score: ArrayLike) -> V:
         """Return the (weighted) mean over queries of DCG for these scores; see ``__call__``."""
-        return self._shape_values(self.totals(y_score).mean_dcg())
+        values: V = by_cutoff(self.ks, self.totals(y_score).mean_dcg(), self._several)
+        return values
 
     def totals(self, y_score: ArrayLike) -> Totals:
         """Return DCG and ideal DCG of every query for these scores; see ``__call__``."""
@@ -271,6 +273,3 @@ class Prepared(Generic[V]):
                     flavor, ks, self._discounts, ranked, gains, at_rank, lengths[block.queries]
                 )
         return dcg, ideal
-
-    def _shape_values(self, values: Sequence[float]) -> V:
-        return cast("V", dict(zip(self.ks, values, strict=True)) if self._several else values[0])

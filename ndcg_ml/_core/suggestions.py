@@ -42,7 +42,7 @@ def nearest(got: str, names: Collection[str]) -> str | None:
     """Return the name that another library's name means, or the one with the most similar spelling, if any."""
     from difflib import get_close_matches  # a slow import that few calls need
 
-    near = [_ELSEWHERE.get(got.lower()), *get_close_matches(got.lower(), list(names), n=1)]
+    near = [_ELSEWHERE.get(got.lower()), *get_close_matches(got.lower(), list(names))]
     return next((name for name in near if name in names), None)
 
 
@@ -59,7 +59,5 @@ def suggest_columns(missing: Sequence[str], names: Sequence[str]) -> str:
     from difflib import get_close_matches  # rarely needed, and slow to import
 
     spelled = {name.casefold(): name for name in names}
-    near = [
-        spelled[other] for name in missing for other in get_close_matches(name.casefold(), spelled, n=2, cutoff=0.6)
-    ]
+    near = [spelled[other] for name in missing for other in get_close_matches(name.casefold(), spelled, n=2)]
     return f" Did you mean {' or '.join(map(repr, dict.fromkeys(near)))}?" if near else ""

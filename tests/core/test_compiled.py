@@ -326,7 +326,7 @@ def test_without_a_cache_folder_the_kernel_is_compiled_every_time(compiled, tmp_
 @pytest.mark.parametrize(
     ("variable", "rank", "failure", "installed", "kernel"),
     [
-        (None, None, None, True, "numpy; compiled once 64 million rows were ranked (0 so far)"),
+        (None, None, None, True, "numpy; compiled once 64 million rows were ranked (5 so far)"),
         (None, print, None, True, "compiled"),
         (None, None, "it is broken", True, "numpy (it is broken)"),
         ("compiled", None, None, True, "compiled (NDCG_ML_KERNEL=compiled)"),
@@ -341,6 +341,7 @@ def test_show_versions(variable, rank, failure, installed, kernel, not_loaded, m
     monkeypatch.setenv("NDCG_ML_KERNEL", variable or "")
     monkeypatch.setattr(choice._State, "rank", rank)
     monkeypatch.setattr(choice._State, "failure", failure)
+    monkeypatch.setattr(choice._State, "slots", 5 << 20)
     show_versions()
     rows = dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines())
     assert (rows["numpy"], rows["threads"]) == (np.__version__, "at most 3, in the compiled kernel")

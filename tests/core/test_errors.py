@@ -73,7 +73,7 @@ CASES = {
     "negative size": (Y, S, {"group": [5, -1]}, ValueError, "group must hold sizes >= 0; got -1"),
     "2-D group": (Y, S, {"group": [[2, 2]]}, ValueError, r"group must be one-dimensional.*got shape \(1, 2\)"),
     "2-D qid": (Y, S, {"qid": [[1, 1, 2, 2]]}, ValueError, r"qid must be one-dimensional.*got shape \(1, 4\)"),
-    "NaN score": (Y, [0.4, math.nan, 0.2, 0.1], {"qid": Q}, ValueError, "y_score must not hold NaN.*got 1 of 4, the first at row 1.*-inf", lambda: ndcg_score(Y, [0.4, -math.inf, 0.2, 0.1], qid=Q)),
+    "NaN score": (Y, [0.4, math.nan, math.nan, 0.1], {"qid": Q}, ValueError, "y_score must not hold NaN.*got 2 of 4, the first at row 1.*-inf", lambda: ndcg_score(Y, [0.4, -math.inf, 0.2, 0.1], qid=Q)),
     "NaN label": ([3, math.nan, 1, 2], S, {"qid": Q}, ValueError, "y_true must not hold NaN.*unjudged='raise'; got 1 of 4.*flavor='sklearn\\[unjudged=zero\\]'"),
     "infinite label": ([3, math.inf, 1, 2], S, {"qid": Q}, ValueError, "y_true must be finite; got labels from 1.0 to inf"),
     "negative label": ([3, -1, 1, 2], S, {"qid": Q}, ValueError, "y_true must be >= 0.*got 1 negative labels, the lowest -1.0.*flavor='sklearn\\[negative=zero\\]'", lambda: ndcg_score([[3, -1], [1, 2]], S2, mask=np.array([[True, False], [True, True]]))),
@@ -141,7 +141,7 @@ CASES = {
     "a column of lists": ([[3], [0]], [[0.4], [0.3]], {}, ValueError, r"pass np\.asarray\(y_true\)\.squeeze\(-1\)", lambda: ndcg_score(np.asarray([[3], [0]]).squeeze(-1), np.asarray([[0.4], [0.3]]).squeeze(-1), group=[2])),
     "a superfluous axis of scores": (Y, np.array(S)[:, None], {"group": [4]}, ValueError, r"got \(4, 1\)\. The last axis of y_score is one too many: pass y_score\.squeeze\(-1\)", lambda: ndcg_score(Y, np.array(S)[:, None].squeeze(-1), group=[4])),
     "a superfluous axis of labels": (np.array(Y)[:, None], S, {"qid": Q}, ValueError, r"y_true\.squeeze\(-1\)", lambda: ndcg_score(np.array(Y)[:, None].squeeze(-1), S, qid=Q)),
-    "three axes, the last of them superfluous": (np.ones((2, 3, 1)), np.ones((2, 3, 1)), {}, ValueError, r"shape \(2, 3, 1\).*squeeze\(-1\)", lambda: (ndcg_score(*[np.ones((2, 3, 1)).squeeze(-1)] * 2), ndcg_score(*[np.ones((2, 3, 1)).reshape(6, 1)] * 2, mask=np.ones((6, 1), dtype=bool)))),
+    "three axes, the last of them superfluous": (np.ones((2, 3, 1)), np.ones((2, 3, 1)), {}, ValueError, r"not have the shape \(2, 3, 1\).*squeeze\(-1\)", lambda: (ndcg_score(*[np.ones((2, 3, 1)).squeeze(-1)] * 2), ndcg_score(*[np.ones((2, 3, 1)).reshape(6, 1)] * 2, mask=np.ones((6, 1), dtype=bool)))),
     "ids of two types": (Y, S, {"qid": Q, "doc_id": [1, "1", 2, 3]}, TypeError, "^doc_id must hold ids of one type"),
     "ids of two types in rows": (Y2, S2, {"doc_id": [[1, "1"], [2, 3]]}, TypeError, "^doc_id must hold ids of one type"),
     "bytes and text": (Y, S, {"qid": Q, "doc_id": [b"1", "1", "2", "3"]}, TypeError, "^doc_id must hold ids of one type"),
@@ -165,8 +165,8 @@ CASES = {
     "negative weight": (Y, S, {"qid": Q, "query_weight": [1, -1]}, ValueError, "query_weight must be finite and >= 0"),
     "NaN weight": (Y, S, {"qid": Q, "query_weight": [1, math.nan]}, ValueError, "query_weight must be finite and >= 0"),
     "weights of zero": (Y, S, {"qid": Q, "query_weight": [0, 0]}, ValueError, "at least one weight above 0"),
-    "weights whose sum overflows": (Y, S, {"qid": Q, "query_weight": [1e308, 1e308]}, ValueError, SINGLE),
-    "weights whose squares underflow": (Y, S, {"qid": Q, "query_weight": [1e-200, 1e-201]}, ValueError, SINGLE),
+    "weights whose sum overflows": (Y, S, {"qid": Q, "query_weight": [1e150, 1e150]}, ValueError, SINGLE),
+    "weights whose squares underflow": (Y, S, {"qid": Q, "query_weight": [1e-150, 1e-151]}, ValueError, SINGLE),
     "weights too small, micro": (Y, S, {"qid": Q, "query_weight": [5e-324, 5e-324], "flavor": Flavor(aggregate="micro")}, ValueError, SINGLE),
     "an infinite weight, micro": (Y, S, {"qid": Q, "query_weight": [math.inf, 1], "flavor": Flavor(aggregate="micro")}, ValueError, SINGLE),
     "all empty under skip at one of two cut-offs": ([0, 3, 0, 2], S, {"qid": Q, "k": (2, 1), "flavor": Flavor(ideal="local", empty="skip")}, ValueError, "leaves nothing to average"),
@@ -200,7 +200,7 @@ def test_a_query_of_size_zero_is_an_empty_query():
     result = evaluate(Y, S, group=[2, 0, 2], flavor="lightgbm")
     assert (result.n_queries, result.n_empty) == (3, 1)
     assert result.per_query.ndcg[1] == 1.0
-    assert evaluate(np.zeros((2, 0)), np.zeros((2, 0))).n_empty == 2
+    assert evaluate(np.zeros((2, 0)), np.zeros((2, 0), dtype=int)).n_empty == 2
 
 
 def test_scores_of_excluded_rows_may_be_nan():
@@ -349,7 +349,8 @@ LONG = ["begin" + "x" * 10_000_000 + "end", b"begin" + b"x" * 10_000_000 + b"end
     [
         *((value, [repr(value)]) for value in SHORT),
         *((value, ["begin", "...", "end"]) for value in LONG),
-        *((value, []) for value in (np.arange(1000.0).reshape(10, 100), list(range(100_000)), 10**10_000, _NoRepr())),
+        (np.arange(1000.0).reshape(10, 100), ["array([[ 0.", "...", "999.]])"]),
+        *((value, []) for value in (list(range(100_000)), 10**10_000, _NoRepr())),
     ],
     ids=[*map(repr, SHORT), "str", "bytes", "escapes", "array", "list", "integer", "no repr"],
 )
@@ -521,11 +522,11 @@ def test_which_labels_and_scores_seem_to_be_swapped(labels, scores, given, warns
     assert ["as if the two were swapped" in str(each.message) for each in seen] == [True] * warns
 
 
-@pytest.mark.parametrize("layout", [{"qid": np.arange(6)}, {"group": [1] * 6}, {"group": [1, 0, 1, 1, 1, 1, 1]}])
+@pytest.mark.parametrize("layout", [{"qid": np.arange(2)}, {"group": [1] * 6}, {"group": [1, 0, 1, 1, 1, 1, 1]}])
 def test_row_numbers_as_ids_cause_a_warning(layout):
-    n_queries = len(layout.get("group", LABELS))
+    n_rows, n_queries = sum(layout.get("group", [1, 1])), len(layout.get("group", [1, 1]))
     with pytest.warns(UserWarning, match=f"each of the {n_queries} queries has one document.*ids may number rows"):
-        ndcg_score(LABELS, SCORES, **layout)
+        ndcg_score(LABELS[:n_rows], SCORES[:n_rows], **layout)
 
 
 def test_a_stream_is_checked_as_a_whole():

@@ -50,7 +50,7 @@ def refused(call, error, words, advised=None):
         (lambda: compare(a, b, names=["x", "x"]), ValueError, "names must be 2 different names"),
         (lambda: compare(a, b, names="ab"), TypeError, "names must be a sequence of strings"),
         (lambda: compare(a, b, names=5), TypeError, "names must be a sequence of strings, one per system; got 5"),
-        (lambda: compare(a, b, confidence=1.5), ValueError, "above 0 and below 1", lambda: compare(a, b, confidence=0.015)),
+        *((lambda wrong=wrong: compare(a, b, confidence=wrong), ValueError, rf"above 0 and below 1; got {wrong}\.{hint}$", lambda: compare(a, b, confidence=0.015)) for wrong, hint in ((1, ""), (1.5, r" Write 0\.015 for 1\.5 %\."), (100, ""))),
         (lambda: compare(a, b, n_resamples=0), ValueError, "n_resamples must be an integer >= 1"),
         (lambda: compare(a, b, missing="ignore"), ValueError, "missing must be one of 'raise', 'drop'"),
         (lambda: compare(a, b, unjudged="ignore"), ValueError, "unjudged must be one of 'warn', 'note', 'refuse', 'accept'", lambda: compare(a, b, unjudged="note")),

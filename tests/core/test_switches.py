@@ -232,6 +232,9 @@ def test_a_perfect_ranking_is_one_whatever_its_rounding_and_an_ideal_may_be_tiny
     ideal = np.array([[1.0], [1e-300]])  # the second query, of weight 0, has an infinite DCG
     both = replace(tiny, ids=np.arange(2), dcg=np.array([[1.0], [math.inf]]), ideal=ideal, weight=np.array([1.0, 0.0]))
     assert both.values(Flavor()) == both.values(Flavor(aggregate="micro")) == [1.0]
+    for large in (both, replace(both, dcg=np.full((2, 1), 1.7e308), weight=None)):
+        with pytest.raises(ValueError, match=r"^a DCG, or the sum of all, is too large for float64"):
+            large.mean_dcg()
 
 
 @pytest.mark.parametrize("size", [1.0, 1e150])

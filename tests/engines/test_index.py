@@ -110,6 +110,7 @@ REFUSED = {
         r"^query_weight has an index.*Pass y_true with this index, or pass query_weight\.to_numpy\(\)",
         {"y_true": Y, "y_score": S, "query_weight": BY_ROW}),
     "length": ({**ROWS, "y_score": FRAME.s.iloc[1:]}, "^y_score must have the shape of y_true", None),
+    "a column": ({**ROWS, "y_score": FRAME[["s"]]}, "^y_score must have the shape of y_true.*y_score is one too", None),
     "columns": ({"y_true": DOCUMENTS[0], "y_score": DOCUMENTS[1][["z", "y", "x"]]},
         r"columns in the same order.*y_score\[y_true\.columns\]",
         {"y_true": DOCUMENTS[0], "y_score": DOCUMENTS[1][["z", "y", "x"]][DOCUMENTS[0].columns]}),
