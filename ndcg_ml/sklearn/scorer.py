@@ -336,7 +336,7 @@ def _expected_grades(estimator: Any, X: Any, shape: tuple[int, ...], axes: Axes 
         match_index({"predictions": predicted}, axes)
         scores = plain_array(predicted, "predictions")
     if len(shape) == 1 and scores.shape == (*shape, 1):
-        scores = scores[:, 0]
+        scores = scores.ravel()
     if scores.shape != shape:
         raise ValueError(
             f"predictions must be one score per document, shape {shape}; "

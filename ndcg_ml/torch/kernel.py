@@ -136,11 +136,10 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, ful
         smallest, largest = _label_range(flavor, grade.dtype)
         may_be_small = _may_be_below(labels.dtype, smallest)
         # If reading does not wait for a device, the smallest and largest label show whether any can be refused.
-        if isinstance(layout, Padded) and labels.numel() and can_inspect(labels):
+        if not may_be_small and isinstance(layout, Padded) and labels.numel() and can_inspect(labels):
             seen = grade if full else grade.masked_fill(~listed, 0.0)
             least, highest = (float(bound) for bound in torch.aminmax(seen))
-            small = may_be_small and bool(((seen > 0) & (seen < smallest)).any())
-            if least >= 0 and highest <= largest and not small:
+            if least >= 0 and highest <= largest:
                 none = torch.zeros(seen.shape[0], dtype=torch.bool, device=seen.device)
                 return Judgements(seen, listed, listed, None, none, labels.dtype)
         sound = (grade >= 0) & (grade <= largest)
@@ -312,7 +311,7 @@ def _exponential(grade: Tensor) -> Tensor:
     small = grade.abs() < 1
     whole = grade.floor()
     power = torch.exp2(grade - whole) * torch.exp2(whole)
-    return torch.where(small, torch.expm1(grade.masked_fill(~small, 0.0) * math.log(2.0)), power - 1.0)
+    return torch.where(small, torch.expm1(grade * math.log(2.0)), power - 1.0)
 
 
 def _call_gain(flavor: Flavor, grade: Tensor, counted: Tensor) -> Tensor:

@@ -97,7 +97,7 @@ ELSEWHERE = [
     (ndcg, (HERE, HERE), {"doc_id": THERE.long()}, "doc_id"),
     (ndcg, (HERE[0], HERE[0]), {"indexes": THERE[0].long()}, "indexes"),
     (NDCG().update, (HERE, THERE), {}, "target"),
-    (NDCG().update, (HERE, HERE), {"mask": THERE > 0}, "mask"),
+    (NDCG(split_queries=True).update, (HERE, HERE, HERE[0, :1].long()), {"mask": THERE > 0}, "mask"),
     (NDCG().update, (HERE[0], HERE[0], THERE[0].long()), {}, "indexes"),
     (NDCG().update, (HERE, HERE, THERE[0, :1].long()), {}, "indexes"),
     (LOSS, (HERE, THERE), {}, "labels"),
