@@ -112,7 +112,7 @@ class Judgements:
     """Labels under the rules of a flavor, one entry per slot."""
 
     grade: Tensor
-    """The label in the working dtype, or 0 if it is missing or excluded."""
+    """The label in the working dtype, or 0 if it is refused. Only those of counted documents are used."""
     listed: Tensor
     """Slots with a document that is not excluded."""
     judged: Tensor
@@ -151,24 +151,14 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, ful
         refused = layout.any_of(unsound if full else listed & unsound)
         return Judgements(grade.masked_fill(unsound, 0.0), listed, listed, None, refused, labels.dtype)
     faults = label_faults(flavor, grade, listed)
-    # A missing or excluded label has grade 0, so that no formula is evaluated at it.
-    unjudged = grade.isnan() & listed
-    sound = listed & ~unjudged & ~faults["infinite"]
-    gainless = unjudged
-    judged = listed
-    if flavor.negative != "allow":
-        negative = (grade < 0) & listed
-        sound = sound & ~negative
-        if flavor.negative == "drop":
-            judged = listed = listed & ~negative
-        elif flavor.negative == "zero":
-            gainless = gainless | negative
-    # A gain table is indexed by the grade, so grades without an entry must not reach it.
-    for name in ("off_table", "large_gains", "small_gains"):
-        if name in faults:
-            sound = sound & ~faults[name]
-    refused = layout.any_of(torch.stack(list(faults.values())).any(0))
-    return Judgements(grade.masked_fill(~sound, 0.0), listed, judged & ~unjudged, gainless, refused, labels.dtype)
+    faulty = torch.stack(list(faults.values())).any(0)
+    unjudged, negative = grade.isnan(), grade < 0
+    if flavor.negative == "drop":
+        listed = listed & ~negative
+    gainless = unjudged | negative if flavor.negative == "zero" else unjudged
+    # Neither an index of a gain table nor a callable takes every label.
+    grade = grade.masked_fill(faulty, 0.0)
+    return Judgements(grade, listed, listed & ~unjudged, gainless, layout.any_of(faulty), labels.dtype)
 
 
 def label_faults(flavor: Flavor, labels: Tensor, listed: Tensor) -> dict[str, Tensor]:
