@@ -112,13 +112,13 @@ class Judgements:
     """Labels under the rules of a flavor, one entry per slot."""
 
     grade: Tensor
-    """The label in the working dtype, or 0 if it is refused. Only those of counted documents are used."""
+    """The label in the working dtype. Only the grades of counted documents with a gain are used."""
     listed: Tensor
     """Slots with a document that is not excluded."""
     judged: Tensor
     """Documents with a label."""
     gainless: Tensor | None
-    """Documents whose gain is 0 whatever the formula gives for their grade; None if there are none."""
+    """Documents for whose grade no formula is evaluated, and whose gain is 0; None if there are none."""
     refused: Tensor
     """Queries with a label that the flavor refuses."""
     dtype: torch.dtype
@@ -155,9 +155,10 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, ful
     unjudged, negative = grade.isnan(), grade < 0
     if flavor.negative == "drop":
         listed = listed & ~negative
-    gainless = unjudged | negative if flavor.negative == "zero" else unjudged
-    # Neither an index of a gain table nor a callable takes every label.
-    grade = grade.masked_fill(faulty, 0.0)
+    # Neither an index of a gain table nor a callable takes a refused label.
+    gainless = unjudged | faulty
+    if flavor.negative == "zero":
+        gainless = gainless | negative
     return Judgements(grade, listed, listed & ~unjudged, gainless, layout.any_of(faulty), labels.dtype)
 
 
@@ -211,7 +212,7 @@ def _requires_nonnegative_labels(flavor: Flavor) -> bool:
     """Whether every finite label >= 0 within the range of the gain is accepted, and no other label."""
     return (
         flavor.negative == flavor.unjudged == "raise"
-        and not isinstance(flavor.gain, tuple)
+        and isinstance(flavor.gain, str)
         and (flavor.max_grade is None or not _has_top(flavor))
     )
 

@@ -375,7 +375,7 @@ def test_labels_are_refused_if_and_only_if_numpy_refuses_them(flavor, seed):
             evaluate(**problem, flavor=flavor)
         except ValueError:
             with pytest.raises(ValueError, match="labels must"):
-                both(flavor, problem, [1])
+                ndcg(torch.arange(6.0)[None], tensor(y_true), flavor=flavor, mask=tensor(mask))
         else:
             np.testing.assert_allclose(*both(flavor, problem, [flavor.k]), rtol=1e-12, atol=1e-12)
 
@@ -385,7 +385,11 @@ def test_a_callable_gain_is_only_asked_about_documents_that_have_a_grade():
     flavor = Flavor(gain=lambda grade: 1 + math.log(grade), unjudged="zero", negative="zero")
     labels = torch.tensor([[3.0, math.nan, -1.0, 0.0]])
     mask = torch.tensor([[True, True, True, False]])
-    assert ndcg(torch.tensor([[3.0, 2.0, 1.0, 0.0]]), labels, flavor=flavor, mask=mask).item() == 1.0
+    scores = torch.tensor([[3.0, 2.0, 1.0, 0.0]])
+    assert ndcg(scores, labels, flavor=flavor, mask=mask).item() == 1.0
+    for refused in (flavor.replace(unjudged="raise"), flavor.replace(unjudged="raise", negative="raise")):
+        with pytest.raises(ValueError, match="labels must not hold NaN"):
+            ndcg(scores, labels, flavor=refused, mask=mask)
 
 
 # -- which kernel ----------------------------------------------------------------------------------------------------
