@@ -499,7 +499,7 @@ def _current_split(scored: NDArray[Any], qid_column: str | int | None) -> tuple[
         # Positions may count from the end.
         valid = every.ndim == 1 and -every.size <= test.min(initial=0) and test.max(initial=-1) < every.size
         if valid and np.array_equal(every[test], scored):
-            return every, np.where(test < 0, test + every.size, test)
+            return every, np.arange(every.size)[test]
     return None
 
 
