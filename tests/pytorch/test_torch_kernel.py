@@ -208,7 +208,7 @@ BOUNDS = {
     "subnormal": (Flavor(), 2.0**-500, 5e-324),
     "small negative": (Flavor(negative="allow"), -(2.0**-500), -(2.0**-501)),
     "small, unjudged": (Flavor(unjudged="zero"), 2.0**-500, 2.0**-501),
-    "small exponential": (Flavor(gain="exponential"), 2.0**-499, 2.0**-501),
+    "small exponential": (Flavor(gain="exponential"), 2.0**-499, 2.0**-500),
     "small callable": (Flavor(gain=lambda y: y), 2.0**-500, 2.0**-501),
     "small callable, unjudged": (Flavor(gain=lambda y: y, unjudged="zero"), 2.0**-500, 2.0**-501),
 }
