@@ -336,7 +336,7 @@ def _expected_grades(estimator: Any, X: Any, shape: tuple[int, ...], axes: Axes 
         match_index({"predictions": predicted}, axes)
         scores = plain_array(predicted, "predictions")
     if len(shape) == 1 and scores.shape == (*shape, 1):
-        scores = scores[:, 0]
+        scores = scores.ravel()
     if scores.shape != shape:
         raise ValueError(
             f"predictions must be one score per document, shape {shape}; "
@@ -499,7 +499,7 @@ def _current_split(scored: NDArray[Any], qid_column: str | int | None) -> tuple[
         # Positions may count from the end.
         valid = every.ndim == 1 and -every.size <= test.min(initial=0) and test.max(initial=-1) < every.size
         if valid and np.array_equal(every[test], scored):
-            return every, np.where(test < 0, test + every.size, test)
+            return every, np.arange(every.size)[test]
     return None
 
 

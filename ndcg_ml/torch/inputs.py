@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def best_first(key: Tensor) -> Tensor:
     """Sort the last dimension in descending order, stably, and return the indices."""
     # In torch 2.4, vmap has no rule for a stable argsort.
-    return torch.sort(key, dim=-1, descending=True, stable=True).indices
+    return torch.sort(key, descending=True, stable=True).indices
 
 
 class Padded:

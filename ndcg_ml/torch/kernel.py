@@ -112,13 +112,13 @@ class Judgements:
     """Labels under the rules of a flavor, one entry per slot."""
 
     grade: Tensor
-    """The label in the working dtype, or 0 if it is missing or excluded."""
+    """The label in the working dtype. Only the grades of counted documents with a gain are used."""
     listed: Tensor
     """Slots with a document that is not excluded."""
     judged: Tensor
     """Documents with a label."""
     gainless: Tensor | None
-    """Documents whose gain is 0 whatever the formula gives for their grade; None if there are none."""
+    """Documents for whose grade no formula is evaluated, and whose gain is 0; None if there are none."""
     refused: Tensor
     """Queries with a label that the flavor refuses."""
     dtype: torch.dtype
@@ -136,11 +136,10 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, ful
         smallest, largest = _label_range(flavor, grade.dtype)
         may_be_small = _may_be_below(labels.dtype, smallest)
         # If reading does not wait for a device, the smallest and largest label show whether any can be refused.
-        if isinstance(layout, Padded) and labels.numel() and can_inspect(labels):
+        if not may_be_small and isinstance(layout, Padded) and labels.numel() and can_inspect(labels):
             seen = grade if full else grade.masked_fill(~listed, 0.0)
             least, highest = (float(bound) for bound in torch.aminmax(seen))
-            small = may_be_small and bool(((seen > 0) & (seen < smallest)).any())
-            if least >= 0 and highest <= largest and not small:
+            if least >= 0 and highest <= largest:
                 none = torch.zeros(seen.shape[0], dtype=torch.bool, device=seen.device)
                 return Judgements(seen, listed, listed, None, none, labels.dtype)
         sound = (grade >= 0) & (grade <= largest)
@@ -152,24 +151,15 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, ful
         refused = layout.any_of(unsound if full else listed & unsound)
         return Judgements(grade.masked_fill(unsound, 0.0), listed, listed, None, refused, labels.dtype)
     faults = label_faults(flavor, grade, listed)
-    # A missing or excluded label has grade 0, so that no formula is evaluated at it.
-    unjudged = grade.isnan() & listed
-    sound = listed & ~unjudged & ~faults["infinite"]
-    gainless = unjudged
-    judged = listed
-    if flavor.negative != "allow":
-        negative = (grade < 0) & listed
-        sound = sound & ~negative
-        if flavor.negative == "drop":
-            judged = listed = listed & ~negative
-        elif flavor.negative == "zero":
-            gainless = gainless | negative
-    # A gain table is indexed by the grade, so grades without an entry must not reach it.
-    for name in ("off_table", "large_gains", "small_gains"):
-        if name in faults:
-            sound = sound & ~faults[name]
-    refused = layout.any_of(torch.stack(list(faults.values())).any(0))
-    return Judgements(grade.masked_fill(~sound, 0.0), listed, judged & ~unjudged, gainless, refused, labels.dtype)
+    faulty = torch.stack(list(faults.values())).any(0)
+    unjudged, negative = grade.isnan(), grade < 0
+    if flavor.negative == "drop":
+        listed = listed & ~negative
+    # Neither an index of a gain table nor a callable takes a refused label.
+    gainless = unjudged | faulty
+    if flavor.negative == "zero":
+        gainless = gainless | negative
+    return Judgements(grade, listed, listed & ~unjudged, gainless, layout.any_of(faulty), labels.dtype)
 
 
 def label_faults(flavor: Flavor, labels: Tensor, listed: Tensor) -> dict[str, Tensor]:
@@ -222,7 +212,7 @@ def _requires_nonnegative_labels(flavor: Flavor) -> bool:
     """Whether every finite label >= 0 within the range of the gain is accepted, and no other label."""
     return (
         flavor.negative == flavor.unjudged == "raise"
-        and not isinstance(flavor.gain, tuple)
+        and isinstance(flavor.gain, str)
         and (flavor.max_grade is None or not _has_top(flavor))
     )
 
@@ -312,7 +302,7 @@ def _exponential(grade: Tensor) -> Tensor:
     small = grade.abs() < 1
     whole = grade.floor()
     power = torch.exp2(grade - whole) * torch.exp2(whole)
-    return torch.where(small, torch.expm1(grade.masked_fill(~small, 0.0) * math.log(2.0)), power - 1.0)
+    return torch.where(small, torch.expm1(grade * math.log(2.0)), power - 1.0)
 
 
 def _call_gain(flavor: Flavor, grade: Tensor, counted: Tensor) -> Tensor:

@@ -763,7 +763,8 @@ def test_a_query_that_is_empty_at_one_cutoff_alone_is_refused():
 
 def test_split_queries_refuse_bad_rows_at_once_and_empty_queries_in_the_end():
     metric, ids = NDCG(Flavor(empty="raise"), split_queries=True), torch.tensor([3])
-    metric.update(torch.tensor([0.9]), torch.tensor([0.0]), ids)
+    mask = torch.tensor([[True, False]])  # padding may hold anything
+    metric.update(torch.tensor([[0.9, math.nan]]), torch.tensor([[0.0, -9.0]]), ids, mask)
     for score, label in ((math.nan, 1.0), (0.5, math.nan), (0.5, -1.0)):
         with pytest.raises(ValueError, match=r"(preds|target) must .*got 1"):
             metric.update(torch.tensor([score]), torch.tensor([label]), ids)
@@ -844,6 +845,7 @@ UPDATES = {
     "another shape": ((torch.rand(1, 2), torch.ones(2, 1), torch.tensor([0])), ValueError, "target must have the shape of preds", None),
     "ids of rows": ((*LISTS, torch.zeros(2, 2).long()), ValueError, r"one query id per list, shape \(2,\).*got \(2, 2\)", lambda metric: (metric.update(*LISTS, torch.zeros(2, 2).long()[..., 0]), metric.update(*(each.flatten() for each in (*LISTS, torch.zeros(2, 2).long()))))),
     "fractions": ((*LISTS, torch.zeros(2)), TypeError, "indexes must hold integers, one query id per list; got dtype torch.float", lambda metric: metric.update(*LISTS, torch.zeros(2).long())),
+    "a mask of floats": ((*LISTS, torch.tensor([0, 1]), torch.ones(2, 2)), TypeError, r"mask must be a tensor of bool.*mask\.bool", lambda metric: metric.update(*LISTS, torch.tensor([0, 1]), torch.ones(2, 2).bool())),
     "a list": ((*LISTS, [0, 1]), TypeError, r"indexes must be a torch.Tensor; got builtins.list", lambda metric: metric.update(*LISTS, torch.as_tensor([0, 1]))),
 }  # fmt: skip
 MADE = {
