@@ -77,7 +77,7 @@ def drawn(rng: np.random.Generator, n_systems: int) -> Drawn:
     flavor = Flavor(
         gain=chosen,
         off_table="zero" if isinstance(chosen, tuple) and rng.random() < 0.3 else "raise",
-        discount=[lambda rank: 1 / (1 + rank), "log2", "jarvelin", "reciprocal", "ln", "none"][rng.integers(6)],
+        discount=[lambda rank: 0.5 + rank, "log2", "jarvelin", "reciprocal", "ln", "none"][rng.integers(6)],
         ideal=str(rng.choice(["global", "recall"], p=[0.7, 0.3])),
         ideal_depth=str(rng.choice(["k", "all", "retrieved"])),
         max_grade=top * half if rng.random() < 0.5 else None,
@@ -219,11 +219,13 @@ def test_a_range_equals_brute_force_over_all_completions(sides: tuple[int, ...],
         assert abs(found.high - high) < CLOSE, problem
         assert found.value == pytest.approx(value, abs=0, nan_ok=True)
         assert (found.width, found.grades) == (found.high - found.low, tuple(problem.grades))
+        assert "-0.0" not in {str(found.low), str(found.high)}
         if len(sides) == 1:
             assert found.n_unjudged == sum(unjudged)
             continue
         assert found.n_unjudged == np.dot(unjudged, problem.weight > 0)
         tasks = asked.judge_next(99, max_grade=problem.max_grade)
+        assert tasks.n_open == len(tasks)
         if found.settled:
             assert not len(tasks)
             continue
