@@ -418,7 +418,7 @@ class _Tables:
     count: IntArray
 
     def at_ends(self) -> tuple[Completed, Completed]:
-        """Return the totals if all unjudged documents have the lowest grade, and if all have the highest."""
+        """Return the totals if all unjudged documents have the lowest gain, and if all have the highest."""
         none = np.zeros((len(self.numerator), self.count.size), dtype=np.int64)
         return self._totals(none, slice(None)), self._totals(none + self.count, slice(None))
 

@@ -35,7 +35,7 @@ class Task(NamedTuple):
     qid, document
         The ids as you passed them; if documents have no ids, `document` is the row.
     change : float
-        Largest change in the difference from this label alone, if the other unjudged documents have the lowest grade.
+        Largest change in the difference from this label alone, if the other unjudged documents have the lowest gain.
     """
 
     qid: Any
@@ -180,7 +180,7 @@ def _find_ids(pair: Pair, documents: IntArray) -> list[Any]:
     """Return the ids of documents from a system that lists them; their rows if there are no ids."""
     rows = pair.row[documents]
     in_a = rows[:, 0] >= 0
-    names: list[Any] = np.where(in_a, rows[:, 0], rows[:, 1]).tolist()
+    names: list[Any] = rows[:, 0].tolist()
     for side, system in enumerate((pair.a, pair.b)):
         if system.queries.names is not None:
             listed = np.flatnonzero(in_a == (side == 0))
@@ -190,7 +190,7 @@ def _find_ids(pair: Pair, documents: IntArray) -> list[Any]:
 
 
 def _changes(pair: Pair, documents: IntArray, gains: FloatArray) -> FloatArray:
-    """Return the largest change in the difference from each label alone, with the others at the lowest grade."""
+    """Return the largest change in the difference from each label alone, with the others at the lowest gain."""
     flavor, problem = pair.flavor, pair.problem()
     n_queries, lowest = problem.n_queries, float(gains[0])
     query = pair.query[documents]
@@ -207,9 +207,8 @@ def _changes(pair: Pair, documents: IntArray, gains: FloatArray) -> FloatArray:
     total, size = float((weight * now)[counts].sum()), float(weight[counts].sum())
     # A relevant document may add an empty query to the mean.
     joins = (lower > 0) & ~counts[query]
-    sums = total + weight[query] * (then - np.where(counts, now, 0.0)[query])
-    sizes = size + np.where(joins, weight[query], 0.0)
-    means = sums / sizes
+    # That a query counts in the total already does not matter, because it moves all means alike.
+    means = (total + weight[query] * then) / (size + np.where(joins, weight[query], 0.0))
     return means.max(axis=0) - means.min(axis=0)
 
 
@@ -233,7 +232,7 @@ def _ideals(problem: Problem, gains: FloatArray) -> tuple[FloatArray, FloatArray
             one_more = problem.to_rank[np.minimum(np.minimum(reaching + 1, problem.to_rank.size - 1), problem.cut)]
             lifts[gains >= level] += size * (one_more - start)
     known = ~np.isnan(problem.fixed)
-    ideal[known], lifts[:, known] = problem.fixed[known], 0.0
+    ideal[known] = problem.fixed[known]
     return ideal, lifts
 
 

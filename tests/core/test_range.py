@@ -180,7 +180,7 @@ def by_brute_force(problem: Drawn, *sides: int) -> tuple[float, float]:
 
 
 @pytest.mark.filterwarnings("ignore:each of the:UserWarning")  # drawn queries may have one document each
-@pytest.mark.parametrize("number", [76, pytest.param(1_000, marks=pytest.mark.long), TEN_THOUSAND])
+@pytest.mark.parametrize("number", [77, pytest.param(1_000, marks=pytest.mark.long), TEN_THOUSAND])
 @pytest.mark.parametrize("sides", [(0,), (0, 1)], ids=["value", "difference"])
 def test_a_range_equals_brute_force_over_all_completions(sides: tuple[int, ...], number: int) -> None:
     rng = np.random.default_rng(number)
@@ -219,6 +219,7 @@ def test_a_range_equals_brute_force_over_all_completions(sides: tuple[int, ...],
         assert abs(found.high - high) < CLOSE, problem
         assert found.value == pytest.approx(value, abs=0, nan_ok=True)
         assert (found.width, found.grades) == (found.high - found.low, tuple(problem.grades))
+        assert found.settled == (found.low > 0 or found.high < 0 or found.width < 1e-12)
         assert "-0.0" not in {str(found.low), str(found.high)}
         if len(sides) == 1:
             assert found.n_unjudged == sum(unjudged)
@@ -234,7 +235,7 @@ def test_a_range_equals_brute_force_over_all_completions(sides: tuple[int, ...],
             dcg, ideal = np.transpose([totals(problem, qid, side) for side in sides], (1, 0, 2))
             grades = [problem.grades.size] * int(np.isnan(labels).sum())
             for axis, at in enumerate(np.flatnonzero(np.isnan(labels)).tolist()):
-                rest = [np.where(np.isnan(each), problem.grades[0], each) for each in problem.labels]
+                rest = [np.nan_to_num(each) for each in problem.labels]  # no grade has a lower gain than 0
                 rest[qid][at] = math.nan
                 low, high = by_brute_force(replace(problem, labels=rest), *sides)
                 change = changes.pop((qid, problem.doc_id[qid][at]), None)
@@ -264,14 +265,15 @@ def test_a_pickled_evaluation_leaves_its_documents_out_and_says_so() -> None:
 
 @pytest.mark.parametrize("changed", ["labels", "scores"])
 def test_arrays_that_were_changed_since_are_refused(changed: str, tmp_path: Path) -> None:
-    y_true, y_score = np.array([[2.0, math.nan, 1.0]]), np.array([[3.0, 2.0, 1.0]])
+    y_true, y_score = np.array([[2.0, math.nan, 1.0]] * 2), np.array([[3.0, 2.0, 1.0]] * 2)
     result = evaluate(y_true, y_score, flavor=Flavor(unjudged="zero"))
-    result.range()
+    both = compare(evaluate(y_true.copy(), y_score.copy(), flavor=result.flavor), result, n_resamples=9)
+    assert result.range().value == result.value
     if changed == "labels":
         y_true[0, 0] = 1.0
     else:
         y_score[0, 0] = 0.0
-    for call in (result.range, lambda: result.save(tmp_path / "base.json")):
+    for call in (result.range, both.range, lambda: result.save(tmp_path / "base.json")):
         with pytest.raises(ValueError, match="modified since"):
             call()
 
