@@ -160,7 +160,8 @@ def next_to_judge(
     limits = pair.range(difference, max_grade)
     if limits.settled:
         return ToJudge((), limits, 0, library)
-    documents = np.flatnonzero(pair.unjudged & (pair.weight_of_query[pair.query] > 0))
+    # A document outside the ideal has weight 0 in both systems.
+    documents = np.flatnonzero(pair.unjudged & pair.pooled & (pair.weight_of_query[pair.query] > 0))
     change = _changes(pair, documents, compute_gains(pair.flavor, np.array(limits.grades)))
     # Some labels change the difference only together with others. Such documents come last.
     size = np.abs(pair.weight[documents])
@@ -200,7 +201,7 @@ def _changes(pair: Pair, documents: IntArray, gains: FloatArray) -> FloatArray:
     # The difference with this document at each gain and all others at the lowest.
     coefficient = pair.weight[documents]
     upper = numerator[query] + (gains[:, None] - lowest) * coefficient
-    lower = ideal[query] + np.where(pair.pooled[documents], lifts[:, query], 0.0)
+    lower = ideal[query] + lifts[:, query]
     now = np.divide(numerator, ideal, out=np.zeros(n_queries), where=ideal > 0)
     then = np.divide(upper, lower, out=np.zeros(lower.shape), where=lower > 0)
     counts = ideal > 0 if flavor.empty == "skip" else np.ones(n_queries, dtype=bool)

@@ -104,7 +104,7 @@ def drawn(rng: np.random.Generator, n_systems: int) -> Drawn:
         labels.append(grade)
         scores.append(rng.integers(0, spread + 1, (2, n)) + near * rng.integers(0, 2, (2, n)))
         flag = rng.random(n) < (1.0 if rng.random() < 0.6 else 0.7)
-        flags.append(np.array([flag, flag if rng.random() < 0.5 else rng.random(n) < 0.7]))
+        flags.append(np.array([flag, flag if rng.random() < 0.8 else rng.random(n) < 0.7]))
         ids.append(rng.permutation(n))
     every, retrieved = np.concatenate(labels), np.concatenate(flags, axis=1)
     # The rows of several queries alternate. Some documents that need not have a gain are listed by one system alone.
@@ -180,7 +180,7 @@ def by_brute_force(problem: Drawn, *sides: int) -> tuple[float, float]:
 
 
 @pytest.mark.filterwarnings("ignore:each of the:UserWarning")  # drawn queries may have one document each
-@pytest.mark.parametrize("number", [77, pytest.param(1_000, marks=pytest.mark.long), TEN_THOUSAND])
+@pytest.mark.parametrize("number", [100, pytest.param(1_000, marks=pytest.mark.long), TEN_THOUSAND])
 @pytest.mark.parametrize("sides", [(0,), (0, 1)], ids=["value", "difference"])
 def test_a_range_equals_brute_force_over_all_completions(sides: tuple[int, ...], number: int) -> None:
     rng = np.random.default_rng(number)
