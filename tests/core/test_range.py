@@ -62,7 +62,7 @@ class Drawn:
             gains = evaluate(labels, flags[0] * 1.0, group=[1] * labels.size, flavor=flavor).per_query.n_relevant
             possible = np.isnan(labels) | (gains > 0)
             ranked = (flags & ~((labels < 0) & (flavor.negative == "drop"))).sum(axis=1)
-            depths = np.minimum(ranked, min(self.flavor.k or 99, possible.sum()))
+            depths = np.minimum(ranked, min(self.flavor.k or 99, (possible & (flags[0] | (not recall))).sum()))
             if (recall and (flags[0] != flags[1])[possible].any()) or (retrieved and depths[0] != depths[1]):
                 return False
         return True
