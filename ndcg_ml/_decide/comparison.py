@@ -276,7 +276,7 @@ class Comparison:
         -------
         ToJudge
             Pairs of query and document. ``.change`` is the largest change of the difference by that label alone, while
-            the other unjudged documents have the lowest grade. ``.to_jsonl(path)`` writes a file to fill in, which
+            the other unjudged documents have the lowest gain. ``.to_jsonl(path)`` writes a file to fill in, which
             ``ndcg-ml judge-next --filled`` reads. Also ``.to_frame()`` and ``.settled``.
 
         Raises

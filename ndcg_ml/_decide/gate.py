@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.checks import as_confidence, as_float, one_of
+from ndcg_ml._core.checks import as_confidence, as_float
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.layout import IntArray
@@ -253,7 +253,6 @@ def gate(
     TypeError, ValueError
         `drop_at_most` is not a number from 0 to 1; or as from ``compare``.
     """
-    one_of(on_change, "on_change", ("refuse", "drop"))
     share = as_float(drop_at_most)
     if share is None:
         raise TypeError(f"drop_at_most must be a number from 0 to 1; got {brief(drop_at_most)}.")

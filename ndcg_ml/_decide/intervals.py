@@ -115,12 +115,15 @@ def is_unsafe_to_resample(values: FloatArray, share: FloatArray) -> bool:
     It would if the effective sample size is below 30 or below half of the number of queries; if all values are equal;
     or if more than half of them are within 0.05 of the same bound and fewer than 20 are elsewhere.
     """
+    n = n_equal(share)
+    return is_bounded(values, few=n < FEWEST_FOR_BOOTSTRAP - SAME or 2 * n < values.size)
+
+
+def is_bounded(values: FloatArray, *, few: bool = False) -> bool:
+    """Whether all values are between 0 and 1, and are few or equal, or pile up at 0 or 1."""
     if values.min() < -SAME or values.max() > 1 + SAME:
         return False
-    n = n_equal(share)
-    if n < FEWEST_FOR_BOOTSTRAP - SAME or 2 * n < values.size or np.ptp(values) <= SAME:
-        return True
-    return piles_up(values, 0.0) or piles_up(values, 1.0)
+    return few or bool(np.ptp(values) <= SAME) or piles_up(values, 0.0) or piles_up(values, 1.0)
 
 
 def piles_up(values: FloatArray, point: float) -> bool:

@@ -106,7 +106,7 @@ def named_systems(systems: Sequence[Any], names: Sequence[str] | None) -> dict[s
     if len(systems) == 1 and isinstance(systems[0], Mapping):
         if names is not None:
             raise TypeError("names must be left out if the systems are a mapping, because its keys are the names.")
-        named = systems[0]
+        (named,) = systems
         if not all(isinstance(name, str) for name in named):
             other = next(name for name in named if not isinstance(name, str))
             raise TypeError(f"system names must be strings; got {brief(other)}.")

@@ -172,7 +172,7 @@ class Means:
         """Draw queries with replacement and return the means, shape (n_resamples, n_columns)."""
         parts = np.ascontiguousarray((self.weight * self.values).T)
         weights = np.ascontiguousarray(self.weight.T)
-        if (weights == weights[0]).all():
+        if not np.ptp(weights, axis=0).any():
             weights = weights[:1]
         if (weights == 1).all():
             parts, weights = parts / self.n_queries, weights[:0]

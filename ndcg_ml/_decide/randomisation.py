@@ -376,7 +376,7 @@ def max_t(means: Means, pairs: Sequence[tuple[int, int]], n_draws: int, rng: np.
     enough = MANY_QUERIES if means.values.shape[1] < _MANY_SYSTEMS else _ENOUGH_QUERIES
     if n_effective >= enough:
         draws = _limit(means, first, second, n_effective - 1, n_draws, rng)
-    elif (first == first[0]).all():
+    elif not np.ptp(first):
         draws = _signed(means, first, second, n_draws, rng)
     else:
         draws = _permuted(means, first, second, n_draws, rng)
@@ -387,7 +387,7 @@ def _limit(
     means: Means, first: IntArray, second: IntArray, dof: float, n_draws: int, rng: np.random.Generator
 ) -> Iterator[FloatArray]:
     """Yield |t| of pairs whose mean differences are normal."""
-    if (first == first[0]).all():
+    if not np.ptp(first):
         influence = means.influence()
         yield normal_t(influence[:, second] - influence[:, first], dof, n_draws, rng)[:, None]
         return

@@ -219,14 +219,14 @@ class Slices(BySlice[Evaluation[Any]]):
 class _Mean(NamedTuple):
     """The mean of some queries, with its interval and standard error if they are known.
 
-    `units` are its queries or clusters, and `codes` the numbers of the clusters. None if one has most of the weight.
+    `units` are its queries or clusters; None if one has most of the weight. `codes` are the numbers of the clusters.
     """
 
     value: float
     interval: Interval | None = None
     error: float | None = None
     units: Means | None = None
-    codes: IntArray | None = None
+    codes: IntArray = np.empty(0, dtype=np.int64)
 
 
 def _means(totals: Totals, flavor: Flavor, clusters: IntArray | None) -> list[_Mean]:
@@ -285,12 +285,10 @@ def _difference_limits(one: _Mean, other: _Mean, confidence: float) -> tuple[flo
     (a, dof_a), (b, dof_b) = (
         (float(error[0]), max(1.0, float(dof[0]))) for error, dof in map(intervals.robust_error, samples)
     )
-    covariance = 0.0
-    if one.codes is not None and other.codes is not None:
-        _, *at = np.intersect1d(one.codes, other.codes, return_indices=True)
-        pulls = [(of.influence() / np.sqrt(1 - of.share()))[rows, 0] for of, rows in zip(samples, at, strict=True)]
-        covariance = float((pulls[0] * pulls[1]).sum())
-    bounded = [_is_bounded(of.values) for of in samples]
+    _, *at = np.intersect1d(one.codes, other.codes, return_indices=True)
+    pulls = [(of.influence() / np.sqrt(1 - of.share()))[rows, 0] for of, rows in zip(samples, at, strict=True)]
+    covariance = float((pulls[0] * pulls[1]).sum())
+    bounded = [intervals.is_bounded(of.values) for of in samples]
     if not any(bounded) and 1 + min(dof_a, dof_b) >= intervals.FEWEST_FOR_TEST - SAME:
         square = a * a + b * b
         dof = square**2 / (a**4 / dof_a + b**4 / dof_b) if square else 1.0
@@ -309,13 +307,6 @@ def _difference_limits(one: _Mean, other: _Mean, confidence: float) -> tuple[flo
         math.sqrt(max(0.0, x * x + y * y - 2 * r * x * y)) for x, y in ((below[0], above[1]), (above[0], below[1]))
     )
     return difference - down, difference + up
-
-
-def _is_bounded(values: FloatArray) -> bool:
-    """Whether all values are between 0 and 1, and are equal or pile up at 0 or 1."""
-    if values.min() < -SAME or values.max() > 1 + SAME:
-        return False
-    return bool(np.ptp(values) <= SAME) or intervals.piles_up(values, 0.0) or intervals.piles_up(values, 1.0)
 
 
 # -- slices of a comparison, corrected for their number ---------------------------------------------------------------

@@ -93,11 +93,9 @@ def find_scale(flavor: Flavor, labels: FloatArray, max_grade: float | None) -> F
                 f"max_grade must be at least the highest label; got {brief(top)} and the label {seen[-1]:g}. Raise it "
                 "to the highest grade of the scale."
             )
-        # A scale that is too long raises below. Do not allocate it here, because the maximum may be 1e300.
-        if top >= _LONGEST_SCALE:
-            grades = np.zeros(_LONGEST_SCALE + 1)
-        elif top == int(top):
-            grades = np.arange(top + 1.0)
+        # A scale that is too long raises below. It is not allocated as a whole, because the maximum may be 1e300.
+        if top == int(top) or top >= _LONGEST_SCALE:
+            grades = np.arange(min(top, _LONGEST_SCALE) + 1.0)
         else:
             grades = np.union1d(seen, [0.0, top])
     # Either scale must be short enough to search, and every grade must have a gain.
@@ -268,8 +266,8 @@ def weigh_documents(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: i
     discount = np.where(rank < cut, table[rank], 0.0)
     if flavor.ties == "average":
         mean = (to_rank[np.minimum(start + size, cut)] - to_rank[np.minimum(start, cut)]) / size
-        # Groups of one document, and those below the cut-off, have exact discounts and need no mean.
-        discount = np.where((size == 1) | (start >= cut), discount, mean)
+        # A mean of one discount would be rounded.
+        discount = np.where(size == 1, discount, mean)
     weight, ranked = np.zeros(labels.size), np.zeros(labels.size, dtype=bool)
     weight[rows], ranked[rows] = discount, True
 
@@ -418,7 +416,7 @@ class _Tables:
     count: IntArray
 
     def at_ends(self) -> tuple[Completed, Completed]:
-        """Return the totals if all unjudged documents have the lowest grade, and if all have the highest."""
+        """Return the totals if all unjudged documents have the lowest gain, and if all have the highest."""
         none = np.zeros((len(self.numerator), self.count.size), dtype=np.int64)
         return self._totals(none, slice(None)), self._totals(none + self.count, slice(None))
 

@@ -35,7 +35,7 @@ class Task(NamedTuple):
     qid, document
         The ids as you passed them; if documents have no ids, `document` is the row.
     change : float
-        Largest change in the difference from this label alone, if the other unjudged documents have the lowest grade.
+        Largest change in the difference from this label alone, if the other unjudged documents have the lowest gain.
     """
 
     qid: Any
@@ -160,7 +160,8 @@ def next_to_judge(
     limits = pair.range(difference, max_grade)
     if limits.settled:
         return ToJudge((), limits, 0, library)
-    documents = np.flatnonzero(pair.unjudged & (pair.weight_of_query[pair.query] > 0))
+    # A document outside the ideal has weight 0 in both systems.
+    documents = np.flatnonzero(pair.unjudged & pair.pooled & (pair.weight_of_query[pair.query] > 0))
     change = _changes(pair, documents, compute_gains(pair.flavor, np.array(limits.grades)))
     # Some labels change the difference only together with others. Such documents come last.
     size = np.abs(pair.weight[documents])
@@ -180,7 +181,7 @@ def _find_ids(pair: Pair, documents: IntArray) -> list[Any]:
     """Return the ids of documents from a system that lists them; their rows if there are no ids."""
     rows = pair.row[documents]
     in_a = rows[:, 0] >= 0
-    names: list[Any] = np.where(in_a, rows[:, 0], rows[:, 1]).tolist()
+    names: list[Any] = rows[:, 0].tolist()
     for side, system in enumerate((pair.a, pair.b)):
         if system.queries.names is not None:
             listed = np.flatnonzero(in_a == (side == 0))
@@ -190,7 +191,7 @@ def _find_ids(pair: Pair, documents: IntArray) -> list[Any]:
 
 
 def _changes(pair: Pair, documents: IntArray, gains: FloatArray) -> FloatArray:
-    """Return the largest change in the difference from each label alone, with the others at the lowest grade."""
+    """Return the largest change in the difference from each label alone, with the others at the lowest gain."""
     flavor, problem = pair.flavor, pair.problem()
     n_queries, lowest = problem.n_queries, float(gains[0])
     query = pair.query[documents]
@@ -200,16 +201,15 @@ def _changes(pair: Pair, documents: IntArray, gains: FloatArray) -> FloatArray:
     # The difference with this document at each gain and all others at the lowest.
     coefficient = pair.weight[documents]
     upper = numerator[query] + (gains[:, None] - lowest) * coefficient
-    lower = ideal[query] + np.where(pair.pooled[documents], lifts[:, query], 0.0)
+    lower = ideal[query] + lifts[:, query]
     now = np.divide(numerator, ideal, out=np.zeros(n_queries), where=ideal > 0)
     then = np.divide(upper, lower, out=np.zeros(lower.shape), where=lower > 0)
     counts = ideal > 0 if flavor.empty == "skip" else np.ones(n_queries, dtype=bool)
     total, size = float((weight * now)[counts].sum()), float(weight[counts].sum())
     # A relevant document may add an empty query to the mean.
     joins = (lower > 0) & ~counts[query]
-    sums = total + weight[query] * (then - np.where(counts, now, 0.0)[query])
-    sizes = size + np.where(joins, weight[query], 0.0)
-    means = sums / sizes
+    # That a query counts in the total already does not matter, because it moves all means alike.
+    means = (total + weight[query] * then) / (size + np.where(joins, weight[query], 0.0))
     return means.max(axis=0) - means.min(axis=0)
 
 
@@ -233,7 +233,7 @@ def _ideals(problem: Problem, gains: FloatArray) -> tuple[FloatArray, FloatArray
             one_more = problem.to_rank[np.minimum(np.minimum(reaching + 1, problem.to_rank.size - 1), problem.cut)]
             lifts[gains >= level] += size * (one_more - start)
     known = ~np.isnan(problem.fixed)
-    ideal[known], lifts[:, known] = problem.fixed[known], 0.0
+    ideal[known] = problem.fixed[known]
     return ideal, lifts
 
 

@@ -15,7 +15,7 @@ from ndcg_ml._core.queries import Scored
 from ndcg_ml._unjudged import completions
 from ndcg_ml.flavor import Flavor
 
-# Values that exceed 1 by less than this are perfect up to rounding.
+# Values that exceed 1 by less than this are perfect up to rounding, and limits this close are one value.
 _ROUNDING = 1e-12
 
 
@@ -49,7 +49,7 @@ class Range:
     @property
     def settled(self) -> bool:
         """Whether all grades give the same sign: the range excludes 0, or is a single value."""
-        return self.low > 0 or self.high < 0 or self.low == self.high
+        return self.low > 0 or self.high < 0 or self.width < _ROUNDING
 
     def __str__(self) -> str:
         grades = ", ".join(f"{grade:g}" for grade in self.grades[:6]) + (", ..." if len(self.grades) > 6 else "")

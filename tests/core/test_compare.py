@@ -421,18 +421,14 @@ def by_hand(f, d, chosen, contrasts=((1.0,),)):
     return adjusted.mean(axis=0), spread + weights.mean() ** 2 * covariance(rest) / len(rest), weights, adjusted
 
 
-# NDCGs from -1 to 2.
-WIDE = Flavor(gain=lambda y: y if y < 2 else 1.0, ideal="max", max_grade=2, negative="allow", k=1)
-
-
 @pytest.mark.filterwarnings("ignore:the queries with human labels")
 @pytest.mark.parametrize("shift", [0.0, -0.7, 0.7])
 @pytest.mark.parametrize(("n_people", "noise"), [(20, 0.1), (41, 0.1), (41, 2.0), (N - 2, 0.1), (N - 1, 0.1)])
 def test_the_corrected_value_by_hand(n_people, noise, shift):
     stats = pytest.importorskip("scipy.stats")
     human, model, some = drawn(1, noise=noise, n_people=n_people)
-    f, d, flavor = model + shift, human[some] + shift, {"flavor": WIDE} if shift else {}
-    found = correct_labels(of_values(f, **flavor), of_values(d, some, **flavor))
+    f, d = model + shift, human[some] + shift
+    found = correct_labels(of_values(f), of_values(d, some))
     [value], [[square]], weights, adjusted = by_hand(f, d, some)
     error = math.sqrt(square)
     assert (found.value, found.standard_error) == pytest.approx((value, error))

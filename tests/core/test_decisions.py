@@ -581,6 +581,7 @@ def test_the_bounded_interval_by_hand(values):
     [
         (np.linspace(0.2, 0.8, 29), "bounded"),
         (np.linspace(0.2, 0.8, 30), "bca"),
+        *((np.linspace(0.2, 0.8, 29) + shift, "bca") for shift in (-0.3, 0.3)),  # not between 0 and 1
         (np.full(50, 0.4), "bounded"),
         (np.r_[np.linspace(0.96, 1, 40), np.linspace(0.1, 0.9, 19)], "bounded"),
         (np.r_[np.linspace(0.96, 1, 40), np.linspace(0.1, 0.9, 20)], "bca"),

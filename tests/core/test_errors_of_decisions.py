@@ -164,7 +164,8 @@ def test_the_confidence_that_the_gate_names_is_that_of_all_checks_together():
     base = evaluate([[2, 0, 1]] * 30, [[3.0, 1, 2]] * 30, k=[1, 2, 3])
     with pytest.raises(ValueError, match=r"must be at most 0\.999997 here.*; got 0\.999999\.$"):
         gate(base, base, margin=0.1, confidence=0.999999)
-    assert gate(base, base, margin=0.1, confidence=0.999997).outcome == "unchanged"
+    found = gate(base, base, margin=0.1, confidence=0.999997)
+    assert (found.outcome, found.unanswered.size) == ("unchanged", 0)
 
 
 # -- slices -----------------------------------------------------------------------------------------------------------
@@ -282,6 +283,7 @@ def of_labels(*labels):
         (lambda: of_runs("ideal=recall").range(), "must have the same ideal", lambda: of_runs("ideal=global,ideal_depth=k").range()),
         (lambda: of_runs("ideal_depth=retrieved").range(), "must have the same ideal", lambda: (of_runs("ideal=global,ideal_depth=k").range(), compare(*(evaluate_run(QRELS, {**NEW, "q1": names}, flavor="trec_eval[ideal_depth=retrieved]") for names in (["d1", "d3"], ["d3", "d1", "d2"])), unjudged="accept").range())),
         (lambda: compare(*[evaluate_ranked(LISTS, flavor=Flavor(unjudged="zero"))] * 2).range(), "must have ids", lambda: (of_labels(*[[[1.0, math.nan, 0.0], [1.0, 0.0, math.nan]]] * 2).range(), compare(*[evaluate(LABELS * 2, SCORES * 2, flavor=Flavor(unjudged="zero"))] * 2).range())),
+        (lambda: compare(*(evaluate(LISTS, [[2, 1]] * 2, doc_id=[ids] * 2, flavor=Flavor(unjudged="zero")) for ids in (["a", "b"], [1, 2]))).range(), "must have ids of one type"),
         *((lambda row=row: of_labels([[1.0, math.nan, 0.0], [1.0, 0.0, math.nan]], [[1.0, math.nan, 0.0], row]).range(), "same judgements") for row in ([0.0, 1.0, math.nan], [1.0, 0.0, 0.0])),
     ],
 )  # fmt: skip

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from comparing import WIDE
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -198,8 +199,6 @@ def test_a_slice_in_which_nothing_counts_has_no_value():
 
 
 DRAW = np.random.default_rng(8)
-# NDCGs from -1 to 2.
-WIDE = Flavor(gain=lambda y: y if y < 2 else 1.0, ideal="max", max_grade=2, negative="allow", k=1)
 
 
 def slice_rows(values: NDArray[np.float64], labels: Any, **more: Any) -> dict[Any, dict[str, Any]]:

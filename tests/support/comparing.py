@@ -12,6 +12,8 @@ from ndcg_ml import Comparison, Evaluation, Flavor, compare, compare_values, eva
 from ndcg_ml._decide.means import Means, minus, spread_of
 from ndcg_ml._decide.randomisation import exchange_tests
 
+# NDCGs from -1 to 2.
+WIDE = Flavor(gain=lambda y: y if y < 2 else 1.0, ideal="max", max_grade=2, negative="allow", k=1)
 OF_DATA = ("qid", "group", "mask", "retrieved", "doc_id", "query_weight", "flavor", "k")
 
 
@@ -31,8 +33,7 @@ def of_values(values: Any, ids: Any = None, **options: Any) -> Evaluation[Any]:
     """An evaluation whose queries have these values: the label of the first of two documents."""
     ids = np.arange(len(values)) if ids is None else np.asarray(ids)
     labels = np.column_stack([values, np.zeros(len(values))]).reshape(-1)
-    scores, unit = np.tile([0.5, 0.0], len(values)), Flavor(ideal="max", max_grade=1, k=1)
-    return evaluate(labels, scores, qid=np.repeat(ids, 2), **{"flavor": unit} | options)
+    return evaluate(labels, np.tile([0.5, 0.0], len(values)), qid=np.repeat(ids, 2), **{"flavor": WIDE} | options)
 
 
 class Paired:
