@@ -32,13 +32,16 @@ def test_the_picture_and_the_table(tmp_path, monkeypatch):
     from matplotlib.figure import Figure
 
     drawn, save = [], Figure.savefig
-    monkeypatch.setattr(Figure, "savefig", lambda figure, *to, **more: drawn.append(figure) or save(figure, *to, **more))
+    monkeypatch.setattr(
+        Figure, "savefig", lambda figure, file, **how: drawn.append(figure) or save(figure, file, **how)
+    )
     picture, scores = tmp_path / "curves.png", tmp_path / "scores.csv"
     flavor = Flavor.parse("catboost@5[gain=0|1|3,empty=skip]")
     result = invoke("demo", "--picture", picture, "--scores", scores, "--flavor", flavor)
     assert result.exit_code == 0, result.output
     assert picture.read_bytes().startswith(b"\x89PNG")
-    head, *rows = (line.split() for line in result.stdout.splitlines())
+    head, *rows, last = (line.split() for line in result.stdout.splitlines())
+    assert last[-1] == str(picture)
     assert head == ["definition", "gain", "ties", "empty", "scikit-learn", "PyTorch", "LightGBM", "no", "model"]
     data = {model: read_columns(scores, model).arguments() for model in head[4:7]}
     size = data["PyTorch"]["y_true"].size
@@ -54,9 +57,8 @@ def test_the_picture_and_the_table(tmp_path, monkeypatch):
     values = [bar[0].get_xdata()[0] for bar in panel.containers]
     names = [name.get_text().replace("\n", ", ") for name in panel.get_yticklabels()]
     assert said == ("scikit-learn", names[np.argmax(values)])
-    colours = [bar[0].get_color() for bar in panel.containers]
-    assert [colours.count(colour) > 1 for colour in colours] == [value < max(values) for value in values]
     assert all(bar.has_xerr and bar[0].get_ydata() == at for at, bar in enumerate(panel.containers))
+    colours = {value == max(values): bar[0].get_color() for value, bar in zip(values, panel.containers, strict=True)}
     assert panel.yaxis_inverted()
     assert f"best {max(values):.4f}" in panel.get_title()
     for panel, (framework, chosen) in zip(panels, trained, strict=True):
@@ -67,6 +69,7 @@ def test_the_picture_and_the_table(tmp_path, monkeypatch):
         assert points == [[curve[values.index(max(values))]], curve[-1:]] == [[curve[int(best) - 1]], curve[-1:]]
         words = [text.get_text() for text in panel.get_legend().get_texts()]
         assert words == [f"kept: {unit} {best}, {max(values):.4f}", f"last: {unit} {last}"]
+        assert [each.get_color() for each in panel.lines[:3]] == [colours[False], colours[True], colours[True]]
         assert (panel.get_xlabel(), panel.get_ylabel()) == (unit, "validation NDCG@5")
         assert panel.get_title().startswith(framework)
 
@@ -95,12 +98,13 @@ def test_the_problem():
     recorded = read_columns(Path(__file__).parents[2] / "docs" / "demo_scores.csv", "LightGBM").arguments()
     assert recorded["y_true"].tolist() == problem.test.labels.tolist()
     assert recorded["qid"].tolist() == problem.test.qid.astype(str).tolist()
-    assert not np.array_equal(problem.test.sizes, digits_problem(seed=1).test.sizes)
+    assert not np.array_equal(problem.test.sizes, digits_problem(seed=1, queries=8).test.sizes)
     pytest.importorskip("lightgbm")
     trained = module.boost_trees(problem, Flavor.parse("lightgbm@10"))
     np.testing.assert_allclose(trained.scores, recorded["y_score"], rtol=0, atol=1e-6)
-    with pytest.raises(ValueError, match="queries must be from 8 to 300; got 301"):
-        digits_problem(queries=301)
+    for queries in (7, 301):
+        with pytest.raises(ValueError, match=f"queries must be from 8 to 300; got {queries}"):
+            digits_problem(queries=queries)
 
 
 @pytest.mark.parametrize(

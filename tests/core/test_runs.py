@@ -489,6 +489,7 @@ def test_files_are_excluded_from_as_dicts_are(tmp_path):
             assert evaluate_run(one, other, exclude=exclude).value == expected
     with pytest.warns(UserWarning, match=r"judged relevant, the first in .*qrels, line 1\."):
         evaluate_run(qrels, path, exclude={"a": ["b"]})
+    assert evaluate_run({"a": {"b": 1, "x": 0}}, SCORED, exclude={"a": ["x"]}).n_excluded == 1  # warns of nothing
 
 
 def test_a_relevant_document_stays_in_the_ideal_and_is_told():
