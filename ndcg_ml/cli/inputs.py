@@ -205,10 +205,10 @@ class Inputs:
 
     def __post_init__(self) -> None:
         forms = (("--qrels", "--run"), ("--labels", "--scores"), ("--table",))
-        given = [[name for name in form if getattr(self, name[2:]) is not None] for form in forms]
-        started = [form for form, names in zip(forms, given, strict=True) if names]
+        given = [name for form in forms for name in form if getattr(self, name[2:]) is not None]
+        started = [form for form in forms if {*form} & {*given}]
         if len(started) != 1:
-            got = " ".join(name for names in given for name in names) or "none"
+            got = " ".join(given) or "none"
             raise click.UsageError(
                 f"the data must be given as --qrels with --run, as --labels with --scores, or as --table; got {got}."
             )
