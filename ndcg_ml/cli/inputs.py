@@ -499,8 +499,9 @@ def _is_positive(text: str) -> bool:
 def slice_option(what: str, multiple: bool = False) -> Callable[[_Command], _Command]:
     """Return the option ``--by``, for slices of queries."""
     words = f"{what}: a file with the id and the label of a query on each line, or a column of --table."
-    help_text = f"{words} May be repeated." if multiple else words
-    return click.option("--by", metavar="FILE|COLUMN", multiple=multiple, help=help_text)
+    return click.option(
+        "--by", metavar="FILE|COLUMN", multiple=multiple, help=f"{words}{' May be repeated.' * multiple}"
+    )
 
 
 BETWEEN_0_AND_1 = click.FloatRange(0, 1, min_open=True, max_open=True)
