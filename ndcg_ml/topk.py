@@ -186,7 +186,7 @@ def _read_retrieved(value: Any) -> NDArray[np.integer[Any]]:
     if not len(ids):
         raise ValueError(f"retrieved_ids must hold at least one user; got shape {ids.shape}.")
     if not ids.size:  # no items were retrieved
-        return np.full((len(ids), 1), -1, dtype=np.int64)
+        return np.full((len(ids), 1), -1)
     _require_integers(ids, "retrieved_ids")
     return ids
 
