@@ -217,7 +217,7 @@ def search_grid(problem: Problem, flavor: Flavor) -> Trained:
 
     from ndcg_ml.sklearn import ndcg_scorer
 
-    trees = HistGradientBoostingRegressor(max_iter=40, min_samples_leaf=10, random_state=0)
+    trees = HistGradientBoostingRegressor(max_iter=40, min_samples_leaf=10)
     grid: list[dict[str, list[Any]]] = [
         {"regressor": [Ridge()], "regressor__alpha": [1.0, 100.0, 10_000.0]},
         {"regressor": [trees], "regressor__max_leaf_nodes": [7, 31], "regressor__learning_rate": [0.05, 0.15]},
@@ -276,7 +276,7 @@ def train_network(problem: Problem, flavor: Flavor) -> Trained:
         torch.nn.ReLU(),
         torch.nn.Linear(32, 1),
     )
-    optimizer = torch.optim.AdamW(network.parameters(), lr=2e-3, weight_decay=1e-2)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=2e-3)
     best, best_weights = -1, copy.deepcopy(network.state_dict())
     for epoch in range(_EPOCHS):
         network.train()
@@ -310,21 +310,18 @@ def boost_trees(problem: Problem, flavor: Flavor) -> Trained:
 
     from ndcg_ml.lightgbm import NDCGEval
 
-    # One thread and a fixed order of histograms give the same trees in every run. Without LightGBM's own metrics, only
-    # the flavor stops the training.
+    # One thread and a fixed order of histograms give the same trees in every run; no sampling is random. Without
+    # LightGBM's own metrics, only the flavor stops the training.
     parameters = {
         "objective": "lambdarank",
         "metric": "None",
-        "learning_rate": 0.1,
         "num_leaves": 15,
         "min_data_in_leaf": 50,
         "num_threads": 1,
-        "seed": 0,
-        "deterministic": True,
         "force_row_wise": True,
         "verbosity": -1,
     }
-    feval = NDCGEval(flavor, k=flavor.k)
+    feval = NDCGEval(flavor)
     train = lightgbm.Dataset(problem.train.features, problem.train.labels, group=problem.train.sizes)
     valid = train.create_valid(problem.valid.features, problem.valid.labels, group=problem.valid.sizes)
     recorded: dict[str, dict[str, list[float]]] = {}
@@ -336,7 +333,7 @@ def boost_trees(problem: Problem, flavor: Flavor) -> Trained:
         feval=feval,
         callbacks=[
             lightgbm.record_evaluation(recorded),
-            lightgbm.early_stopping(_BOOSTING_PATIENCE, first_metric_only=True, verbose=False),
+            lightgbm.early_stopping(_BOOSTING_PATIENCE, verbose=False),
         ],
     )
     # LightGBM counts rounds from 1.
@@ -354,17 +351,18 @@ _CURVE, _BEST = "#2b6ca3", "#c8452d"
 
 def _picture(trained: Sequence[Trained], flavor: Flavor) -> bytes:
     """Return a figure with one panel per model, as PNG."""
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=(13, 4.3), layout=ConstrainedLayoutEngine(w_pad=0.12))
-    panels = figure.subplots(1, len(trained), gridspec_kw={"width_ratios": [1.15 if m.labels else 1 for m in trained]})
-    for panel, model in zip(panels, trained, strict=True):
-        (_candidates if model.labels else _curve)(panel, model, f"NDCG{at_cutoff(flavor.k)}")
-        panel.grid(alpha=0.25)
-    figure.suptitle(f"Three models of handwritten digits, each chosen by NDCG as {flavor.short_text}", fontsize=11)
-    file = BytesIO()
-    figure.savefig(file, dpi=120, format="png")
+    figure, file = Figure(figsize=(13, 4.3), layout=ConstrainedLayoutEngine(w_pad=0.12)), BytesIO()
+    ratios = [1.15 if model.labels else 1 for model in trained]
+    with rc_context({"axes.labelsize": 9, "axes.titlesize": 10, "figure.titlesize": 11, "legend.fontsize": 8}):
+        for panel, model in zip(figure.subplots(1, len(trained), width_ratios=ratios), trained, strict=True):
+            (_candidates if model.labels else _curve)(panel, model, f"NDCG{at_cutoff(flavor.k)}")
+            panel.grid(alpha=0.25)
+        figure.suptitle(f"Three models of handwritten digits, each chosen by NDCG as {flavor.short_text}")
+        figure.savefig(file, dpi=120)
     return file.getvalue()
 
 
@@ -375,8 +373,8 @@ def _candidates(panel: Axes, model: Trained, metric: str) -> None:
     words = [label.replace(", ", "\n", 1) for label in model.labels]
     panel.set_yticks(range(len(words)), words, fontsize=8)
     panel.invert_yaxis()
-    panel.set_xlabel(f"{metric}, mean and standard deviation of the folds", fontsize=9)
-    panel.set_title(f"{model.framework}: grid search by query, best {model.history[model.best]:.4f}", fontsize=10)
+    panel.set_xlabel(f"{metric}, mean and standard deviation of the folds")
+    panel.set_title(f"{model.framework}: grid search by query, best {model.history[model.best]:.4f}")
 
 
 def _curve(panel: Axes, model: Trained, metric: str) -> None:
@@ -384,12 +382,12 @@ def _curve(panel: Axes, model: Trained, metric: str) -> None:
     best, last, value = model.best + 1, len(model.history), model.history[model.best]
     panel.plot(range(1, last + 1), model.history, color=_CURVE, linewidth=1.6)
     panel.axvline(best, color=_BEST, linewidth=1, linestyle="--")
-    panel.plot(best, value, "o", color=_BEST, label=f"kept: {unit} {best}, {value:.4f}", zorder=3)
-    panel.plot(last, model.history[-1], "s", color="0.35", label=f"last: {unit} {last}", zorder=3)
-    panel.set_xlabel(unit, fontsize=9)
-    panel.set_ylabel(f"validation {metric}", fontsize=9)
-    panel.legend(loc="best", fontsize=8, framealpha=0.9)
-    panel.set_title(f"{model.framework}: {'MLP, ApproxNDCG loss' if unit == 'epoch' else 'lambdarank'}", fontsize=10)
+    panel.plot(best, value, "o", color=_BEST, label=f"kept: {unit} {best}, {value:.4f}")
+    panel.plot(last, model.history[-1], "s", color="0.35", label=f"last: {unit} {last}")
+    panel.set_xlabel(unit)
+    panel.set_ylabel(f"validation {metric}")
+    panel.legend(framealpha=0.9)
+    panel.set_title(f"{model.framework}: {'MLP, ApproxNDCG loss' if unit == 'epoch' else 'lambdarank'}")
 
 
 _PRESETS = ("sklearn", "lightgbm", "xgboost", "catboost", "torchmetrics", "trec_eval", "burges2005", "jarvelin2002")

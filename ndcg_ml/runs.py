@@ -634,9 +634,7 @@ def _judged(
     """Return judged@k by topic and cut-off. The expected number of judged documents is a DCG without discount."""
     counting = Flavor(
         duplicates="count",
-        gain="linear",
         discount="none",
-        ideal="recall",
         ties=flavor.ties if flavor.ties in ("first", "last", *TIES_BY_ID) else "average",
         score_dtype=flavor.score_dtype,
     )

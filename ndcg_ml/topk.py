@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, NamedTuple, TypeAlias, overload
 
 import numpy as np
@@ -186,7 +186,7 @@ def _read_retrieved(value: Any) -> NDArray[np.integer[Any]]:
     if not len(ids):
         raise ValueError(f"retrieved_ids must hold at least one user; got shape {ids.shape}.")
     if not ids.size:  # no items were retrieved
-        return np.full((len(ids), 1), -1, dtype=np.int64)
+        return np.full((len(ids), 1), -1)
     _require_integers(ids, "retrieved_ids")
     return ids
 
@@ -343,7 +343,7 @@ def _batches(retrieved: NDArray[Any], held: _Held) -> Iterator[tuple[int, NDArra
     rows = np.arange(1, n_users + 1) * depth + held.starts[1:]
     marks = np.arange(_BATCH_ROWS, int(rows[-1]), _BATCH_ROWS)
     cuts = np.unique([0, *np.searchsorted(rows, marks).tolist(), n_users])
-    for begin, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+    for begin, end in pairwise(cuts.tolist()):
         starts = held.starts[begin : end + 1]
         entries = slice(int(starts[0]), int(starts[-1]))
         part = held._replace(starts=starts, items=held.items[entries], grades=held.grades[entries])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -159,7 +160,7 @@ class Names:
         if self._long:  # ids may differ after the bytes in the columns
             words, topic = words[order], topic[order]
             begins = np.flatnonzero(np.append(True, (words[1:] != words[:-1]).any(axis=1) | (topic[1:] != topic[:-1])))
-            for start, stop in zip(begins.tolist(), [*begins[1:].tolist(), ordered.size], strict=True):
+            for start, stop in pairwise([*begins.tolist(), ordered.size]):
                 if stop - start > 1:
                     ordered[start:stop] = sorted(ordered[start:stop].tolist(), key=self.__getitem__)
         return ordered

@@ -239,15 +239,15 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None
                 file.write(data)
             return
         target = os.path.realpath(path)  # keep a symbolic link
-        if os.path.exists(target) and not os.access(target, os.W_OK):
-            raise PermissionError(13, "Permission denied")
+        if exists := os.path.exists(target):
+            os.close(os.open(target, os.O_WRONLY))  # a rename would replace even a file that is read-only
         part = os.path.join(os.path.dirname(target), f".{os.urandom(8).hex()}.part")
         try:
             with open(part, "xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            if os.path.exists(target):
+            if exists:
                 os.chmod(part, os.stat(target).st_mode & 0o7777)
             os.replace(part, target)
         except BaseException:

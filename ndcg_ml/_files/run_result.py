@@ -99,7 +99,7 @@ class RunEvaluation(Evaluation[V]):
             for one, other, ids, treatment in self.one_sided()
         )
         lines = [counts, f"topics: {topics}"]
-        if n_empty_answers := self.n_unanswered - (self.qrels_only.size if self.queries == "qrels" else 0):
+        if n_empty_answers := self.n_unanswered - self.qrels_only.size * (self.queries == "qrels"):
             lines.append(f"answers: {n_empty_answers} of the evaluated topics are answered with an empty list")
         if self.n_excluded is not None:
             lines.append(f"excluded: {self.n_excluded} retrieved documents")

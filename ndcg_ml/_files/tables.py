@@ -208,11 +208,13 @@ def csv_table(path: AnyPath, file: IO[bytes] | None) -> TextTable:
 
     def records() -> Iterator[tuple[int, Mapping[str, str]]]:
         for number, row in rows:
-            if len(row) != len(header):
+            try:
+                record = dict(zip(header, row, strict=True))
+            except ValueError:
                 raise DataFileError(
                     f"{path}, line {number}: must have {len(header)} fields, like the header; got {len(row)}."
-                )
-            yield number, dict(zip(header, row, strict=True))
+                ) from None
+            yield number, record
 
     return TextTable(header, records(), parse_csv_cell)
 

@@ -20,7 +20,7 @@ import numpy as np
 from ndcg_ml import __version__
 from ndcg_ml._core.checks import whole_number
 from ndcg_ml._core.flavor_text import at_cutoff
-from ndcg_ml._core.json_values import plain_ids
+from ndcg_ml._core.json_values import plain_id
 from ndcg_ml._core.kernel_and_threads import kernel_in_use, thread_count
 from ndcg_ml._core.one_line import brief_text, paragraph, visible
 from ndcg_ml._core.result import Evaluation
@@ -74,7 +74,7 @@ def write(
     """
     whole_number(top, "top", 0)
     require()
-    from jinja2 import Environment, StrictUndefined
+    from jinja2 import Environment
     from markupsafe import Markup
 
     parts = _evaluation_parts(result, top) if isinstance(result, Evaluation) else _comparison_parts(result, top)
@@ -84,7 +84,7 @@ def write(
     rows = [{"name": name, "version": value} for name, value in versions().items() if value != _MISSING]
     columns = [Column("library", "{name}", "l"), Column("version", "{version}", "l")]
     sections.append(("Versions", [Record(columns, rows).html()]))
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(autoescape=True)
     template = resources.files("ndcg_ml._show").joinpath("report.html").read_text(encoding="utf-8")
     text = environment.from_string(template).render(
         title=visible(default if title is None else title),
@@ -181,11 +181,11 @@ def _losses(evaluation: Evaluation[Any], top: int) -> list[str]:
     counts = {documents: table.n_docs, "relevant": table.n_relevant, "tied": table.tied}
     rows = [
         {
-            "query": brief_text(str(name)),
+            "query": brief_text(str(plain_id(table.qid[i]))),
             **{head: column[i] for head, column in (columns | counts).items()},
-            "weight": w,
+            "weight": table.weight[i],
         }
-        for name, i, w in zip(plain_ids(table.qid[listed]), listed, table.weight[listed], strict=True)
+        for i in listed
     ]
     record = Record(
         [
@@ -207,8 +207,8 @@ def _moves(comparison: Comparison, at: int, top: int) -> str:
     order = np.argsort(-np.abs(b - a), kind="stable")[:top]
     listed = order[np.abs(b - a)[order] > SAME]
     rows = [
-        {"query": brief_text(str(name)), "a": a[i], "b": b[i], "difference": b[i] - a[i]}
-        for name, i in zip(plain_ids(comparison.qid[listed]), listed, strict=True)
+        {"query": brief_text(str(plain_id(comparison.qid[i]))), "a": a[i], "b": b[i], "difference": b[i] - a[i]}
+        for i in listed
     ]
     query, queries, _, _ = comparison._words
     columns = [

@@ -205,10 +205,10 @@ class Inputs:
 
     def __post_init__(self) -> None:
         forms = (("--qrels", "--run"), ("--labels", "--scores"), ("--table",))
-        given = [[name for name in form if getattr(self, name[2:]) is not None] for form in forms]
-        started = [form for form, names in zip(forms, given, strict=True) if names]
+        given = [name for form in forms for name in form if getattr(self, name[2:]) is not None]
+        started = [form for form in forms if {*form} & {*given}]
         if len(started) != 1:
-            got = " ".join(name for names in given for name in names) or "none"
+            got = " ".join(given) or "none"
             raise click.UsageError(
                 f"the data must be given as --qrels with --run, as --labels with --scores, or as --table; got {got}."
             )
@@ -499,8 +499,9 @@ def _is_positive(text: str) -> bool:
 def slice_option(what: str, multiple: bool = False) -> Callable[[_Command], _Command]:
     """Return the option ``--by``, for slices of queries."""
     words = f"{what}: a file with the id and the label of a query on each line, or a column of --table."
-    help_text = f"{words} May be repeated." if multiple else words
-    return click.option("--by", metavar="FILE|COLUMN", multiple=multiple, help=help_text)
+    return click.option(
+        "--by", metavar="FILE|COLUMN", multiple=multiple, help=f"{words}{' May be repeated.' * multiple}"
+    )
 
 
 BETWEEN_0_AND_1 = click.FloatRange(0, 1, min_open=True, max_open=True)

@@ -5,11 +5,13 @@ import pytest
 pytest.importorskip("sklearn")
 
 import re
+from pathlib import Path
 
+import joblib
 import numpy as np
 from command_line import invoke, program
 
-from ndcg_ml import Flavor, evaluate, ndcg_score
+from ndcg_ml import PRESETS, Flavor, evaluate, ndcg_score
 from ndcg_ml import demo as module
 from ndcg_ml.demo import digits_problem
 from ndcg_ml.readers import read_columns
@@ -18,24 +20,56 @@ from ndcg_ml.readers import read_columns
 @pytest.fixture(autouse=True)
 def _few_queries(monkeypatch):
     monkeypatch.setattr(module, "digits_problem", lambda: digits_problem(queries=20))
+    with joblib.parallel_config("threading"):  # processes take seconds to start
+        yield
 
 
-def test_the_picture_and_the_table(tmp_path):
+def test_the_picture_and_the_table(tmp_path, monkeypatch):
     for needed in ("lightgbm", "matplotlib", "torch", "torchmetrics"):
         pytest.importorskip(needed)
+    from matplotlib.figure import Figure
+
+    drawn, save = [], Figure.savefig
+    monkeypatch.setattr(
+        Figure, "savefig", lambda figure, file, **how: drawn.append(figure) or save(figure, file, **how)
+    )
     picture, scores = tmp_path / "curves.png", tmp_path / "scores.csv"
-    arguments = ("--picture", picture, "--scores", scores, "--flavor", "catboost@5[gain=0|1|3,empty=skip]")
-    result = invoke("demo", *arguments)
+    flavor = Flavor.parse("catboost@5[gain=0|1|3,empty=skip]")
+    result = invoke("demo", "--picture", picture, "--scores", scores, "--flavor", flavor)
     assert result.exit_code == 0, result.output
     assert picture.read_bytes().startswith(b"\x89PNG")
-    head, *rows = (line.split() for line in result.stdout.splitlines())
+    head, *rows, last = (line.split() for line in result.stdout.splitlines())
+    assert last[-1] == str(picture)
     assert head == ["definition", "gain", "ties", "empty", "scikit-learn", "PyTorch", "LightGBM", "no", "model"]
-    values = {row[0]: row[-4:] for row in rows[1:9]}
-    assert rows[0][:2] == ["this", "flavor"]
-    for name in ("sklearn", "lightgbm", "torchmetrics", "burges2005"):
-        for model, value in zip(head[4:7], values[name], strict=False):
-            assert f"{ndcg_score(**read_columns(scores, model).arguments(), flavor=name, k=5):.4f}" == value
-    assert invoke("demo", *arguments).stdout == result.stdout
+    data = {model: read_columns(scores, model).arguments() for model in head[4:7]}
+    size = data["PyTorch"]["y_true"].size
+    data["no model"] = {**data["PyTorch"], "y_score": np.zeros(size)}
+    data = {model: {**each, "doc_id": [f"{row:04}" for row in range(size)]} for model, each in data.items()}
+    definitions = {row[0]: PRESETS[row[0]].replace(k=5) for row in rows[1:9]}
+    for row, used in zip([rows[0][1:], *rows[1:9]], [flavor, *definitions.values()], strict=True):
+        assert row[1:4] == ["table" if used is flavor else used.gain, used.ties, str(used.empty)]
+        assert row[4:] == [f"{ndcg_score(**each, flavor=used):.4f}" for each in data.values()]
+    assert f"NDCG@5 of {len(set(data['PyTorch']['qid'].tolist()))} test queries" in result.stdout
+    [said, *trained] = (line.partition(": ")[::2] for line in result.stderr.splitlines())
+    panel, *panels = drawn[0].axes
+    values = [bar[0].get_xdata()[0] for bar in panel.containers]
+    names = [name.get_text().replace("\n", ", ") for name in panel.get_yticklabels()]
+    assert said == ("scikit-learn", names[np.argmax(values)])
+    assert all(bar.has_xerr and bar[0].get_ydata() == at for at, bar in enumerate(panel.containers))
+    colours = {value == max(values): bar[0].get_color() for value, bar in zip(values, panel.containers, strict=True)}
+    assert panel.yaxis_inverted()
+    assert f"best {max(values):.4f}" in panel.get_title()
+    for panel, (framework, chosen) in zip(panels, trained, strict=True):
+        unit, best, last = re.search(r"(epoch|round) (\d+) of (\d+)$", chosen).groups()
+        curve, line, *points = (each.get_xydata().tolist() for each in panel.lines)
+        x, values = zip(*curve, strict=True)
+        assert (x, [at for at, _ in line]) == (tuple(range(1, int(last) + 1)), [int(best)] * 2)
+        assert points == [[curve[values.index(max(values))]], curve[-1:]] == [[curve[int(best) - 1]], curve[-1:]]
+        words = [text.get_text() for text in panel.get_legend().get_texts()]
+        assert words == [f"kept: {unit} {best}, {max(values):.4f}", f"last: {unit} {last}"]
+        assert [each.get_color() for each in panel.lines[:3]] == [colours[False], colours[True], colours[True]]
+        assert (panel.get_xlabel(), panel.get_ylabel()) == (unit, "validation NDCG@5")
+        assert panel.get_title().startswith(framework)
 
 
 @pytest.mark.parametrize("train", [module.train_network, module.boost_trees])
@@ -44,10 +78,11 @@ def test_the_validation_value_is_that_of_evaluate_on_the_scores(train):
         pytest.importorskip(needed)
     problem = digits_problem(queries=20)
     test, flavor = problem.test, Flavor.parse("sklearn")  # without a cut-off, padding would always count
-    trained = train(problem._replace(valid=test), flavor)
+    trained, again = (train(problem._replace(valid=test), flavor) for _ in range(2))
     expected = evaluate(test.labels, trained.scores, group=test.sizes, flavor=flavor).value
     assert trained.history[trained.best] == pytest.approx(expected, abs=1e-6)
     assert np.diff(trained.history[: trained.best + 1]).min() < 0  # a worse round does not end the training
+    assert np.array_equal(again.scores, trained.scores)
 
 
 def test_the_problem():
@@ -58,11 +93,16 @@ def test_the_problem():
         assert set(part.labels.tolist()) == {0, 1, 2}
     assert (problem.test.sizes == 1).any()
     assert (np.bincount(problem.test.qid, weights=problem.test.labels) == 0).any()
-    again, other = digits_problem(), digits_problem(seed=1)
-    assert np.array_equal(problem.test.features, again.test.features)
-    assert not np.array_equal(problem.test.sizes, other.test.sizes)
-    with pytest.raises(ValueError, match="queries must be from 8 to 300; got 301"):
-        digits_problem(queries=301)
+    recorded = read_columns(Path(__file__).parents[2] / "docs" / "demo_scores.csv", "LightGBM").arguments()
+    assert recorded["y_true"].tolist() == problem.test.labels.tolist()
+    assert recorded["qid"].tolist() == problem.test.qid.astype(str).tolist()
+    assert not np.array_equal(problem.test.sizes, digits_problem(seed=1, queries=8).test.sizes)
+    pytest.importorskip("lightgbm")
+    trained = module.boost_trees(problem, Flavor.parse("lightgbm@10"))
+    np.testing.assert_allclose(trained.scores, recorded["y_score"], rtol=0, atol=1e-6)
+    for queries in (7, 301):
+        with pytest.raises(ValueError, match=f"queries must be from 8 to 300; got {queries}"):
+            digits_problem(queries=queries)
 
 
 @pytest.mark.parametrize(

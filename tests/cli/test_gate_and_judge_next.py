@@ -103,7 +103,7 @@ def test_json_markdown_and_html(files):
 
 
 def test_cut_offs_and_segments_share_the_level():
-    assert invoke("eval --qrels qrels.json --run old.json -k 5 -k 10 --save several.json").exit_code == 0
+    assert invoke("eval --qrels qrels.json --run old.json --queries both -k 5 -k 10 --save several.json").exit_code == 0
     Path("segments").write_text("".join(f"q{i} {'rare' if i < 3 else 'ab'[i % 2]}\n" for i in range(N)))
     found = document("gate several.json --run noisy.json --margin 0.05 --by segments", ok=(0, 3, 4))
     asked = [(check["k"], check["segment"]) for check in found["checks"]]

@@ -363,6 +363,7 @@ def test_only_evaluated_topics_count_as_unanswered(queries, n_unanswered, n_quer
     with pytest.warns(UserWarning, match=rf"answers 2 of {n_queries} topics"):
         result = evaluate_run(ASKED, LACKING, queries=queries)
     assert (result.n_unanswered, result.n_queries) == (n_unanswered, n_queries)
+    assert "answers: 2 of the evaluated topics are answered with an empty list" in str(result).splitlines()
 
 
 def test_a_missing_topic_and_a_condensed_list_are_no_empty_answers():
@@ -487,6 +488,7 @@ def test_files_are_excluded_from_as_dicts_are(tmp_path):
             assert evaluate_run(one, other, exclude=exclude).value == expected
     with pytest.warns(UserWarning, match=r"judged relevant, the first in .*qrels, line 1\."):
         evaluate_run(qrels, path, exclude={"a": ["b"]})
+    assert evaluate_run({"a": {"b": 1, "x": 0}}, SCORED, exclude={"a": ["x"]}).n_excluded == 1  # warns of nothing
 
 
 def test_a_relevant_document_stays_in_the_ideal_and_is_told():

@@ -219,7 +219,7 @@ def test_a_file_keeps_its_mode_and_its_link(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["link", "real"]
 
 
-@pytest.mark.parametrize("step", ["os.fsync", "os.replace"])
+@pytest.mark.parametrize("step", ["os.open", "os.fsync", "os.replace"])
 def test_what_fails_leaves_the_older_file(tmp_path, monkeypatch, step):
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")

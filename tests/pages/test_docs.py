@@ -68,7 +68,7 @@ ALONE = {
 SLACK = {("start", 0): [0.3, 0, 0.02], **{("start", at): [10, 0.02] for at in (1, 2, 3)}}
 
 
-@pytest.mark.filterwarnings("ignore:unsafe cast:Warning")  # Numba warns about ranx
+@pytest.mark.filterwarnings("ignore:.*unsafe cast:Warning")  # Numba warns about ranx
 @pytest.mark.parametrize(("name", "at"), [(name, at) for name, needs in ALONE.items() for at in range(len(needs))])
 def test_a_block_of_a_page_runs_alone_and_prints_what_is_shown(tmp_path, monkeypatch, capsys, name, at):
     for library in ALONE[name][at].split():
