@@ -255,7 +255,7 @@ def test_pipes_and_the_standard_output_are_written_directly(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["file", "pipe"]
 
 
-@pytest.mark.parametrize("times", [5, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("times", [5, pytest.param(50, marks=pytest.mark.long)])
 def test_a_process_that_is_killed_while_it_saves_leaves_a_whole_file(tmp_path, times):
     file, drawn = tmp_path / "base.json", random.Random(times)
     for number in range(times):

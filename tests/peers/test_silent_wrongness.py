@@ -318,19 +318,6 @@ def test_s11_lightgbm_passes_no_groups_to_a_metric_with_star_arguments():
         fitted_with(lambda *args, **kwargs: NDCGEval("sklearn")(*args, **kwargs))
 
 
-def test_s11_lightgbm_swaps_the_arguments_of_a_native_metric():
-    """LGBMRanker calls f(preds, dataset) with (labels, predictions). NDCGEval takes both (test_lightgbm.py)."""
-    seen = []
-
-    def native(preds, dataset):
-        seen.append(preds)
-        return "m", 0.0, True
-
-    fitted_with(native)
-    _, y, _, _ = ranking(5)
-    assert np.array_equal(seen[0], y), FIXED
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_s15_half_precision_ties_scores_so_that_the_order_of_rows_decides(dtype):
     """Different float32 scores near 1 are tied in half precision. Then libraries that rank ties by position differ."""
