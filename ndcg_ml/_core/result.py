@@ -397,9 +397,9 @@ class Evaluation(Generic[V]):
         n_empty = totals.ndcg(self.flavor)[1].sum(axis=0).tolist()
         return replace(
             self,
-            value=by_cutoff(totals.ks, totals.mean(self.flavor).tolist(), several),
+            value=shape_values(totals.ks, totals.mean(self.flavor).tolist(), several),
             n_queries=rows.size,
-            n_empty=by_cutoff(totals.ks, n_empty, several),
+            n_empty=shape_values(totals.ks, n_empty, several),
             per_query=replace(table, **{name: table[name][rows] for name in table}),
             cluster=None if self.cluster is None else self.cluster[rows],
             _totals=totals,
@@ -631,7 +631,7 @@ class Evaluation(Generic[V]):
         return "\n".join([*(f"ndcg{at_cutoff(k)} = {value:.6f}" for k, value in values), *self._notes()])
 
 
-def by_cutoff(ks: Sequence[int | None], values: Sequence[Any], several: bool) -> Any:
+def shape_values(ks: Sequence[int | None], values: Sequence[Any], several: bool) -> Any:
     """Return the values as a dict by cut-off, or the only one."""
     return dict(zip(ks, values, strict=True)) if several else values[0]
 
@@ -654,11 +654,11 @@ def evaluation_from_totals(
         return table if several else table[:, 0]
 
     return Evaluation(
-        value=by_cutoff(totals.ks, totals.values(flavor), several),
+        value=shape_values(totals.ks, totals.values(flavor), several),
         flavor=flavor if several else flavor.replace(k=totals.ks[0]),
         k=totals.ks if several else totals.ks[0],
         n_queries=n_queries,
-        n_empty=by_cutoff(totals.ks, empty.sum(axis=0).tolist(), several),
+        n_empty=shape_values(totals.ks, empty.sum(axis=0).tolist(), several),
         per_query=PerQuery(
             qid=totals.ids,
             ndcg=columns(ndcg),

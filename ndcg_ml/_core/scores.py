@@ -16,7 +16,7 @@ from ndcg_ml._core.gains_and_discounts import Coded, CreditedOnce, credit_repeat
 from ndcg_ml._core.kernel_and_threads import CompiledQueries, choose_kernel, compiled_rank, thread_count
 from ndcg_ml._core.mean import Totals
 from ndcg_ml._core.queries import Queries, Scored, Weights
-from ndcg_ml._core.result import Evaluation, V, by_cutoff, evaluation_from_totals
+from ndcg_ml._core.result import Evaluation, V, evaluation_from_totals, shape_values
 from ndcg_ml.flavor import Flavor, as_flavor
 
 
@@ -167,12 +167,12 @@ class Prepared(Generic[V]):
         TypeError, ValueError
             The scores differ from the labels in shape or pandas index, are not real numbers, or contain NaN.
         """
-        values: V = by_cutoff(self.ks, self.totals(y_score).values(self.flavor), self._several)
+        values: V = shape_values(self.ks, self.totals(y_score).values(self.flavor), self._several)
         return values
 
     def dcg(self, y_score: ArrayLike) -> V:
         """Return the (weighted) mean over queries of DCG for these scores; see ``__call__``."""
-        values: V = by_cutoff(self.ks, self.totals(y_score).mean_dcg(), self._several)
+        values: V = shape_values(self.ks, self.totals(y_score).mean_dcg(), self._several)
         return values
 
     def totals(self, y_score: ArrayLike) -> Totals:
