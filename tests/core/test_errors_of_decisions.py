@@ -117,6 +117,7 @@ def refused(call, error, words, advised=None):
         (lambda: of(flavor=Flavor(empty="skip"), query_weight=[1.0] + [0.0] * 59).interval(), ValueError, "got 1 of 60"),
         (lambda: of(labels=Y * (np.arange(60) > 6)[:, None], flavor=NAN).interval(), ValueError, "7 of 60 queries are empty under empty=nan", lambda: of(labels=Y * (np.arange(60) > 6)[:, None], flavor=NAN.replace(empty="skip")).interval()),
         (lambda: of(labels=Y * (np.arange(60) > 6)[:, None], flavor=NAN, query_weight=[1.0] * 59 + [0.0]).interval(), ValueError, "7 of 60 queries are empty under empty=nan"),
+        (lambda: bounded_limits(np.array([-0.5, 1.0]), np.full(2, 0.5), 0.95), ValueError, "a query has -0.5", None),
         (lambda: bounded_limits(np.array([1.5, 1.0]), np.full(2, 0.5), 0.95), ValueError, r"method='bounded' needs values between 0 and 1; a query has 1\.5", lambda: [a.interval(method=method) for method in ("bca", "t")]),
         (lambda: evaluate(Y, A, by={"c": {0: "de"}}), TypeError, "must not be a mapping from query ids if queries have no ids", lambda: of(by={"c": dict.fromkeys(a.per_query.qid, "de")})),
         (lambda: evaluate([1, 0], [1, 0], group=[0, 2], by=["x", "x"]), ValueError, "must have a label for each query, but some queries have no rows"),

@@ -311,7 +311,7 @@ def refused(folder, name, content, words):
         ("run", b"301 Q0 d 1 high tag", "column 5, the score, must be a number, and not NaN.*got 'high'"),
         ("run", b"301 Q0 d 1 nan tag", "must be a number, and not NaN.*got 'nan'"),
         ("run", b"301 Q0 d 1 1_000 tag", "got '1_000'"),
-        ("run", b"301 Q0 d 1 0x10 tag", "got '0x10'"),
+        ("run", b"301 Q0 d 1 1:0 tag", "got '1:0'"),
         ("run", b"301 Q0 my doc 1 2.5 tag", "got 7, and 'doc' where the rank should be. An id cannot contain a blank"),
         ("run", b"301 Q0 56 11210 1 2.5 tag", "got 7, and '2.5', a number, where the tag should begin. An id cannot"),
         ("run", b"301 Q0 56 11210 8 1 2.5 tag", "got 8, and '1', a number, where the tag should begin"),
@@ -324,7 +324,7 @@ def refused(folder, name, content, words):
         ("qrels", b"301 0 d yes", "column 4, the grade, must be a finite number; got 'yes'"),
         ("qrels", b"301 0 d nan", "must be a finite number; got 'nan'"),
         ("qrels", b"301 0 d -inf", "must be a finite number; got '-inf'"),
-        ("qrels", b"301 0 d 1_0", "must be a finite number; got '1_0'"),
+        ("qrels", b"301 0 d 1-2", "must be a finite number; got '1-2'"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("before", [0, 3])
@@ -332,7 +332,7 @@ def test_a_line_of_trec_is_refused_with_its_number(tmp_path, name, bad, words, b
     good = LINE if name == "run" else b"301 0 d 1\n"
     content = good * before + bad + b"\n" + good
     refused(tmp_path, name, content, f"line {before + 1}: .*{words}")
-    refused(tmp_path, name, b"\n# comment\n" + content, f"line {before + 3}: .*{words}")
+    refused(tmp_path, name, (good if before else b"\n") + b"# comment\n" + content, f"line {before + 3}: .*{words}")
 
 
 FILES = [
