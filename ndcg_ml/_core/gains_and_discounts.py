@@ -322,7 +322,7 @@ def gain(flavor: Flavor, grades: FloatArray) -> FloatArray:
         different, at = np.unique(grades, return_inverse=True)
         return np.array([_number(flavor.gain, one, "gain") for one in different.tolist()])[at.ravel()]
     if flavor.gain == "exponential":
-        with np.errstate(invalid="ignore"):  # a grade that is no such integer becomes another one
+        with np.errstate(invalid="ignore"):  # a grade that a byte cannot hold becomes another number
             whole = grades.astype(np.uint8)
         return _exponential(np.arange(256.0)).take(whole) if (whole == grades).all() else _exponential(grades)
     if flavor.gain == "binary":

@@ -208,13 +208,11 @@ def csv_table(path: AnyPath, file: IO[bytes] | None) -> TextTable:
 
     def records() -> Iterator[tuple[int, Mapping[str, str]]]:
         for number, row in rows:
-            try:
-                record = dict(zip(header, row, strict=True))
-            except ValueError:
+            if len(row) != len(header):
                 raise DataFileError(
                     f"{path}, line {number}: must have {len(header)} fields, like the header; got {len(row)}."
-                ) from None
-            yield number, record
+                )
+            yield number, dict(zip(header, row, strict=True))
 
     return TextTable(header, records(), parse_csv_cell)
 

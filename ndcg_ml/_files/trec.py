@@ -261,8 +261,7 @@ def _parse_lines(path: opening.AnyPath, block: bytes, form: Form, numbers: IntAr
 
 def _check_columns(path: opening.AnyPath, form: Form, fields: list[list[bytes]], numbers: IntArray) -> None:
     n_columns = len(form.columns)
-    for at, tokens in enumerate(fields):
-        number = int(numbers[at])
+    for tokens, number in zip(fields, numbers.tolist(), strict=True):
         if len(tokens) < n_columns or (len(tokens) > n_columns and not form.longer):
             hint = f". {opening.JOINED}" * (len(tokens) == 2 * n_columns - 1)
             raise opening.wrong_line(path, number, f"{form}; got {len(tokens)}{hint}", b" ".join(tokens))

@@ -74,7 +74,7 @@ def write(
     """
     whole_number(top, "top", 0)
     require()
-    from jinja2 import Environment
+    from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
     parts = _evaluation_parts(result, top) if isinstance(result, Evaluation) else _comparison_parts(result, top)
@@ -84,7 +84,7 @@ def write(
     rows = [{"name": name, "version": value} for name, value in versions().items() if value != _MISSING]
     columns = [Column("library", "{name}", "l"), Column("version", "{version}", "l")]
     sections.append(("Versions", [Record(columns, rows).html()]))
-    environment = Environment(autoescape=True)
+    environment = Environment(autoescape=True, undefined=StrictUndefined)
     template = resources.files("ndcg_ml._show").joinpath("report.html").read_text(encoding="utf-8")
     text = environment.from_string(template).render(
         title=visible(default if title is None else title),

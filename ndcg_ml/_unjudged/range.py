@@ -48,7 +48,7 @@ class Range:
 
     @property
     def settled(self) -> bool:
-        """Whether all grades give the same sign: the range excludes 0, or is a single value."""
+        """Whether all grades give the same sign: the range excludes 0, or is a single value up to rounding."""
         return self.low > 0 or self.high < 0 or self.width < _ROUNDING
 
     def __str__(self) -> str:
