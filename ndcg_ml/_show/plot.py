@@ -31,7 +31,7 @@ _BLUE, _VERMILLION, _GREEN, _GREY = "#0072B2", "#D55E00", "#009E73", "#7f7f7f"
 _WIDTH = 8.0  # inches: 800 pixels at 100 per inch
 _POINTS = 2000  # more points of a sorted curve cannot be distinguished on a screen
 _ROWS = 30
-_NAME = 24
+_NAME = 24  # letters of a name
 
 
 class _Row(NamedTuple):
@@ -88,7 +88,7 @@ def sliced(evaluation: Evaluation[Any], table: Sequence[Mapping[str, Any]], ax: 
     rows = []
     for row in table:
         if row["k"] == k:
-            name = _short(f"{row['column']}={row['label']}", 2 * _NAME)
+            name = f"{_short(row['column'])}={_short(str(row['label']))}"
             text = f"{name}: {row['n_queries']} queries, {row['ndcg']:.4f}"
             limits = None if row["low"] is None else (row["low"], row["high"])
             rows.append(_Row(text, row["ndcg"], limits, limits is not None))
@@ -273,7 +273,7 @@ def _first_of(n_rows: int, what: str) -> str:
     return f"; the first {_ROWS} of {n_rows} {what}" if n_rows > _ROWS else ""
 
 
-def _short(text: str, width: int = _NAME) -> str:
+def _short(text: str) -> str:
     """Return a name on one line, with ``...`` in place of the middle of a long one."""
     text = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    return text if len(text) <= width else f"{text[: width - 13]}...{text[-10:]}"
+    return text if len(text) <= _NAME else f"{text[: _NAME - 13]}...{text[-10:]}"

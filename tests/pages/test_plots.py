@@ -93,9 +93,12 @@ def test_one_query_has_no_interval(ax):
     assert not any(filled for _, filled in points(ax).values())
     assert (words(ax), ax.get_xlabel()) == (["no interval"], "micro-averaged NDCG")
     assert title(ax)[0] == "ndcg[aggregate=micro]"
+    evaluate([[0, 1]], [[1, 0]], k=(1, 2), flavor=Flavor(ideal="local", empty=np.nan, k=7)).plot(ax)
+    assert rows(ax)[2:] == ["NDCG@1: nan", "NDCG@2: 0.6309"]
+    assert "@" not in title(ax)[0]
 
 
-@pytest.mark.parametrize("labels", [[[1, 0], [0, 1]], [[3, -2], [0, 1]]])
+@pytest.mark.parametrize("labels", [[[1, 0], [0, 1]], [[3, -2], [0, 1]], [[1, 0], [3, 2]]])
 def test_intervals_end_a_little_beyond_the_values(ax, labels):
     result = evaluate(labels, [[1, 2], [1, 2]], k=2, flavor="ndcg[negative=allow]")
     result.plot(ax)
@@ -118,7 +121,7 @@ def test_slices(ax):
     assert ax.lines[0].get_xdata()[0] == pytest.approx(result.value[2])
     assert (ax.lines[0].get_color(), ax.lines[0].get_linewidth()) == ("#7f7f7f", 1.2)
     for at, ((column, label), each) in enumerate(result.slices.items()):
-        assert points(ax)[at][0] == each.value[2]
+        assert points(ax)[at] == (each.value[2], column == "all" or label == "x")
         assert rows(ax)[at] == f"{column}={label}: {each.n_queries} queries, {each.value[2]:.4f}"
     assert words(ax) == ["with 95 % t interval", "no interval: too few queries"]
     assert title(ax) == ["sklearn@2", "4 queries"]
@@ -195,8 +198,8 @@ def test_of_many_pairs_those_with_the_smallest_p_are_drawn(ax):
     result.plot(ax)
     assert title(ax)[-1] == "50 queries; the 30 of 36 pairs with the smallest p"
     assert len(rows(ax)) == 30
-    least = min(result.pairs, key=lambda pair: pair.p_value)
-    assert any(row.startswith(f"{least.b} minus {least.a}:") for row in rows(ax))
+    least = sorted(result.pairs, key=lambda pair: pair.p_value)[:30]
+    assert [row.split(":")[0] for row in rows(ax)] == [f"{x.b} minus {x.a}" for x in result.pairs if x in least]
 
 
 # -- all drawings --------------------------------------------------------------------------------------------------
@@ -276,3 +279,4 @@ def test_any_name_is_drawn_as_it_is(ax, name):
     ax.figure.canvas.draw()
     ax.clear()
     evaluated(by={name: ["x", "x", name, name]}).slices.plot(ax)
+    assert rows(ax)[1].startswith(f"{shown}={shown}: 2 queries")
