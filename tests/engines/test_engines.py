@@ -149,6 +149,16 @@ def test_what_dask_is_refused(dd, change, error, words, advised):
             assert ndcg_ml.dask.evaluate(**{**arguments, **advised}).value is not None
 
 
+@pytest.mark.parametrize(
+    ("engine", "module", "method", "meant"),
+    [("ray", "ray.data", "groupby", "ray.data.Dataset"), ("spark", "pyspark.", "mapInArrow", "pyspark.sql.DataFrame")],
+)
+def test_frames_of_other_libraries_are_refused(engine, module, method, meant):
+    for other in ({"__module__": module}, {"__module__": "pandas", method: None}):
+        with pytest.raises(TypeError, match=f"frame must be a {meant}; got X. For a frame in memory, use .*evaluate"):
+            getattr(ndcg_ml, engine).evaluate(type("X", (), other)(), label="grade", score="score", qid="qid")
+
+
 @pytest.mark.needs("ray")
 def test_ray(tmp_path):
     checks = """
