@@ -231,6 +231,13 @@ def test_presets_are_listed_with_their_sources():
         assert re.search(r"\d", mirror.library), "no version"
         assert mirror.library in flavor.describe()
         assert MIRRORS[first.get(name, name)].unusual in flavor.describe()
+    for name, powers in {
+        "letor4": range(3),
+        "mslr": range(5),
+        "elliot": range(1, 7),
+        "mlnet": (0, *range(2, 6)),
+    }.items():
+        assert PRESETS[name].gain == tuple(2**n - 1 for n in powers)
     assert "also       letor4: LETOR 4.0" in Flavor.preset("letor3").describe()
     assert "also" not in Flavor.preset("mslr").describe()
     with pytest.raises(TypeError):
