@@ -56,7 +56,8 @@ def test_weights_are_found_by_id(frame, weights):
     expected = dcg_score(frame.y, frame.s, qid=frame.q, query_weight=BY_APPEARANCE)
     assert dcg_score(frame.y, frame.s, **arguments) == expected
     assert explain_difference("sklearn", "lightgbm", frame.y, frame.s, **arguments).value_a == RIGHT
-    assert identify(round(RIGHT, 4), frame.y, frame.s, k=None, **arguments).matches
+    if isinstance(query_weight, dict):  # hundreds of flavors, which read weights in one place
+        assert identify(round(RIGHT, 4), frame.y, frame.s, k=None, **arguments).matches
 
 
 @pytest.mark.parametrize(
