@@ -559,7 +559,6 @@ def _are_compatible(given: Mapping[str, Tensor]) -> bool:
         and ("qid" in given) == flat
         and not (flat and "mask" in given)
         and (scores.shape[-1] > 1 or flat or (scores.ndim == 2 and ("mask" in given or scores.numel() == 1)))
-        and all(given[name].dtype == torch.bool for name in ("mask", "retrieved") if name in given)
         and all(_holds_integers(given[name]) for name in ("qid", "doc_id") if name in given)
     )
 
