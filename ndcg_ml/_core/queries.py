@@ -188,7 +188,7 @@ def find_repeats(doc_id: IntArray, groups: Groups, names: NDArray[Any]) -> Repea
     if not same.any():
         return None
     first = np.append(True, ~same)
-    document = np.cumsum(first) - 1
+    document = np.cumsum(first)
     sizes = np.bincount(document)
     rows = in_order.order[sizes[document] > 1]
     sizes = sizes[sizes > 1]

@@ -224,7 +224,7 @@ def limits_by_hand(values, weight, inside, codes, confidence):
         kept, share = values[rows & (weight > 0)], weight[rows & (weight > 0)] / weight[rows].sum()
         h = np.bincount(of, share)
         if len(kept) < 2 or h.max() > 0.5 + 1e-9 or (codes is not None and len(present) < 6):
-            return None, None
+            return None, None, -1.0
         mean, of_units = share @ kept, np.bincount(of, share * kept) / h
         pulls.append(dict(zip(present.tolist(), h * (of_units - mean) / np.sqrt(1 - h), strict=True)))
         ratio = h**2 / (1 - h)
@@ -238,13 +238,14 @@ def limits_by_hand(values, weight, inside, codes, confidence):
         sides.append((mean, error, dof, piles, max(0.0, mean - ends[0]), max(0.0, ends[1] - mean)))
     (mean, a, dof_a, piles_a, below_a, above_a), (other, b, dof_b, piles_b, below_b, above_b) = sides
     covariance = sum(pull * pulls[1].get(unit, 0.0) for unit, pull in pulls[0].items())
+    distance = abs(mean - other) / max(math.hypot(a, b), 1e-300)
     if not (piles_a or piles_b) and min(dof_a, dof_b) > 5 - 1e-9:
         dof = (a**2 + b**2) ** 2 / (a**4 / dof_a + b**4 / dof_b)
         reach = t_quantile(confidence, dof) * math.sqrt(a**2 + b**2 - 2 * covariance)
-        return mean - other - reach, mean - other + reach
+        return mean - other - reach, mean - other + reach, distance
     r = covariance / (a * b) if min(a, b) > 1e-12 else 0.0  # equal values have no correlation
     down, up = (math.sqrt(max(0, x * x + y * y - 2 * r * x * y)) for x, y in ((below_a, above_b), (above_a, below_b)))
-    return mean - other - down, mean - other + up
+    return mean - other - down, mean - other + up, distance
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -253,13 +254,13 @@ def test_the_intervals_of_differences_by_hand(clustered, weighted):
     """They are simultaneous over the labels of a column, of which those without an interval do not count."""
     rng, n_without = np.random.default_rng(2 * clustered + weighted), 0
     for _ in range(30):
-        n, n_labels = int(rng.integers(8, 60)), int(rng.integers(2, 5))
+        n, n_labels = int(rng.integers(8, 99)), int(rng.integers(2, 6))
         labels = np.r_[np.arange(n_labels), rng.choice(n_labels, n - n_labels, p=rng.dirichlet(np.full(n_labels, 2.0)))]
         values, flat = rng.beta(2, 2, n), rng.random(n_labels) < 0.4
         values[flat[labels] & (rng.random(n) < rng.choice([0.6, 0.9, 1.0]))] = rng.choice([0.0, 0.4, 1.0])
         values += rng.choice([0.0, 0.0, -0.7, 0.7])
         weight = rng.choice([0.0, 1.0, 1.0, 2.0, 9.0], n) if weighted else np.ones(n)
-        codes = rng.integers(0, rng.integers(5, 16), n) if clustered else None
+        codes = rng.integers(0, rng.integers(6, 31), n) if clustered else None
         if weight.sum() == 0:
             continue
         found = slice_rows(values, labels, query_weight=weight, cluster=codes)
@@ -267,9 +268,12 @@ def test_the_intervals_of_differences_by_hand(clustered, weighted):
         for _ in range(2):  # the first round counts the labels with an interval
             confidence = 1 - 0.05 / (1 if n_labels == 2 else max(1, n_tested))
             expected = [limits_by_hand(values, weight, labels == at, codes, confidence) for at in range(n_labels)]
-            n_tested = sum(low is not None for low, _ in expected)
+            n_tested = sum(low is not None for low, _, _ in expected)
         for at in range(n_labels):
-            assert limits(found[at]) == pytest.approx(expected[at], abs=1e-9)
+            assert limits(found[at]) == pytest.approx(expected[at][:2], abs=1e-9)
+        distances = [expected[at][2] for at in found]
+        if clustered:
+            assert distances == pytest.approx(sorted(distances, reverse=True), abs=1e-9)
         n_without += n_tested < n_labels
     assert 0 < n_without < 25
 
