@@ -196,10 +196,7 @@ def align_by_id(value: Any, name: str, ids: NDArray[Any]) -> Any:
         raise ValueError(
             f"the index of {name} must name each query once; got {_label(index[index.duplicated()])} more than once."
         )
-    try:
-        at = np.asarray(index.get_indexer(ids))
-    except (TypeError, ValueError):  # ids and labels differ in type
-        at = np.full(ids.size, -1)
+    at = np.asarray(index.get_indexer(ids))  # -1 for ids of another type, too
     absent_at = np.flatnonzero(at < 0)
     if absent_at.size:
         raise ValueError(

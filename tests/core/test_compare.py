@@ -307,6 +307,7 @@ def test_exact_randomisation_by_hand(differences, p_value):
 def test_equal_queries_need_no_exchange_and_an_exchange_weighs_what_its_query_weighs():
     result = from_zero(*[0.0, 1e-12] * 20, 0.1, 0.2, 0.3, 0.4, 0.5).test(n_resamples=32)
     assert (result.exact, result.p_value) == (True, 2 / 32)
+    assert from_zero(*range(1, 19)).test(n_resamples=2**18).p_value == pytest.approx(2 / 2**18)  # several blocks
     heavy = Paired(np.zeros(3), np.array([0.1, 0.1, -0.1]), np.array([1.0, 5.0, 1.0]))
     assert heavy.difference == pytest.approx(0.5 / 7)
     assert heavy.test().p_value == pytest.approx(6 / 8)  # 0.7, 0.5, 0.5, 0.3 and their mirrors
