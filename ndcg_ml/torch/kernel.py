@@ -414,7 +414,7 @@ def _upper_tie_groups(key: Tensor, ranked: Tensor, depth: int) -> tuple[Tensor, 
 def _mean_discounts(before: Tensor, upto: Tensor, length: Tensor, discounts: Tensor) -> Tensor:
     """Compute the mean discount over the ranks of each tie group."""
     total = discounts.cumsum(0)
-    shared = (total[upto] - total[before]) / length.clamp(min=1)
+    shared = (total[upto] - total[before]) / length  # not read for length 0
     # A document without a tie has its discount itself: the difference of two sums would lose digits.
     return torch.where(length > 1, shared, discounts[before + 1])
 
