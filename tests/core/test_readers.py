@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from lanes import quick
 
@@ -557,11 +557,12 @@ def previous(rows):
     return found
 
 
-@given(ROWS, st.integers(0, 40))
-def test_names_are_the_bytes_they_were_made_of(rows, cut):
-    ids = [each for _, each in rows]
-    names = names_of(ids[:cut])
-    names.add(names_of(ids[cut:]))
+@given(ROWS, st.sampled_from([1, 2, 20]))
+@example([(0, b"x" * size) for size in (1, 9, 9, 17, 9)], 1)
+def test_names_are_the_bytes_they_were_made_of(rows, step):
+    ids, names = [each for _, each in rows], Names()
+    for start in range(0, len(ids) + 1, step):
+        names.add(names_of(ids[start : start + step]))
     assert list(names) == ids
     assert names.changes().tolist() == [i for i, each in enumerate(ids) if i == 0 or each != ids[i - 1]]
     assert all(names.long_rows(slice(i, i + 1)) == [i] * (len(each) > 64) for i, each in enumerate(ids))
@@ -586,9 +587,9 @@ def test_the_same_name_is_found_whatever_its_hash(bits, chunk, rows):
 @given(ROWS)
 def test_byte_order(rows):
     names = names_of([each for _, each in rows])
-    some = np.arange(0, len(rows), 2)
-    topic = np.array([rows[i][0] for i in some], dtype=np.int64)
-    assert [rows[i] for i in names.order_by_bytes(topic, some)] == sorted(rows[i] for i in some)
+    for some in (np.arange(0, len(rows), 2), np.arange(len(rows))[::-1]):
+        topic = np.array([rows[i][0] for i in some], dtype=np.int64)
+        assert [rows[i] for i in names.order_by_bytes(topic, some)] == sorted(rows[i] for i in some)
 
 
 def test_similar_ids_have_different_hashes():
