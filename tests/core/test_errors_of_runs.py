@@ -12,6 +12,7 @@ import pytest
 
 from ndcg_ml import Evaluation, Flavor, align, evaluate_run, evaluate_topk, with_labels
 from ndcg_ml._core.one_line import brief
+from ndcg_ml._files import opening as lines_module
 from ndcg_ml.flavor import as_flavor
 from ndcg_ml.readers import DataFileError, read_columns, read_letor
 
@@ -76,8 +77,7 @@ RUNS = [
     # documents to leave out
     (QRELS, RUN, {"exclude": "same"}, ValueError, r"exclude must be 'identical' or \{topic: \[document, ...\]\}; got 'same'"),
     (QRELS, RUN, {"exclude": ["a"]}, TypeError, "exclude must be 'identical' or .*got list"),
-    (QRELS, RUN, {"exclude": {"q1": "b"}}, TypeError, r"exclude\['q1'\] must be a list of documents; got 'b'"),
-    (QRELS, RUN, {"exclude": {"q1": 3}}, TypeError, r"exclude\['q1'\] must be a list of documents; got 3"),
+    *((QRELS, RUN, {"exclude": {"q1": odd}}, TypeError, rf"exclude\['q1'\] must be a list of documents; got {odd!r}") for odd in ("b", b"b", 3)),
     (QRELS, RUN, {"exclude": {"q1": [3]}}, TypeError, r"document ids must have one type .*int in exclude\['q1'\]"),
     (QRELS, RUN, {"exclude": {3: ["a"]}}, TypeError, "topic ids must have one type .*int in exclude"),
     ({7: {"8": 1}}, {7: ["7", "8"]}, {"exclude": "identical"}, TypeError, "one type to be identical; got str and int"),
@@ -124,7 +124,7 @@ def test_a_missing_id_is_refused_as_such(missing):
     for qrels, run, source in (
         ({"q1": {"d1": 1}, missing: {"d1": 1}}, RUN, "topic ids of qrels"),
         ({"q1": {"d1": 1, missing: 1}}, RUN, r"document ids of qrels\['q1'\]"),
-        (QRELS, {"q1": ["d1", missing]}, r"document ids of run\['q1'\]"),
+        (QRELS, {"q1": ["d1", missing, None]}, r"document ids of run\['q1'\]"),
         (QRELS, {1: {"d1": 1.0}, missing: {"d1": 1.0}}, "topic ids of run"),
     ):
         with pytest.raises(ValueError, match=rf"{source} must not be missing; got {re.escape(brief(missing))}\. Leave"):
@@ -158,7 +158,9 @@ def test_ids_that_no_file_can_hold_are_refused(odd, words):
         ({"q1": {"d1": 1}}, "qid,docno,score\nq1,d1,1\nq1,d2,2\nq1,d1,3\n", {}, ValueError, "'d1' does in .*run, line 2 and .*run, line 4"),
     ],
 )  # fmt: skip
-def test_a_file_is_refused_with_its_lines(tmp_path, qrels, run, options, error, words):
+@pytest.mark.parametrize("block", [1 << 20, 5])
+def test_a_file_is_refused_with_its_lines(tmp_path, monkeypatch, qrels, run, options, error, words, block):
+    monkeypatch.setattr(lines_module, "_BLOCK", block)
     sides = {"qrels": qrels, "run": run}
     for name, content in sides.items():
         if isinstance(content, str):
@@ -338,9 +340,10 @@ def test_a_line_of_trec_is_refused_with_its_number(tmp_path, name, bad, words, b
 FILES = [
     # TREC
     ("run", WHOLE.replace(b"\n", b"", 1), "line 1: .*Two lines may have been joined by concatenating"),
-    ("run", WHOLE.replace(b"\n", b" ", 1), "line 1: .*Two lines may have been joined by concatenating"),
+    ("run", WHOLE.replace(b"\n", b" ", 1).replace(b"Q0 b", b"0 b"), "line 1: .*Two lines may have been joined by concatenating"),
     ("run", WHOLE.replace(b"\n", b"", 1).replace(b"Q0 b", b"0 b"), "line 1: .*Two lines may have been joined by concatenating"),
-    ("run", WHOLE.replace(b"\n", b" my tag", 1), "line 1: .*Two lines may have been joined by concatenating"),
+    ("run", WHOLE.replace(b"\n", b" my tag", 1).replace(b"Q0 a", b"0 a"), "line 1: .*Two lines may have been joined by concatenating"),
+    ("run", WHOLE.replace(b"\n", b" my tag", 1).replace(b"Q0", b"0"), "line 1: .*Two lines may have been joined by concatenating"),
     ("run", BOM + WHOLE.replace(b"\n", BOM, 1), "line 1: .*Two lines may have been joined by concatenating"),
     ("run", WHOLE + WHOLE[:-1] + WHOLE, "line 6: .*Two lines may have been joined by concatenating"),
     ("run", b"301 Q0 a 1 0.9 bm25302 Q0 b 1 0.9 bm25 303 Q0 c 1 1 t\n", "line 1: .*Two lines may have been joined by concatenating"),
@@ -414,7 +417,7 @@ FILES = [
     ("run", '{"id": "q1", "list": ["d1"]}\n', ": 'id' must be .* Each line of JSONL needs the key qid"),
     ("run", f'{{"q1": {"1" * 5000}}}', ": not JSON: Exceeds the limit"),
     ("run", f'{{"q1": {"[" * 100_000}}}', ": not JSON"),
-    ("run", b'{"q1": {"d1": 1},\n "q2": {"d\xff1": 1}}', r"line 2: JSON must be text in UTF-8; got '.{2,5}1\": 1}}'\.$"),
+    ("run", b'\n{"q1": {"d1": 1},\n "q2": {"d\xff1": 1}}', r"line 3: JSON must be text in UTF-8; got '.{2,5}1\": 1}}'\.$"),
     ("run", b'{"qid": "q1", "docno": "d1", "score": 1}\n\n{"qid": "q1", "docno": "d\xff", "score": 1}\n', "line 3: JSON must be text in UTF-8"),
     *(
         ("run", content.replace("{}", end), r".* must be an id without a line end; got '.\\[nr]1'")

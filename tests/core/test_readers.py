@@ -79,7 +79,7 @@ def test_files_with_byte_order_marks_one_after_another(tmp_path, monkeypatch, en
     assert lines(tmp_path / "run", WHOLE.replace(b" a ", b" " + BOM + b"a "))[0][1] == BOM + b"a"
 
 
-@pytest.mark.parametrize("tag", [b"BM25 k1 = 0.9 b = 0.4", b"v2 seed 7 0.5", b"a b c d e", b"t 1 2 3", b"run of Q0 3"])
+@pytest.mark.parametrize("tag", [b"BM25 k1 = 0.9 b = 0.4", b"v2 a seed 7 1", b"a b c d e 5 1 0", b"run Q0 of 3 k each"])
 def test_a_tag_of_several_words_is_no_second_line(tmp_path, tag):
     content = b"301 Q0 a 1 0.9 " + tag + b"\n301 Q0 b 2 0.8 t\n"
     assert [row[1] for row in lines(tmp_path / "run", content)] == [b"a", b"b"]
@@ -219,9 +219,12 @@ def test_a_file_that_unpacks_to_more_bytes_than_the_limit_is_refused(tmp_path, m
     monkeypatch.setenv("NDCG_ML_MAX_BYTES", "9999")
     with pytest.raises(DataFileError, match=r"run: must have at most 9999 bytes when unpacked; got more\."):
         evaluate_run({"q1": {"d1": 1}}, tmp_path / "run", flavor="ranx")
-    monkeypatch.setenv("NDCG_ML_MAX_BYTES", "1e9")
-    with pytest.raises(ValueError, match="NDCG_ML_MAX_BYTES must be a positive integer"):
-        evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+    for bad in ("1e9", "0", "-1", "\u0663"):
+        monkeypatch.setenv("NDCG_ML_MAX_BYTES", bad)
+        with pytest.raises(ValueError, match=f"NDCG_ML_MAX_BYTES must be a positive integer; got '{bad}'"):
+            evaluate_run({"q1": {"d1": 1}}, tmp_path / "run")
+    monkeypatch.setenv("NDCG_ML_MAX_BYTES", str(len(content)))
+    assert evaluate_run({"q1": {"d1": 1}}, tmp_path / "run", flavor="ranx[duplicates=first]").value == 1
 
 
 @pytest.mark.parametrize("packer", ["bz2", "lzma", "compression.zstd"])
@@ -299,6 +302,7 @@ READ = [
     ("run", json.dumps(RANKED, indent=1), RANKED),
     ("run", '{"7": [12, "13", 9007199254740993]}\n', {"7": ["12", "13", "9007199254740993"]}),
     ("run", json_lines({**row, "query_id": 7} for row in rows(SYSTEM, "score")), SYSTEM),
+    ("run", "\ufeff\n" + json_lines({"text": "x" * 9999, **row} for row in rows(SYSTEM, "score")), SYSTEM),
     ("run", f"q1 Q0 {LONG_ID} 1 1.5 t\n", {"q1": {LONG_ID: 1.5}}),
     ("qrels", json.dumps(TRUTHS), TRUTHS),
     ("qrels", json_lines(rows(TRUTHS, "label")), TRUTHS),
@@ -441,9 +445,7 @@ ODD_NUMBERS = st.sampled_from(
     ["inf", "-inf", "nan", "1_0", "0x1", ".", "-", "-.", "5.", ".5", "--1", "1-", "1.2.3", "+3", "1e3", "", "-0", "one"]
 )
 WORDS = st.one_of(
-    st.sampled_from(
-        ["1", "07", "a", "doc0000017", "é", "\U0001f600", "#b", "x#", "q\x0bq", "p\x1cp", "\x85", "x" * 70]
-    ),
+    st.sampled_from(["1", "07", "a", "doc0000017", "é", "\U0001f600", "#b", "x#", "q\x0bq", "\x1cp", "\x85", "x" * 70]),
     st.from_regex(r"[a-z0-9-]{1,20}", fullmatch=True),
 )
 GAPS = st.sampled_from([" ", " ", " ", "\t", "  ", " \t", "\x0c"])
@@ -469,22 +471,22 @@ def files(draw, odd):
     return form, gzip.compress(content) if draw(st.booleans()) else content
 
 
+def by_hand(content, form):
+    """The lines of a file, read as simply as possible."""
+    text = gzip.decompress(content) if content.startswith(b"\x1f") else content
+    lines = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+    rows = [(line.removeprefix(BOM).split(), number) for number, line in enumerate(lines, 1)]
+    rows = [(words, number) for words, number in rows if words and not words[0].startswith(b"#")]
+    return [(words[0], words[2], float(words[form.value]).hex(), number) for words, number in rows]
+
+
 def read(path, form):
     try:
         blocks = list(trec_lines(path, form))
     except DataFileError as error:
         return str(error)
-    return [
-        (topic, name, value.hex() if isinstance(value, float) else str(value), number)
-        for block in blocks
-        for topic, name, value, number in zip(
-            np.repeat(np.array(block.topics, dtype=object), block.lengths).tolist(),
-            block.documents,
-            block.values.tolist(),
-            block.numbers.tolist(),
-            strict=True,
-        )
-    ]
+    columns = (zip(*columns_of(block), strict=True) for block in blocks)
+    return [(topic, name, value.hex(), number) for rows in columns for topic, name, value, number in rows]
 
 
 @pytest.mark.parametrize("size", [1 << 20, 40])
@@ -497,6 +499,7 @@ def test_all_at_once_and_one_by_one_read_the_same(size, odd, data):
         path.write_bytes(content)
         patch.setattr(lines_module, "_BLOCK", size)
         at_once = read(path, form)
+        assert isinstance(at_once, str) or at_once == by_hand(path.read_bytes(), form)
         patch.setattr(trec, "_parse_block", lambda *_: None)
         assert read(path, form) == at_once
 
@@ -524,6 +527,12 @@ def test_numbers_are_pythons(tokens, infinite):
     found, expected = parsed(coded, infinite), trec._to_floats(coded, infinite=infinite)
     assert (found is None) == (expected is None)
     assert found is None or [value.hex() for value in found.tolist()] == [value.hex() for value in expected.tolist()]
+
+
+def test_usual_numbers_are_read_at_once(monkeypatch):
+    monkeypatch.setattr(trec, "_to_floats", None)
+    coded = b"7 -9 0 -0 -3.25 .5 -.5 5. 12.345678 0.123456789012345 9007199254740992".split()
+    assert [value.hex() for value in parsed(coded).tolist()] == [float(token).hex() for token in coded]
 
 
 def test_numbers_with_more_digits_than_float64_holds_exactly():

@@ -243,16 +243,12 @@ def test_pipes_and_the_standard_output_are_written_directly(tmp_path):
     write_atomically(tmp_path / "pipe", "text")
     reader.join()
     assert read == ["text"]
-    call = [
-        sys.executable,
-        "-c",
-        "from ndcg_ml._files.opening import write_atomically; write_atomically('/dev/stdout', 'text')",
-    ]
-    assert subprocess.run(call, capture_output=True, check=True).stdout == b"text"
-    with (tmp_path / "file").open("w") as file:
-        subprocess.run(call, stdout=file, check=True)
-    assert (tmp_path / "file").read_text() == "text"
-    assert sorted(os.listdir(tmp_path)) == ["file", "pipe"]
+    code = "import sys; from ndcg_ml._files.opening import write_atomically; write_atomically(sys.argv[1], 'text')"
+    for name in ("stdout", "stderr"):
+        with (tmp_path / name).open("w+") as file:
+            subprocess.run([sys.executable, "-c", code, f"/dev/{name}"], **{name: file}, check=True)
+            assert (file.seek(0), file.read()) == (0, "text")  # the open file, not another of its name
+    assert sorted(os.listdir(tmp_path)) == ["pipe", "stderr", "stdout"]
 
 
 @pytest.mark.parametrize("times", [5, pytest.param(50, marks=pytest.mark.long)])
