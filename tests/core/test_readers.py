@@ -531,7 +531,7 @@ def test_numbers_are_pythons(tokens, infinite):
 
 def test_usual_numbers_are_read_at_once(monkeypatch):
     monkeypatch.setattr(trec, "_to_floats", None)
-    coded = b"7 -9 0 -0 -3.25 .5 -.5 5. 12.345678 0.123456789012345 9007199254740992".split()
+    coded = b"7 -9 0 -0 -3.25 .5 -.5 5. 12.345678 12345678.12345678 9007199254740992".split()
     assert [value.hex() for value in parsed(coded).tolist()] == [float(token).hex() for token in coded]
 
 
