@@ -21,6 +21,7 @@ RUN = {"q3": {"d9": 7.0, "d5": 3.5}, "q1": {"d3": 0.5, "d1": 0.9, "d7": 0.5}, "q
 ONE, TWICE = {"q1": {"d1": 1, "x": 0}}, {"q1": ["d1", "d1", "x"]}
 OF_TOPICS = {"q1": 1.0, "q2": 2.0, "q3": 0.5}
 LONG = "x" * 100_000
+SIGNALLING = np.array([0x7D01], dtype="u2").view("f2")[0]
 MISSED = {"ideal": "recall", "unjudged": "zero", "ties": "docid"}
 
 RUNS = [
@@ -36,7 +37,7 @@ RUNS = [
     (QRELS, {}, {}, ValueError, "run must hold at least one topic; got an empty dict"),
     ({}, RUN, {}, ValueError, "qrels must hold at least one topic; got an empty dict"),
     (QRELS, {"q1": ["d1", "d2", "d1"]}, {}, ValueError, r"twice in a topic; 'd1' does in run\['q1'\], document 'd1'"),
-    (QRELS, {"q1": {"d1": math.nan}}, {}, ValueError, r"must not be NaN.*got nan in run\['q1'\], document 'd1'"),
+    *((QRELS, {"q1": {"d1": nan}}, {}, ValueError, r"must not be NaN.*got nan in run\['q1'\], document 'd1'") for nan in (math.nan, SIGNALLING)),
     ({"q1": {"d1": math.nan, "d2": math.nan}}, RUN, {}, ValueError, r"grades must be finite.*in qrels\['q1'\], document 'd1'"),
     ({"q1": {"d1": math.inf}}, RUN, {}, ValueError, "grades must be finite numbers; got inf"),
     ({"q1": {"d1": "1"}}, RUN, {}, TypeError, r"qrels\['q1'\] must hold real numbers; got text, .* convert it with float\(\)", lambda: evaluate_run({"q1": {"d1": float("1")}}, RUN)),
@@ -45,7 +46,8 @@ RUNS = [
     ({"q1": {"d1": None}}, RUN, {}, ValueError, r"grades must be finite.*got nan in qrels\['q1'\], document 'd1'"),
     ({"q1": {"d1": [1]}}, RUN, {}, TypeError, r"qrels\['q1'\] must hold one number per document; got \[1\]"),
     (QRELS, {"q1": "d1"}, {}, TypeError, r"run\['q1'\] must be {document: score} or \[document, ...\].*got str"),
-    (QRELS, {"q1": {"d1", "d2"}}, {}, TypeError, r"run\['q1'\] must be .* got set"),
+    *((QRELS, {"q1": odd}, {}, TypeError, rf"run\['q1'\] must be .* got {type(odd).__name__}") for odd in ({"d1", "d2"}, np.array([["d1"]]))),
+    ({"q1": {"d1", 2}}, RUN, {}, TypeError, r"of qrels\['q1'\] must all be str, or all be int; got int, str"),
     (QRELS, [("q1", "d1", 1.0)], {}, TypeError, "run must be {topic: {document: score}}, .* got list"),
     ({"q1": ["d1", "d1"]}, RUN, {}, ValueError, "d1"),
     ({"q1": "d1"}, RUN, {}, TypeError, r"qrels\['q1'\] must be \{document: grade\} or the relevant documents; got str"),
@@ -155,6 +157,7 @@ def test_ids_that_no_file_can_hold_are_refused(odd, words):
         ("\nq 0 a 1\nq 0 b 1\nq 0 a 1\n", {"q": ["a"]}, {"flavor": "llama_index"}, ValueError, r"'a' does in .*qrels, line 2 and .*qrels, line 4\. Remove the duplicates\.$"),
         ({"q": {"a": 1}}, "\nq Q0 b 1 3 t\n# one\n# two\n\nq Q0 a 1 2 t\n\nq Q0 a 1 1 t\n", {}, ValueError, r"'a' does in .*run, line 6 and .*run, line 8\. Remove"),
         ({"q1": {"d1": 1}}, '{"qid": "q1", "docno": "d1", "score": 1}\n' * 2, {}, ValueError, "'d1' does in .*run, line 1 and .*run, line 2"),
+        ({"q1": {"d1": 1}}, '{"q1": ["d1", "d1"]}', {}, ValueError, r"'d1' does in run \(.*run\)\['q1'\], document 'd1'"),
         ({"q1": {"d1": 1}}, "qid,docno,score\nq1,d1,1\nq1,d2,2\nq1,d1,3\n", {}, ValueError, "'d1' does in .*run, line 2 and .*run, line 4"),
     ],
 )  # fmt: skip
@@ -353,7 +356,7 @@ FILES = [
     ("run", b"\n\n# nothing\n", "has no lines"),
     ("run", LINE.decode().encode("utf-16"), "got a NUL byte. Save it as UTF-8"),
     ("run", gzip.compress(LINE * 100, mtime=0)[:-12], "is damaged and cannot be unpacked"),
-    ("run", gzip.compress(LINE * 100, mtime=0)[:40] + b"\x00\x01" + gzip.compress(LINE * 100, mtime=0)[42:], "is damaged|NUL|line"),
+    *(("run", gzip.compress(LINE, mtime=0)[:at] + b"\xff" * 20, "is damaged and cannot be unpacked") for at in (10, -8)),
     ("run", b"301 Q0 d 1 2.5\ntag 302 Q0 d 1 2.5 tag\n", "line 1: .* got 5"),  # the words of two lines
     ("qrels", b"q 0 a 1\nq 0 b 0 5\n0 c 2\nq 0 d 1\n", "line 2: .* got 5"),
     ("run", b"q1 Q0 d1 1 2.0 my tag\nq1 Q0 d 2 2 1.5 tag\nq1 Q0 d3 3 1.0 tag\n", "line 2: .* An id cannot contain a blank"),
