@@ -420,7 +420,7 @@ FILES = [
     ("run", '{"id": "q1", "list": ["d1"]}\n', ": 'id' must be .* Each line of JSONL needs the key qid"),
     ("run", f'{{"q1": {"1" * 5000}}}', ": not JSON: Exceeds the limit"),
     ("run", f'{{"q1": {"[" * 100_000}}}', ": not JSON"),
-    ("run", b'\n{"q1": {"d1": 1},\n "q2": {"d\xff1": 1}}', r"line 3: JSON must be text in UTF-8; got '.{2,5}1\": 1}}'\.$"),
+    ("run", b'\n{"q1": {"d1": 1},\n "q2": {"d\xff1": 1}}\n', r"line 3: JSON must be text in UTF-8; got '.{2,5}1\": 1}}'\.$"),
     ("run", b'{"qid": "q1", "docno": "d1", "score": 1}\n\n{"qid": "q1", "docno": "d\xff", "score": 1}\n', "line 3: JSON must be text in UTF-8"),
     *(
         ("run", content.replace("{}", end), r".* must be an id without a line end; got '.\\[nr]1'")
