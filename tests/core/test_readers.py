@@ -283,7 +283,7 @@ def test_every_format_gives_the_value_of_the_dicts(tmp_path, form, packed, end):
 
 TRUTHS, GRADES, LONG_ID = {"q1": {"d1": True, "d2": False, "d3": 1}}, {"q1": {"d1": 2, "d3": 1}}, "d" + "x" * 140_000
 READ = [
-    *(("run", json.dumps(RANKED).replace(*each), RANKED) for each in (("", ""), (",", ",\n"), ("{", "{" + "\n" * 5000))),
+    *(("run", json.dumps(RANKED).replace(*new), RANKED) for new in (("", ""), (",", ",\n"), ("{", "{" + "\n" * 5000))),
     ("run", json.dumps(RANKED, indent=1), RANKED),
     ("run", '{"7": [12, "13", 9007199254740993]}\n', {"7": ["12", "13", "9007199254740993"]}),
     ("run", json_lines({**row, "query_id": 7} for row in rows(SYSTEM, "score")), SYSTEM),
