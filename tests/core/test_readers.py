@@ -20,7 +20,7 @@ from lanes import quick
 from ndcg_ml import align, evaluate, evaluate_run
 from ndcg_ml._files import opening as lines_module
 from ndcg_ml._files import trec
-from ndcg_ml._files.byte_ids import PADDING, Names, digests, earlier
+from ndcg_ml._files.byte_ids import PADDING, Names, earlier
 from ndcg_ml._files.trec import QRELS, RUN, trec_lines
 from ndcg_ml.readers import DataFileError, read_columns, read_letor
 
@@ -597,17 +597,3 @@ def test_similar_ids_have_different_hashes():
     for bits in (40, 48):
         n_pairs = 200_000**2 / 2
         assert 200_000 - np.unique(hashes >> np.uint64(64 - bits)).size < 6 + 3 * n_pairs / 2**bits
-
-
-def test_ids_that_differ_beyond_their_columns_have_different_digests():
-    def digest(ids, values):
-        names = names_of([b"first", *ids])
-        return digests(
-            names, slice(1, len(names)), np.arange(len(ids)), np.array(values, dtype=np.float64), len(ids)
-        ).tolist()
-
-    one, other, again = digest([LONG[0], LONG[1], LONG[0]], [1, 1, 1])
-    assert one == again != other
-    assert digest([LONG[0]], [1]) == [one]
-    assert digest([LONG[0]], [2]) != [one]
-    assert digest([LONG[0]], [0.0]) == digest([LONG[0]], [-0.0])
