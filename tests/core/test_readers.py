@@ -54,7 +54,7 @@ def lines(path, content, form=RUN):
         (b"301 Q0 doc1 first 2.5 tag\n", [(b"301", b"doc1", 2.5, 1)]),
         (b"301 Q0 d 1 -inf tag\n301 Q0 e 1 inf tag\n", [(b"301", b"d", -math.inf, 1), (b"301", b"e", math.inf, 2)]),
         (b"\xef\xbb\xbf301 Q0 d\xc3\xa9 1 1 \xff\n", [(b"301", b"d\xc3\xa9", 1.0, 1)]),
-        (b"0301 Q0 1e3 1 1 tag\n", [(b"0301", b"1e3", 1.0, 1)]),
+        (b"0301 Q0 1e3 1 1 tag\n#\n\n \n\t\n\x0b\n\x0c\n", [(b"0301", b"1e3", 1.0, 1)]),
         # 7 and 5 columns: as many as two lines of 6
         (b"1 Q0 d 1 2 t u\n2 Q0 e 1 3 t\n", [(b"1", b"d", 2.0, 1), (b"2", b"e", 3.0, 2)]),
     ],
