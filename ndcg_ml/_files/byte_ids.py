@@ -54,11 +54,12 @@ class Growing(Generic[T]):
 def _copy_rows(buffer: NDArray[Any], at: int, rows: NDArray[Any]) -> None:
     if rows.ndim < buffer.ndim:  # no rows are stored yet
         return
-    if buffer.shape[1:] == rows.shape[1:]:
-        buffer[at : at + rows.shape[0]] = rows
+    place = buffer[at : at + rows.shape[0]]
+    if rows.ndim == 1:
+        place[:] = rows
     else:
-        buffer[at : at + rows.shape[0], : rows.shape[1]] = rows
-        buffer[at : at + rows.shape[0], rows.shape[1] :] = 0
+        place[:, : rows.shape[1]] = rows
+        place[:, rows.shape[1] :] = 0
 
 
 class Names:
@@ -80,9 +81,8 @@ class Names:
     def cut(self, text: NDArray[np.uint8], starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:
         """Append the ids at these positions of a text, which must end with ``PADDING``."""
         longest = int(sizes.max(initial=1))
-        if longest > _WIDEST:
-            for row in np.flatnonzero(sizes > _WIDEST).tolist():
-                self._long[len(self) + row] = text[starts[row] : starts[row] + sizes[row]].tobytes()
+        for row in np.flatnonzero(sizes > _WIDEST).tolist():
+            self._long[len(self) + row] = text[starts[row] : starts[row] + sizes[row]].tobytes()
         self._words.extend(_words(text, starts, sizes, -(-min(longest, _WIDEST) // _WORD)))
         self._sizes.extend(sizes)
 

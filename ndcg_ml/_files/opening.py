@@ -115,11 +115,11 @@ class _Rewound(io.RawIOBase):
 def open_with_head(path: AnyPath) -> Iterator[tuple[bytes, IO[bytes]]]:
     """Open a file and yield its head, without a byte order mark, and the file at its start.
 
-    The head has at least the first line, unless that is too long.
+    The head has at least the first line that is not blank, unless that is too long.
     """
     with _open(path) as file:
         head = file.read(_HEAD)
-        if b"\n" not in head:
+        if b"\n" not in head.removeprefix(_MARK).lstrip():
             head += file.readline(_LONGEST)
         yield head.removeprefix(_MARK), io.BufferedReader(_Rewound(head, file))
 

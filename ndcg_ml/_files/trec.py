@@ -104,7 +104,9 @@ def trec_lines(path: opening.AnyPath, form: Form, file: IO[bytes] | None = None)
     for block in opening.blocks(path, file):
         if b"\r" in block:
             block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        n_lines = block.count(b"\n") + (not block.endswith(b"\n"))
+        if not block.endswith(b"\n"):
+            block += b"\n"
+        n_lines = block.count(b"\n")
         numbers = np.arange(number, number + n_lines)
         number += n_lines
         block, numbers = _drop_comments(block, numbers)
@@ -120,9 +122,8 @@ def trec_lines(path: opening.AnyPath, form: Form, file: IO[bytes] | None = None)
             for ids in zip(lines.numbers.tolist(), topics, lines.documents, strict=True):
                 for one_id in ids[1:]:
                     opening.decode_id(path, ids[0], one_id)
-        if lines.values.size:
-            empty = False
-            yield lines
+        empty = False
+        yield lines
     if empty:
         raise opening.DataFileError(f"{path}: has no lines; {form}.")
 
@@ -131,12 +132,11 @@ def _drop_comments(block: bytes, numbers: IntArray) -> tuple[bytes, IntArray]:
     """Drop blank lines and comments from a block, and their numbers."""
     if not (block.startswith(_ODD) or any(b"\n" + start in block for start in _ODD)):
         return block, numbers
-    text = np.frombuffer(block if block.endswith(b"\n") else block + b"\n", dtype=np.uint8)
+    text = np.frombuffer(block, dtype=np.uint8)
     ends = np.flatnonzero(text == _LINE_END)
     starts = np.append(0, ends[:-1] + 1)
     # Most lines begin with a word. For indented lines, find the first word in Python.
-    is_line = text[starts] > _BLANK
-    is_line &= text[starts] != _COMMENT
+    is_line = (text[starts] != _LINE_END) & (text[starts] != _COMMENT)
     for at in np.flatnonzero(np.isin(text[starts], _INDENTS)).tolist():
         word = block[starts[at] : ends[at]].lstrip()[:1]
         is_line[at] = bool(word) and word != b"#"
@@ -153,7 +153,7 @@ _BLANK, _COMMENT, _LINE_END, _TAB = b" #\n\t"
 
 def _parse_block(block: bytes, form: Form, numbers: IntArray) -> Lines | None:
     """Parse a block if every line has the form's columns and a valid number; otherwise return None."""
-    text = np.frombuffer(b"".join([block, b"" if block.endswith(b"\n") else b"\n", PADDING]), dtype=np.uint8)
+    text = np.frombuffer(block + PADDING, dtype=np.uint8)
     bounds = _find_columns(text[: -len(PADDING)], len(form.columns), numbers.size)
     if bounds is None:
         return None
@@ -189,13 +189,7 @@ def _find_columns(text: Bytes, width: int, n_lines: int) -> IntArray | None:
         return None
     bounds = np.append(0, edges).reshape(n_lines, width, 2)
     ends, firsts, lasts = np.flatnonzero(text == _LINE_END), bounds[:, 0, 0], bounds[:, -1, 1]
-    fine = (
-        ends.size == n_lines
-        and (lasts <= ends).all()
-        and (ends[:-1] < firsts[1:]).all()
-        and (text[firsts] != _COMMENT).all()
-    )
-    return bounds if fine else None
+    return bounds if (lasts <= ends).all() and (ends[:-1] < firsts[1:]).all() else None
 
 
 _LONGEST_NUMBER = 17  # characters, such as 16 digits and a point
@@ -248,9 +242,7 @@ def _cut_tokens(text: Bytes, starts: IntArray, sizes: IntArray) -> list[bytes]:
 def _parse_lines(path: opening.AnyPath, block: bytes, form: Form, numbers: IntArray) -> Lines:
     """Parse the lines of a block one by one; raise an error for the first malformed one."""
     n_columns = len(form.columns)
-    fields = [line.split() for line in block.split(b"\n")]
-    rows = [i for i, columns in enumerate(fields) if columns and not columns[0].startswith(b"#")]
-    fields, numbers = [fields[i] for i in rows], numbers[rows]
+    fields = [line.split() for line in block.splitlines()]
     _check_columns(path, form, fields, numbers)
     tokens = [column for columns in fields for column in columns[:n_columns]]
     values = _check_numbers(path, form, tokens[form.value :: n_columns], numbers)

@@ -290,6 +290,7 @@ REFUSED = [
     (lambda: evaluate_run(QRELS, changed("docno", None)), ValueError, "ids of run, column docno, must not be missing", None),
     (lambda: evaluate_run(QRELS, changed("docno", "")), ValueError, "ids of run, column docno, must not be empty", None),
     (lambda: evaluate_run(QRELS, changed("qid", "")), ValueError, "ids of run, column qid, must not be empty; got ''", None),
+    (lambda: evaluate_run(QRELS, SCORES[:0]), ValueError, "run must hold at least one document; got none", None),
     (lambda: evaluate_run(MISSING, {"q": ["a"]}), ValueError, "grades must be finite numbers; got nan in qrels", None),
     (lambda: evaluate_run(OWN_QRELS, OWN_RUN, by=LANDS["land"].rename({"a": "c"})), ValueError, "'a'", lambda: [evaluate_run(OWN_QRELS, OWN_RUN, by={"land": land}) for land in (LANDS["land"], LANDS["land"].to_numpy())]),
     (lambda: evaluate_run(OWN_QRELS, OWN_RUN, query_weight=pd.concat([WEIGHTS, pd.Series({"B": 1.0})])), ValueError, r"must have entries for known queries only; got 'B' \(1 of 3 entries\)", None),
