@@ -280,14 +280,18 @@ def test_every_format_gives_the_value_of_the_dicts(tmp_path, form, packed, end):
     for name, data, value in (("qrels", JUDGEMENTS, "label"), ("run", SYSTEM, "score")):
         content = ("\ufeff" + written(data, value)[form].replace("\n", end)).encode()
         (tmp_path / name).write_bytes(gzip.compress(content) if packed else content)
+    read, write = os.pipe()
+    os.write(write, (tmp_path / "run").read_bytes())
+    os.close(write)
     for pair in (
         (tmp_path / "qrels", SYSTEM),
-        (JUDGEMENTS, tmp_path / "run"),
+        (JUDGEMENTS, f"/dev/fd/{read}"),
         (tmp_path / "qrels", str(tmp_path / "run")),
     ):
         found = evaluate_run(*pair, k=(1, 3, None), queries="both")
         assert found.value == expected.value
         assert found.per_query.qid.tolist() == expected.per_query.qid.tolist()
+    os.close(read)
     data, files = align(JUDGEMENTS, SYSTEM), align(tmp_path / "qrels", tmp_path / "run")
     for name in ("qid", "group", "y_true", "y_score", "retrieved", "doc_id"):
         assert np.array_equal(getattr(data, name), getattr(files, name), equal_nan=name == "y_true"), name
@@ -298,7 +302,7 @@ READ = [
     *(("run", content, RANKED) for content in (json.dumps(RANKED), json.dumps(RANKED).replace(", ", ",\n"))),
     ("run", json.dumps(RANKED, indent=1), RANKED),
     ("run", '{"7": [12, "13", 9007199254740993]}\n', {"7": ["12", "13", "9007199254740993"]}),
-    ("run", json_lines({**row, "query_id": 7} for row in rows(SYSTEM, "score")), SYSTEM),
+    ("run", json_lines({**row, "query_id": 7} for row in rows(SYSTEM, "score")) + "\n", SYSTEM),
     ("run", f"q1 Q0 {LONG_ID} 1 1.5 t\n", {"q1": {LONG_ID: 1.5}}),
     ("qrels", json.dumps(TRUTHS), TRUTHS),
     ("qrels", json_lines(rows(TRUTHS, "label")), TRUTHS),
@@ -332,11 +336,6 @@ def test_predictions_of_sentence_transformers(tmp_path):
         json_lines({"query_id": q, "query": "?", "results": docs} for q, docs in lists.items())
     )
     assert evaluate_run(JUDGEMENTS, tmp_path / "run").value == evaluate_run(JUDGEMENTS, SYSTEM).value
-    read, write = os.pipe()
-    os.write(write, (tmp_path / "run").read_bytes())
-    os.close(write)
-    assert evaluate_run(JUDGEMENTS, f"/dev/fd/{read}").value == evaluate_run(JUDGEMENTS, SYSTEM).value
-    os.close(read)
 
 
 FORMS = {
