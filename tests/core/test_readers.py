@@ -139,7 +139,7 @@ def test_labels_with_query_ids_or_a_side_file_of_sizes(tmp_path):
     assert rows.y_score.tolist() == [1.5, -math.inf, 0.0]
     assert rows.qid.tolist() == ["07", "7", "07"]
     assert evaluate(**rows.arguments(), flavor="trec_eval[ties=first]").per_query.qid.tolist() == ["07", "7"]
-    rows = letor(tmp_path, b"2 1:0.5\n0\n1 2:1\n", b"3\n2\n1\n", b"1\n2\n")
+    rows = letor(tmp_path, b"2 1:0.5\n0\n1 2:1\n", b"3\n2\n1\n", b"1\n" + b"2".zfill(18))
     assert rows.qid.tolist() == ["1", "2", "2"]
 
 
@@ -407,14 +407,14 @@ def test_ids_are_utf_8_and_other_columns_need_not_be(tmp_path, form):
 TABLE = [
     {"qid": "7", "label": 2, "score": 0.3},
     {"qid": 7, "label": None, "score": -1},
-    {"qid": "8", "label": 1.5, "score": 2},
+    {"qid": "8\0", "label": 1.5, "score": 2},
 ]
 
 
 def test_a_table_of_json_lines(tmp_path):
     (tmp_path / "rows").write_text(json_lines(TABLE))
     found = read_columns(tmp_path / "rows")
-    assert found.qid.tolist() == ["7", "7", "8"]
+    assert found.qid.tolist() == ["7", "7", "8\0"]
     assert np.array_equal(found.y_true, [2, math.nan, 1.5], equal_nan=True)
     assert found.y_score.tolist() == [0.3, -1, 2]
     assert found.doc_id is None

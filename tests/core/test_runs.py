@@ -263,6 +263,7 @@ def test_the_result_is_an_evaluation_with_a_column_more():
     assert str(pair).splitlines()[-1] == str(pair.flavor)
     copy = pickle.loads(pickle.dumps(pair))
     assert str(copy) == str(pair)
+    assert " _" not in repr(pair)
     assert copy.per_query.keys() == pair.per_query.keys()
 
 
@@ -640,7 +641,7 @@ def test_scores_that_count_up_are_told(run, tmp_path):
 def test_ranks_from_0_and_mixed_lines_of_topics_are_told(tmp_path):
     with pytest.warns(UserWarning, match=r"count up 0, 1, \.\.\."):
         evaluate_run(WANTED, ranked([0, 1, 2, 3, 4], [0, 1]))
-    lines = [f"q{i} Q0 {d} 9 {s} t\n" for s, d in enumerate(DOCUMENTS, 1) for i in (1, 2)]
+    lines = [f"q{i} Q0 {d} 9 {s} t\n" for s, d in enumerate(DOCUMENTS, 1) for i in range(9)]
     (tmp_path / "run").write_text("".join(lines), encoding="utf-8")
     with pytest.warns(UserWarning, match=RANKS):
         evaluate_run(WANTED, tmp_path / "run")
@@ -656,7 +657,7 @@ def test_ranks_from_0_and_mixed_lines_of_topics_are_told(tmp_path):
         ranked([1, 2, 3, 4, 6]),
         ranked([2, 3, 4, 5, 6]),
         ranked([1, 2, 3, 4, 5], [0, 1]),
-        ranked([1, 1, 1, 1, 1]),
+        ranked([1, -1.7e308, 1.7e308, math.inf, math.inf]),
         {"q1": DOCUMENTS},
     ],
 )
