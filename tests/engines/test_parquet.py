@@ -164,16 +164,17 @@ def test_nested_columns_are_refused_before_their_pages_are_unpacked(tmp_path, ne
 
 
 def test_a_large_group_of_equal_ids_takes_memory_for_its_rows_alone(tmp_path, monkeypatch):
-    n, long = 200_000, "x" * 100_000
-    ids = pa.DictionaryArray.from_arrays(np.zeros(n, "i4"), [long])
-    path = written(tmp_path / "rows", qid=ids, label=np.zeros(n, "i1"), score=np.zeros(n, "f4"))
+    n, path, run = 200_000, tmp_path / "rows", tmp_path / "run"
+    ids = pa.DictionaryArray.from_arrays(np.zeros(n, "i4"), ["x" * 10_000])
+    for name, columns in ((path, {"label": np.zeros(n, "i1")}), (run, {"docno": ids})):
+        table = pa.table({"qid": ids, "score": np.zeros(n, "f4"), **columns})
+        pq.write_table(table, name, store_schema=False)  # otherwise they are read as dictionaries in any case
     tracemalloc.start()
     try:
         assert read_columns(path).qid.size == n
         assert tracemalloc.get_traced_memory()[1] < 100 * n
     finally:
         tracemalloc.stop()
-    run = written(tmp_path / "run", qid=ids, docno=ids, score=np.zeros(n, "f4"))
     monkeypatch.setenv("NDCG_ML_MAX_BYTES", "20000000")
     with pytest.raises(DataFileError, match="run: must have at most 20000000 bytes when unpacked"):
         evaluate_run({"q1": {"d1": 1}}, run)
@@ -188,19 +189,20 @@ def test_the_pages_of_a_file_count_before_compression(tmp_path, monkeypatch):
     assert (tmp_path / "rows").stat().st_size < 100_000
     group = pq.read_metadata(tmp_path / "rows").row_group(0)
     size = sum(group.column(at).total_uncompressed_size for at in range(3))
-    monkeypatch.setenv("NDCG_ML_MAX_BYTES", str(size))
-    assert read_columns(tmp_path / "rows").qid.size == 1000
-    monkeypatch.setenv("NDCG_ML_MAX_BYTES", str(size - 1))
-    with pytest.raises(DataFileError, match=f"must have at most {size - 1} bytes"):
-        read_columns(tmp_path / "rows")
     # Repeated ids are counted where they become text.
-    ids = {"qid": ["x" * 1000] * 9, "docno": list("abcdefghi")}
-    run = written(tmp_path / "run", **ids, score=np.zeros(9))
-    monkeypatch.setenv("NDCG_ML_MAX_BYTES", "9009")
-    assert evaluate_run({"x" * 1000: {"a": 1}}, run).n_queries == 1
-    monkeypatch.setenv("NDCG_ML_MAX_BYTES", "9008")
-    with pytest.raises(DataFileError, match="run: must have at most 9008 bytes"):
-        evaluate_run({"x" * 1000: {"a": 1}}, run)
+    run = written(tmp_path / "run", qid=["x" * 1000] * 9, docno=list("abcdefghi"), score=np.zeros(9))
+    qrels = {"x" * 1000: {"a": 1}}
+    for path, most, read in (
+        (tmp_path / "rows", size, read_columns),
+        (run, 9009, lambda run: evaluate_run(qrels, run)),
+    ):
+        monkeypatch.setenv("NDCG_ML_MAX_BYTES", str(most))
+        read(path)
+        monkeypatch.setenv("NDCG_ML_MAX_BYTES", str(most - 1))
+        with pytest.raises(
+            DataFileError, match=f"{path.name}: must have at most {most - 1} bytes when unpacked; got more"
+        ):
+            read(path)
 
 
 @pytest.mark.parametrize("integers", [False, True])
