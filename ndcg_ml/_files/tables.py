@@ -602,7 +602,7 @@ def _to_lines(topics: list[str], documents: list[str], values: list[float], numb
     names = Names()
     names.extend(_encode(documents))
     lengths = np.ones(len(topics), dtype=np.int64)
-    return Lines(_encode(topics), lengths, names, np.array(values), np.array(numbers, dtype=np.int64))
+    return Lines(_encode(topics), lengths, names, np.array(values), np.array(numbers))
 
 
 def _encode(ids: Iterable[str]) -> list[bytes]:

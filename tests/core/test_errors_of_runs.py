@@ -61,6 +61,7 @@ RUNS = [
         (QRELS, run, {"flavor": Flavor(**MISSED, empty=empty), "k": (1, 10)}, ValueError, r"rank some document under ideal='recall'.*the first 'q2'")
         for empty in (1.0, "skip") for run in (RUN, {**RUN, "q2": []})
     ),
+    ({**ONE, "q2": {"a": 0, "b": 1}}, ONE, {"flavor": Flavor(**MISSED | {"ideal": "given"}, empty=1), "k": (1, 2)}, ValueError, "the first 'q2'"),
     *((ONE, TWICE, {"flavor": flavor}, ValueError, r"twice in a topic; 'd1' does.*duplicates='first'") for flavor in ("trec_eval", "mlflow", "sklearn")),
     # weights of topics
     (QRELS, RUN, {"query_weight": {"q1": 1.0}}, ValueError, r"query_weight must have an entry for the id of each query; got none for 'q2' \(2 of 3"),
@@ -392,6 +393,7 @@ FILES = [
     ("qrels", '{"q1": {"d1": 1e400}}', ": a grade of 'q1' must be a finite number; got inf"),
     ("qrels", '{"q1": {"d1": 1' + "0" * 400 + "}}", ": a grade of 'q1': an integer must be at most 2"),
     ("qrels", "query-id\tcorpus-id\tscore\nq1\td1\t\n", "line 2: score must be a number; got ''"),
+    ("run", "qid,corpus-id,score\n", "must have the columns query-id, corpus-id, score; query-id is missing"),
     ("qrels", "query-id\tcorpus-id\n", "must have the columns query-id, corpus-id, score; score is missing"),
     ("qrels", "query-id\tdocument\tscore\nq1\td1\t1\n", "a line of qrels must have 4 columns"),
     ("qrels", "topic\tdocno\tlabel\n", "must have the columns qid, docno, label; qid is missing"),
