@@ -39,8 +39,10 @@ USAGE = {
     "eval --table wide.csv --by land": ("--by must be a file with the id of a query and its label on each line, or", None),
     "eval --table wide.csv --by few --by folder/few": ("--by must name each column or file once", None),
     "eval --table wide.csv --by kind": ("'kind' is both. Use ./kind for the file.", "eval --table wide.csv --by ./kind"),
-    f"eval {TREC} --human human -k 5 -k 10": ("--human requires a single -k", "eval --human many -k 5 --qrels model --run ranked"),
-    f"eval {TREC} --human human -k 5 --per-query": ("--human requires a single -k", "eval --human many -k 5 --qrels model --run ranked"),
+    **{
+        f"eval {TREC} --human human -k 5 {more}": ("--human requires a single -k", "eval --human many -k 5 --qrels model --run ranked")
+        for more in ("-k 10", "--per-query", "--by human", "--save saved")
+    },
     f"eval {TREC} --human human --queries both": ("--human requires --qrels", "eval --human many --qrels model --run ranked"),
     "compare run better --qrels qrels --human human --by human": ("combined with --by", "compare ranked turned --qrels model --human many"),
 }  # fmt: skip

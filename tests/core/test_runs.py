@@ -179,10 +179,10 @@ def test_ties_are_in_descending_byte_order(better, worse):
         assert evaluate_run({"q": {better: 1, worse: 0}}, {"q": run}, k=1).value == 1.0
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3), (3, 0, 1, 2), (1, 3, 0, 2)])
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 1, 3), (0, 2, 1, 3), (2, 0, 1, 3), (1, 3, 0, 2)])
 def test_ties_are_found_in_any_order_of_the_rows(tmp_path, order):
-    rows = [("q", "Q0", "a", 1, 2.0, "t"), ("q", "Q0", "b", 2, 2.0, "t"), ("p", "Q0", "c", 1, 2.0, "t")]
-    rows = [*rows, ("p", "Q0", "d", 2, 2.0, "t")]
+    rows = [("q", "Q0", "a", 1, 2.0, "t"), ("q", "Q0", "b", 2, 2.0, "t"), ("p", "Q0", "c", 1, 1.0, "t")]
+    rows = [*rows, ("p", "Q0", "d", 2, 1.0, "t")]
     run = write(tmp_path / "run", [rows[i] for i in order])
     qrels = {"q": {"b": 1, "a": 0}, "p": {"d": 1, "c": 0}}
     assert evaluate_run(qrels, run, k=1).value == 1.0
@@ -263,7 +263,6 @@ def test_the_result_is_an_evaluation_with_a_column_more():
     assert str(pair).splitlines()[-1] == str(pair.flavor)
     copy = pickle.loads(pickle.dumps(pair))
     assert str(copy) == str(pair)
-    assert " _" not in repr(pair)
     assert pair.to_dict()["per_query"] is None
     assert copy.per_query.keys() == pair.per_query.keys()
 
@@ -393,6 +392,8 @@ def test_a_topic_without_a_judgement_follows_empty(empty, value, answer):
 def test_a_topic_without_a_judgement_is_empty_if_the_run_lacks_it_or_it_is_the_only_one():
     result = evaluate_run({"u1": {}, "u2": {"a": 1}}, {"u2": ["a"]}, flavor=Flavor(unjudged="zero", empty=1.0))
     assert (result.value, result.n_empty, result.qrels_only.tolist()) == (1.0, 1, ["u1"])
+    arrays = align({"u1": {}, "u2": {"a": 1}}, {"u2": ["a"]}).arguments()
+    assert evaluate(**arrays, flavor=result.flavor).n_empty == 1
     with pytest.warns(UserWarning, match="retrieves no judged document in any of the 1 topics.* No document is judged"):
         result = evaluate_run({"q": {}}, {"q": ["a"]})
     assert (result.value, result.n_empty) == (0.0, 1)
@@ -466,7 +467,10 @@ def test_an_excluded_document_is_as_if_the_run_had_it_not(exclude, by_hand, n, k
     assert (found.n_excluded, expected.n_excluded) == (n, None)
     assert f"excluded: {n} retrieved documents" in str(found).splitlines()
     data = align(CITED, CITING, exclude=exclude)
-    assert data.n_excluded == n
+    assert (data.n_excluded, data.doc_id[data.retrieved].min(), data.judgement) == (n, 10**9, None)
+    rows = zip(np.repeat(data.qid, data.group).tolist(), data.names(np.arange(data.y_true.size)), strict=True)
+    for at, (topic, name) in enumerate(rows):
+        assert data.place_of(at).endswith(f"['{topic}'], document '{name}'")
     assert evaluate(**data.arguments(), flavor="trec_eval", k=k).value == expected.value
 
 
