@@ -31,7 +31,7 @@ RUNS = [
     ({1.0: {"d1": 1}}, RUN, {}, TypeError, "topic ids of qrels must all be str, or all be int; got float, such as 1.0", lambda: evaluate_run({str(1.0): {"d1": 1}}, {str(1.0): ["d1"]})),
     ({True: {"d1": 1}}, RUN, {}, TypeError, "got bool"),
     (QRELS, {"q1": [b"d1"]}, {}, TypeError, r"got bytes, .* with \.decode\(\)\.$", lambda: evaluate_run(QRELS, {"q1": [b"d1".decode()]})),
-    (QRELS, {"Q1": {"d1": 1.0}}, {}, ValueError, r"must share a topic; qrels has 'q1', 'q2', 'q3' and run has 'Q1'"),
+    (QRELS, {f"Q{i}": ["d1"] for i in range(4)}, {}, ValueError, r"share a topic; qrels has 'q1', 'q2', 'q3' and run has 'Q0', 'Q1', 'Q2', \.\.\. \(4 topics\)\."),
     (QRELS, {}, {}, ValueError, "run must hold at least one topic; got an empty dict"),
     ({}, RUN, {}, ValueError, "qrels must hold at least one topic; got an empty dict"),
     (QRELS, {"q1": ["d1", "d2", "d1"]}, {}, ValueError, r"twice in a topic; 'd1' does in run\['q1'\], document 'd1'"),

@@ -467,7 +467,8 @@ def test_an_excluded_document_is_as_if_the_run_had_it_not(exclude, by_hand, n, k
     assert (found.n_excluded, expected.n_excluded) == (n, None)
     assert f"excluded: {n} retrieved documents" in str(found).splitlines()
     data = align(CITED, CITING, exclude=exclude)
-    assert (data.n_excluded, data.doc_id[data.retrieved].min(), data.judgement) == (n, 10**9, None)
+    assert (data.n_excluded, data.judgement) == (n, None)
+    assert {*data.doc_id[data.retrieved].tolist()} <= {10**9, 10**9 + 1, 10**9 + 2}
     rows = zip(np.repeat(data.qid, data.group).tolist(), data.names(np.arange(data.y_true.size)), strict=True)
     for at, (topic, name) in enumerate(rows):
         assert data.place_of(at).endswith(f"['{topic}'], document '{name}'")
