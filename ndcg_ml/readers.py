@@ -239,10 +239,10 @@ def score_columns(path: AnyPath, scores: Sequence[str], *, qid: str, label: str,
                 f"{path}: {kind(one)} and {kind(other)} must be different columns; got {brief(names[one])} for both."
             )
     columns, numbers = table_columns(path, names, ["docno"] if docno is None else [])
-    lines = None if numbers is None else np.array(numbers, dtype=np.int64)
+    lines = None if numbers is None else np.array(numbers)
     if numbers is not None:
         columns = {
-            meaning: np.array(values, dtype=np.float64) if kind(meaning) in NUMBERS else _string_ids(values)
+            meaning: np.array(values) if kind(meaning) in NUMBERS else _string_ids(values)
             for meaning, values in columns.items()
         }
     if not columns["label"].size:

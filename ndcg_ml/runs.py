@@ -384,9 +384,8 @@ def _sort_by_qrels(aligned: AlignedRun) -> AlignedRun:
     assert judgement is not None
     topic = np.repeat(np.arange(aligned.group.size), aligned.group)
     tied = _find_topics_with_ties(topic[aligned.retrieved], aligned.y_score[aligned.retrieved], aligned.group.size)
-    place = np.where(judgement < 0, judgement.max(initial=0) + 1, judgement)
-    place[tied[topic]] = 0
-    order = np.lexsort((place, topic))
+    untied = ~tied[topic]  # the others keep their order
+    order = np.lexsort((judgement * untied, (judgement < 0) & untied, topic))
     arrays = {name: getattr(aligned, name)[order] for name in ("y_true", "y_score", "retrieved", "doc_id")}
     return replace(
         aligned,
@@ -608,7 +607,7 @@ def _find_topics_with_ties(topic: IntArray, score: FloatArray, n_topics: int) ->
 
 def _compact(rows: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:
     """Convert row numbers to int32 if they fit."""
-    return rows.astype(np.int32) if rows.size < 2**31 else rows
+    return rows.astype(np.int32) if rows.size <= np.iinfo(np.int32).max else rows
 
 
 # -- under a flavor -------------------------------------------------------------------------------------------------

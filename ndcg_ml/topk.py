@@ -167,7 +167,7 @@ class _Held(NamedTuple):
 
 def _read_retrieved(value: Any) -> NDArray[np.integer[Any]]:
     """Return the items as a matrix, padded with -1."""
-    if isinstance(value, (list, tuple)) and len({len(row) if is_vector(row) else -1 for row in value}) > 1:
+    if isinstance(value, (list, tuple)) and len({len(row) if is_vector(row) else None for row in value}) > 1:
         for at, row in enumerate(value):
             if not is_vector(row):
                 raise ValueError(f"retrieved_ids must have one list of items per user; row {at} is {brief(row)}.")
@@ -365,7 +365,7 @@ def _queries(
     # Combine user and item into one number. The numbers of held-out entries are already sorted.
     user = np.repeat(np.arange(n_users), n_retrieved)
     item = retrieved[real].astype(np.int64)
-    width = max(held.n_items, int(item.max(initial=0)) + 1)
+    width = max(held.n_items, int(retrieved.max()) + 1)
     held_user = np.repeat(np.arange(n_users), np.diff(held.starts))
     keys, held_keys = user * width + item, held_user * width + held.items
     at = np.searchsorted(held_keys, keys)
@@ -393,7 +393,7 @@ def _queries(
 
     # Item ids are arranged only if a user has an item twice, which is rare.
     repeats = None
-    in_order = np.sort(retrieved, axis=1)
+    in_order = np.sort(retrieved)
     again = (in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)
     if again.any():
         row = int(np.flatnonzero(again.any(axis=1))[0])
@@ -407,7 +407,7 @@ def _queries(
         repeats = find_repeats(names, groups, names)
     # The ideal "given" follows the order of the held-out entries. Other items come last.
     entries = arrange(np.where(hit, at, held_keys.size), rest) if flavor.ideal == "given" else None
-    hits = np.zeros(retrieved.shape, dtype=bool)
+    hits = np.zeros_like(real)
     hits[real] = hit
     grades = np.where(hit, np.append(held.grades, np.nan)[at], np.nan)
     queries = Queries(arrange(grades, held.grades[rest]), groups, is_retrieved, repeats=repeats, given_order=entries)

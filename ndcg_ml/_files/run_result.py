@@ -158,14 +158,13 @@ def as_run_evaluation(
     run_only: NDArray[Any],
 ) -> RunEvaluation[Any]:
     """Add the attributes of a run to an evaluation of all topics, or of a slice."""
-    several = isinstance(evaluation.k, tuple)
     judged = judged.reshape(len(n_retrieved), -1)
     some = n_retrieved > 0  # topics without documents are not in the mean
     means = judged[some].mean(axis=0).tolist() if some.any() else [math.nan] * judged.shape[1]
     table = RunPerQuery(
         **{name: evaluation.per_query[name] for name in PerQuery.__dataclass_fields__},
         n_retrieved=n_retrieved,
-        judged=judged if several else judged[:, 0],
+        judged=judged.reshape(evaluation.per_query.ndcg.shape),
     )
     return RunEvaluation(
         **{name: getattr(evaluation, name) for name in Evaluation.__dataclass_fields__ if name != "per_query"},
@@ -185,11 +184,11 @@ _MIN_STEPS = 4
 
 
 def warn_of_no_match(judged: RunRows, ranked: RunRows, match: IntArray, included: BoolArray, n_topics: int) -> None:
-    """Warn if no retrieved document is judged, and show an id of each side, if there is one."""
+    """Warn if no retrieved document is judged, and show an id of each side, if the qrels have one."""
     if ((match >= 0) & included).any():
         return
     why = "No document is judged"
-    if match.size and judged.topic.size:
+    if judged.topic.size:
         why = (
             f"Ids are compared exactly: those of {judged.source} look like {judged.name(0)}, those of {ranked.source} "
             f"like {ranked.name(0)}"
@@ -199,17 +198,18 @@ def warn_of_no_match(judged: RunRows, ranked: RunRows, match: IntArray, included
 
 def warn_of_ranks(ranked: RunRows) -> None:
     """Warn if the scores look like ranks, counting up from the first document of every topic."""
-    if not ranked.value.size or ranked.value[0] not in (0.0, 1.0):  # not ranks
+    first = ranked.value[0]
+    if first not in (0.0, 1.0):  # not ranks
         return
     order = np.argsort(ranked.topic, kind="stable")
     topic, score = ranked.topic[order], ranked.value[order]
     follows = topic[1:] == topic[:-1]
     starts = score[np.append(True, ~follows)]
     with np.errstate(invalid="ignore", over="ignore"):
-        counts_up = (np.diff(score)[follows] == 1).all() and (starts == starts[0]).all()
+        counts_up = (np.diff(score)[follows] == 1).all() and (starts == first).all()
     if counts_up and follows.sum() >= _MIN_STEPS:
         warn_caller(
-            f"the scores of {ranked.source} count up {starts[0]:g}, {starts[0] + 1:g}, ... in every topic, like "
+            f"the scores of {ranked.source} count up {first:g}, {first + 1:g}, ... in every topic, like "
             "ranks, but the document with the highest score is ranked first. If these are ranks, pass the scores, or "
             "negate the ranks.",
         )

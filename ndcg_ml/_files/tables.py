@@ -12,7 +12,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from itertools import chain
 from typing import IO, Any, NamedTuple, TypeAlias
@@ -96,7 +96,7 @@ def parse_csv_cell(path: AnyPath, number: int, name: str, cell: str, meaning: st
 def _hint(cell: str, meaning: str) -> str:
     if meaning == "label" and cell.strip().casefold() in _MISSING:
         return " Leave the cell empty if the document is unjudged."
-    if as_number(cell.replace(",", ".", 1).encode("utf-8", "surrogateescape")) is not None:
+    if as_number(cell.replace(",", ".").encode("utf-8", "surrogateescape")) is not None:
         return " Write a decimal point, not a comma."
     return ""
 
@@ -204,7 +204,7 @@ def detect_delimiter(header: str) -> str:
 def csv_table(path: AnyPath, file: IO[bytes] | None) -> TextTable:
     """Return the table of a CSV file. Each row must be on one line."""
     rows = _csv_rows(path, file)
-    _, header = next(rows, (1, []))
+    header = next((row for _, row in rows), [])
 
     def records() -> Iterator[tuple[int, Mapping[str, str]]]:
         for number, row in rows:
@@ -338,9 +338,7 @@ def json_topics(path: AnyPath, of: str, text: str) -> dict[str, dict[str, Any] |
             }
         elif isinstance(entries, list) and of == "run":
             topics[topic] = [parse_json_id(path, None, document, key) for key in entries]
-        elif entries == []:
-            topics[topic] = {}
-        else:
+        elif entries != []:
             lists = "" if of == "qrels" else " or [document, ...], best first"
             raise DataFileError(
                 f"{path}: {brief(topic)} must be {{document: {meaning}}}{lists}; got {json_repr(entries)}. Each "
@@ -499,7 +497,7 @@ def _ids(column: Any) -> NDArray[Any]:
     if not hasattr(column, "dictionary"):
         return column.to_numpy(zero_copy_only=False)
     names = np.array([*column.dictionary.to_pylist(), None], dtype=object)
-    indices: NDArray[Any] = column.indices.fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
+    indices: NDArray[Any] = column.indices.fill_null(len(names) - 1).to_numpy()
     return names[indices]
 
 
@@ -588,13 +586,10 @@ def _first_object(head: bytes) -> dict[str, Any]:
 
 def _has_header(head: bytes) -> bool:
     header = as_text(head.lstrip().splitlines()[0]) if head.strip() else ""
-    if header.startswith("#"):  # a TREC comment
-        return False
-    try:
+    names: list[str] = []
+    with suppress(csv.Error):  # a TREC id may exceed the length limit of CSV fields
         names = next(csv.reader([header], delimiter=detect_delimiter(header)), [])
-    except csv.Error:  # a TREC id may exceed the length limit of CSV fields
-        return False
-    return "docno" in names or "corpus-id" in names
+    return not header.startswith("#") and ("docno" in names or "corpus-id" in names)  # TREC comments name columns too
 
 
 def _read_table(path: AnyPath, of: str, table: TextTable) -> Iterator[Lines]:
@@ -607,7 +602,7 @@ def _to_lines(topics: list[str], documents: list[str], values: list[float], numb
     names = Names()
     names.extend(_encode(documents))
     lengths = np.ones(len(topics), dtype=np.int64)
-    return Lines(_encode(topics), lengths, names, np.array(values, dtype=np.float64), np.array(numbers, dtype=np.int64))
+    return Lines(_encode(topics), lengths, names, np.array(values), np.array(numbers))
 
 
 def _encode(ids: Iterable[str]) -> list[bytes]:

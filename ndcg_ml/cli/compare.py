@@ -109,7 +109,8 @@ def compare(
         raise click.UsageError(f"--baseline must be one of the runs, {', '.join(runs)}; got {baseline}.")
     if human is not None and (by or cluster):
         raise click.UsageError("--human cannot be combined with --by or --cluster.")
-    chosen, names = flavor or sides[0].flavor, _names(runs)
+    data, names = sides[0], _names(runs)
+    chosen = flavor or data.flavor
     results: list[Any]
     with inputs.refusals():
         if human is not None:
@@ -117,14 +118,14 @@ def compare(
         elif files["table"] is None:
             results = [side.evaluate(chosen, k) for side in sides]
         else:
-            results = [evaluate(**rows, flavor=chosen, k=k) for rows in sides[0].columns(runs)]
+            results = [evaluate(**rows, flavor=chosen, k=k) for rows in data.columns(runs)]
         comparison = compared(
             *results,
             names=names,
             baseline=None if baseline is None else names[runs.index(baseline)],
             margin=margin,
-            by=None if by is None else {"by": sides[0].query_names(by, results[0].per_query.qid)},
-            cluster=None if cluster is None else sides[0].query_names(cluster, results[0].per_query.qid, "--cluster"),
+            by=None if by is None else {"by": data.query_names(by, results[0].per_query.qid)},
+            cluster=None if cluster is None else data.query_names(cluster, results[0].per_query.qid, "--cluster"),
             unjudged="note" if unjudged == "warn" else unjudged,  # the command prints notes, not warnings
             confidence=confidence,
             n_resamples=resamples,

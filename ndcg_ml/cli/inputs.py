@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ndcg_ml._core.checks import KSpec, OneK
 from ndcg_ml._core.evaluate import evaluate
 from ndcg_ml._core.json_values import plain_id, plain_ids
+from ndcg_ml._core.layout import as_objects
 from ndcg_ml._core.one_line import brief, visible
 from ndcg_ml._core.queries import Queries
 from ndcg_ml._core.result import Evaluation
@@ -143,7 +144,7 @@ class _Input(click.Path):
     """A file to read. Standard input (-) is copied to a file, because some formats are read from the end."""
 
     def __init__(self) -> None:
-        super().__init__(exists=True, dir_okay=False, readable=True, allow_dash=True)
+        super().__init__(exists=True, dir_okay=False)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value != "-":
@@ -322,7 +323,7 @@ class Inputs:
         except MissingColumnError:
             return None
         # Columns of text files are lists of strings, those of parquet arrays. Ids are compared in their plain form.
-        qid = columns["qid"] if lines is None else np.array(columns["qid"], dtype=object)
+        qid = columns["qid"] if lines is None else as_objects(columns["qid"])
         rows = Queries.read(np.zeros(len(qid)), qid=plain_ids(qid), whole=False)
         labels = slice_names({name: columns[name]}, rows)[name]
         return dict(zip(map(str, rows.ids.tolist()), map(plain_id, labels), strict=True))
@@ -469,7 +470,7 @@ def cut_off_option(
             raise click.BadParameter(f"must be one cut-off; got {len(ks)}. Run the command for each.", ctx, param)
         return (ks if multiple else ks[0]) if ks else ...
 
-    return click.option("-k", metavar="K", type=_CutOff(multiple), multiple=True, callback=different, help=words)
+    return click.option("-k", type=_CutOff(multiple), multiple=True, callback=different, help=words)
 
 
 class _CutOff(click.ParamType):  # type: ignore[type-arg]  # not generic before Click 8.4

@@ -79,14 +79,18 @@ GROUP = command_group()
 COMMANDS = {name: GROUP.get_command(None, name) for name in GROUP.list_commands(None)}
 
 
-def test_every_option_has_a_help():
+def test_every_option_has_a_help_and_shows_its_default():
     options = [param for each in COMMANDS.values() for param in each.params if param.param_type_name == "option"]
     assert [option.name for option in options if not option.help] == []
+    given = [option for option in options if isinstance(option.default, (int, float, str)) and not option.is_flag]
+    assert {option.name for option in given} >= {"confidence", "seed", "flavor"}
+    assert [option.name for option in given if not option.show_default] == []
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_help_names_only_what_exists(command):
     shown = " ".join(text(f"{command} --help").split())
+    assert "TEXT" not in shown  # options say what they take
     options = {name for each in COMMANDS.values() for param in each.params for name in param.opts}
     for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", shown):
         assert option in options | {"--help", "--version"}

@@ -1,5 +1,6 @@
 """Arguments and files that the command line refuses, and what it says."""
 
+import os
 import re
 from pathlib import Path
 
@@ -19,7 +20,8 @@ USAGE = {
     f"eval {TREC} -k 0": ("must be a positive integer, or 'none'", f"eval {TREC} -k none"),
     f"eval {TREC} -k 5,10": ("must be a positive integer, or 'none' for no cut-off; got '5,10'. Pass -k 5 -k 10.", f"eval {TREC} -k 5 -k 10"),
     f"eval {TREC} -k 5,x": ("got '5,x'.\n", f"eval {TREC} -k none"),
-    f"eval {TREC} -k {'9' * 5000}": ("must be a positive integer, or 'none'", None),
+    **{f"eval {TREC} -k {k}": ("must be a positive integer, or 'none'", f"eval {TREC} -k {'1'.zfill(19)}") for k in ("9" * 5000, "1".zfill(20))},
+    "compare run better --qrels qrels --seed -1": ("-1 is not in the range x>=0", "compare run better --qrels qrels --seed 0"),
     "compare run better --qrels qrels -k 5,10": ("got '5,10'.\n", "compare run better --qrels qrels -k none"),
     "compare run better --qrels qrels -k 1 -k 5": ("must be one cut-off; got 2.", "compare run better --qrels qrels -k 1"),
     "evl": ("no such command 'evl'. Did you mean 'eval'?", f"eval {TREC}"),
@@ -37,8 +39,10 @@ USAGE = {
     "eval --table wide.csv --by land": ("--by must be a file with the id of a query and its label on each line, or", None),
     "eval --table wide.csv --by few --by folder/few": ("--by must name each column or file once", None),
     "eval --table wide.csv --by kind": ("'kind' is both. Use ./kind for the file.", "eval --table wide.csv --by ./kind"),
-    f"eval {TREC} --human human -k 5 -k 10": ("--human requires a single -k", "eval --human many -k 5 --qrels model --run ranked"),
-    f"eval {TREC} --human human -k 5 --per-query": ("--human requires a single -k", "eval --human many -k 5 --qrels model --run ranked"),
+    **{
+        f"eval {TREC} --human human -k 5 {more}": ("--human requires a single -k", "eval --human many -k 5 --qrels model --run ranked")
+        for more in ("-k 10", "--per-query", "--by human", "--save saved")
+    },
     f"eval {TREC} --human human --queries both": ("--human requires --qrels", "eval --human many --qrels model --run ranked"),
     "compare run better --qrels qrels --human human --by human": ("combined with --by", "compare ranked turned --qrels model --human many"),
 }  # fmt: skip
@@ -169,6 +173,14 @@ def test_standard_input_is_named_as_such():
     result = invoke("eval --labels - --scores scores", input="1 qid:1\nx qid:1\n")
     assert result.exit_code == 2
     assert result.stderr.startswith("Error: standard input, line 2: a line must begin with a grade")
+
+
+def test_outputs_that_cannot_be_written_are_refused(monkeypatch):
+    for unwritable, words in ((os.path.isfile, "'run' is not writable"), (os.path.isdir, "the folder . cannot be wr")):
+        monkeypatch.setattr(os, "access", lambda path, mode, of=unwritable: mode != os.W_OK or not of(path))
+        result = invoke(f"eval {TREC} --save run")
+        assert result.exit_code == 2
+        assert words in result.stderr
 
 
 def test_a_file_that_cannot_be_read_is_named(monkeypatch):

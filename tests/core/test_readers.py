@@ -123,7 +123,7 @@ def test_labels_with_query_ids_or_a_side_file_of_sizes(tmp_path):
     assert rows.y_score.tolist() == [1.5, -math.inf, 0.0]
     assert rows.qid.tolist() == ["07", "7", "07"]
     assert evaluate(**rows.arguments(), flavor="trec_eval[ties=first]").per_query.qid.tolist() == ["07", "7"]
-    rows = letor(tmp_path, b"2 1:0.5\n0\n1 2:1\n", b"3\n2\n1\n", b"1\n2\n")
+    rows = letor(tmp_path, b"2 1:0.5\n0\n1 2:1\n", b"3\n2\n1\n", b"1\n" + b"2".zfill(18))
     assert rows.qid.tolist() == ["1", "2", "2"]
 
 
@@ -268,14 +268,18 @@ def test_every_format_gives_the_value_of_the_dicts(tmp_path, form, packed, end):
     for name, data, value in (("qrels", JUDGEMENTS, "label"), ("run", SYSTEM, "score")):
         content = ("\ufeff" + written(data, value)[form].replace("\n", end)).encode()
         (tmp_path / name).write_bytes(gzip.compress(content) if packed else content)
+    read, write = os.pipe()
+    os.write(write, (tmp_path / "run").read_bytes())
+    os.close(write)
     for pair in (
         (tmp_path / "qrels", SYSTEM),
-        (JUDGEMENTS, tmp_path / "run"),
+        (JUDGEMENTS, f"/dev/fd/{read}"),
         (tmp_path / "qrels", str(tmp_path / "run")),
     ):
         found = evaluate_run(*pair, k=(1, 3, None), queries="both")
         assert found.value == expected.value
         assert found.per_query.qid.tolist() == expected.per_query.qid.tolist()
+    os.close(read)
     data, files = align(JUDGEMENTS, SYSTEM), align(tmp_path / "qrels", tmp_path / "run")
     for name in ("qid", "group", "y_true", "y_score", "retrieved", "doc_id"):
         assert np.array_equal(getattr(data, name), getattr(files, name), equal_nan=name == "y_true"), name
@@ -286,7 +290,7 @@ READ = [
     *(("run", json.dumps(RANKED).replace(*new), RANKED) for new in (("", ""), (",", ",\n"), ("{", "{" + "\n" * 5000))),
     ("run", json.dumps(RANKED, indent=1), RANKED),
     ("run", '{"7": [12, "13", 9007199254740993]}\n', {"7": ["12", "13", "9007199254740993"]}),
-    ("run", json_lines({**row, "query_id": 7} for row in rows(SYSTEM, "score")), SYSTEM),
+    ("run", json_lines({**row, "query_id": 7} for row in rows(SYSTEM, "score")) + "\n", SYSTEM),
     ("run", "\ufeff\n" + json_lines({"text": "x" * 9999, **row} for row in rows(SYSTEM, "score")), SYSTEM),
     ("run", f"q1 Q0 {LONG_ID} 1 1.5 t\n", {"q1": {LONG_ID: 1.5}}),
     ("qrels", json.dumps(TRUTHS), TRUTHS),
@@ -321,11 +325,6 @@ def test_predictions_of_sentence_transformers(tmp_path):
         json_lines({"query_id": q, "query": "?", "results": docs} for q, docs in lists.items())
     )
     assert evaluate_run(JUDGEMENTS, tmp_path / "run").value == evaluate_run(JUDGEMENTS, SYSTEM).value
-    read, write = os.pipe()
-    os.write(write, (tmp_path / "run").read_bytes())
-    os.close(write)
-    assert evaluate_run(JUDGEMENTS, f"/dev/fd/{read}").value == evaluate_run(JUDGEMENTS, SYSTEM).value
-    os.close(read)
 
 
 FORMS = {
@@ -397,14 +396,14 @@ def test_ids_are_utf_8_and_other_columns_need_not_be(tmp_path, form):
 TABLE = [
     {"qid": "7", "label": 2, "score": 0.3},
     {"qid": 7, "label": None, "score": -1},
-    {"qid": "8", "label": 1.5, "score": 2},
+    {"qid": "8\0", "label": 1.5, "score": 2},
 ]
 
 
 def test_a_table_of_json_lines(tmp_path):
     (tmp_path / "rows").write_text(json_lines(TABLE))
     found = read_columns(tmp_path / "rows")
-    assert found.qid.tolist() == ["7", "7", "8"]
+    assert found.qid.tolist() == ["7", "7", "8\0"]
     assert np.array_equal(found.y_true, [2, math.nan, 1.5], equal_nan=True)
     assert found.y_score.tolist() == [0.3, -1, 2]
     assert found.doc_id is None

@@ -179,10 +179,10 @@ def test_ties_are_in_descending_byte_order(better, worse):
         assert evaluate_run({"q": {better: 1, worse: 0}}, {"q": run}, k=1).value == 1.0
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3), (3, 0, 1, 2), (1, 3, 0, 2)])
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 1, 3), (0, 2, 1, 3), (2, 0, 1, 3), (1, 3, 0, 2)])
 def test_ties_are_found_in_any_order_of_the_rows(tmp_path, order):
-    rows = [("q", "Q0", "a", 1, 2.0, "t"), ("q", "Q0", "b", 2, 2.0, "t"), ("p", "Q0", "c", 1, 2.0, "t")]
-    rows = [*rows, ("p", "Q0", "d", 2, 2.0, "t")]
+    rows = [("q", "Q0", "a", 1, 2.0, "t"), ("q", "Q0", "b", 2, 2.0, "t"), ("p", "Q0", "c", 1, 1.0, "t")]
+    rows = [*rows, ("p", "Q0", "d", 2, 1.0, "t")]
     run = write(tmp_path / "run", [rows[i] for i in order])
     qrels = {"q": {"b": 1, "a": 0}, "p": {"d": 1, "c": 0}}
     assert evaluate_run(qrels, run, k=1).value == 1.0
@@ -263,6 +263,7 @@ def test_the_result_is_an_evaluation_with_a_column_more():
     assert str(pair).splitlines()[-1] == str(pair.flavor)
     copy = pickle.loads(pickle.dumps(pair))
     assert str(copy) == str(pair)
+    assert pair.to_dict()["per_query"] is None
     assert copy.per_query.keys() == pair.per_query.keys()
 
 
@@ -394,6 +395,8 @@ def test_a_topic_without_a_judgement_follows_empty(empty, value, answer):
 def test_a_topic_without_a_judgement_is_empty_if_the_run_lacks_it_or_it_is_the_only_one():
     result = evaluate_run({"u1": {}, "u2": {"a": 1}}, {"u2": ["a"]}, flavor=Flavor(unjudged="zero", empty=1.0))
     assert (result.value, result.n_empty, result.qrels_only.tolist()) == (1.0, 1, ["u1"])
+    arrays = align({"u1": {}, "u2": {"a": 1}}, {"u2": ["a"]}).arguments()
+    assert evaluate(**arrays, flavor=result.flavor).n_empty == 1
     with pytest.warns(UserWarning, match="retrieves no judged document in any of the 1 topics.* No document is judged"):
         result = evaluate_run({"q": {}}, {"q": ["a"]})
     assert (result.value, result.n_empty) == (0.0, 1)
@@ -467,7 +470,11 @@ def test_an_excluded_document_is_as_if_the_run_had_it_not(exclude, by_hand, n, k
     assert (found.n_excluded, expected.n_excluded) == (n, None)
     assert f"excluded: {n} retrieved documents" in str(found).splitlines()
     data = align(CITED, CITING, exclude=exclude)
-    assert data.n_excluded == n
+    assert (data.n_excluded, data.judgement) == (n, None)
+    assert {*data.doc_id[data.retrieved].tolist()} <= {10**9, 10**9 + 1, 10**9 + 2}
+    rows = zip(np.repeat(data.qid, data.group).tolist(), data.names(np.arange(data.y_true.size)), strict=True)
+    for at, (topic, name) in enumerate(rows):
+        assert data.place_of(at).endswith(f"['{topic}'], document '{name}'")
     assert evaluate(**data.arguments(), flavor="trec_eval", k=k).value == expected.value
 
 
@@ -611,10 +618,6 @@ def test_users_of_topk(qid):
         assert result.value == pytest.approx(np.average(plain.per_query.ndcg, weights=[3, 0, 1]), abs=1e-15)
         assert result.per_query.weight.tolist() == [3, 0, 1]
         assert result.interval(method="t").n_queries == 2
-    with pytest.raises(ValueError, match="must have entries for known queries only; got 'x'"):
-        evaluate_topk(retrieved, held, qid=qid, query_weight=dict.fromkeys([*users, "x"], 1))
-    with pytest.raises(ValueError, match=r"must have one weight per query, shape \(3,\); got \(4,\)"):
-        evaluate_topk(retrieved, held, qid=qid, query_weight=np.ones(4))
 
 
 DOCUMENTS = list("abcde")
@@ -643,7 +646,7 @@ def test_scores_that_count_up_are_told(run, tmp_path):
 def test_ranks_from_0_and_mixed_lines_of_topics_are_told(tmp_path):
     with pytest.warns(UserWarning, match=r"count up 0, 1, \.\.\."):
         evaluate_run(WANTED, ranked([0, 1, 2, 3, 4], [0, 1]))
-    lines = [f"q{i} Q0 {d} 9 {s} t\n" for s, d in enumerate(DOCUMENTS, 1) for i in (1, 2)]
+    lines = [f"q{i} Q0 {d} 9 {s} t\n" for s, d in enumerate(DOCUMENTS, 1) for i in range(9)]
     (tmp_path / "run").write_text("".join(lines), encoding="utf-8")
     with pytest.warns(UserWarning, match=RANKS):
         evaluate_run(WANTED, tmp_path / "run")
@@ -658,8 +661,8 @@ def test_ranks_from_0_and_mixed_lines_of_topics_are_told(tmp_path):
         ranked([1, 2, 3, 4, 5], [2, 1]),
         ranked([1, 2, 3, 4, 6]),
         ranked([2, 3, 4, 5, 6]),
-        ranked([1, 2, 3, 4, 5], [0, 1]),
-        ranked([1, 1, 1, 1, 1]),
+        dict([*ranked([2, 3], [1, 2, 3, 4, 5]).items()][::-1]),
+        ranked([1, -1.7e308, 1.7e308, math.inf, math.inf]),
         {"q1": DOCUMENTS},
     ],
 )

@@ -23,8 +23,10 @@ def written(path, **columns):
 
 @pytest.mark.parametrize("qid", [[7, 7, 8], ["07", "07", "8"], ["a", "a\0", "a\0\0"]])
 def test_parquet(tmp_path, qid):
-    columns = {"qid": qid, "label": [2, None, 0], "score": [0.5, 0.1, 1], "docno": ["a", "b", "a"], "x": [[1], [2], []]}
-    rows = read_columns(written(tmp_path / "no suffix", **columns))
+    columns = {"x": [[1], [2], []], "qid": qid, "label": [2, None, 0], "score": [0.5, 0.1, 1], "docno": ["a", "b", "a"]}
+    path = written(tmp_path / "no suffix", **columns)
+    path.write_bytes(b"PAR1" + b"\xff" * 8 + path.read_bytes()[12:])  # in the column x, which is not read
+    rows = read_columns(path)
     assert rows.qid.tolist() == qid
     np.testing.assert_array_equal(rows.y_true, [2.0, np.nan, 0.0])
     assert rows.y_score.tolist() == [0.5, 0.1, 1.0]
@@ -109,7 +111,9 @@ def rows(**columns):
         ({name: pa.array([], "int8") for name in rows()}, "has no rows"),
     ],
 )
-def test_tables_that_are_refused(tmp_path, columns, words):
+@pytest.mark.parametrize("batch", [1, 1 << 14])
+def test_tables_that_are_refused(tmp_path, monkeypatch, columns, words, batch):
+    monkeypatch.setattr("ndcg_ml._files.tables._BATCH", batch)
     with pytest.raises(DataFileError, match=rf"rows.*{words}"):
         read_columns(written(tmp_path / "rows", **columns))
 
@@ -130,7 +134,9 @@ def run(**columns):
         ({name: 2 * column for name, column in run().items()}, "'a' does in .*run, row 1 and .*run, row 2"),
     ],
 )
-def test_runs_that_are_refused(tmp_path, columns, words):
+@pytest.mark.parametrize("batch", [1, 1 << 14])
+def test_runs_that_are_refused(tmp_path, monkeypatch, columns, words, batch):
+    monkeypatch.setattr("ndcg_ml._files.tables._BATCH", batch)
     with pytest.raises(ValueError, match=words):
         evaluate_run({"1": {"a": 1}}, written(tmp_path / "run", **columns))
 
@@ -144,30 +150,31 @@ NESTED = {
 
 
 @pytest.mark.parametrize("nested", NESTED.values(), ids=NESTED)
-@pytest.mark.parametrize("name", ["docno", "score"])
+@pytest.mark.parametrize("name", ["qid", "score"])
 def test_nested_columns_are_refused_before_their_pages_are_unpacked(tmp_path, nested, name):
-    columns = {"qid": ["q", "q"], "docno": ["a", "b"], "label": [1, 0], "score": [1.0, 2.0], name: nested}
+    columns = {"qid": ["q", "q"], "docno": ["a", "b"], "label": [1, 0], "score": [[1.0], [2.0]], name: nested}
     path = written(tmp_path / "rows", **columns)
     content = path.read_bytes()
     footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
     path.write_bytes(b"PAR1" + b"\xff" * (footer - 4) + content[footer:])
-    words = f"rows: column {name} must hold one value per row; got (list|struct|extension)<"
+    words = f"rows: column {name} must hold one value per row; got (list<\\w+: string|struct<|extension<)"
     for read in (read_columns, lambda run: evaluate_run({"q": {"a": 1}}, run)):
         with pytest.raises(DataFileError, match=words):
             read(path)
 
 
 def test_a_large_group_of_equal_ids_takes_memory_for_its_rows_alone(tmp_path, monkeypatch):
-    n, long = 200_000, "x" * 100_000
-    ids = pa.DictionaryArray.from_arrays(np.zeros(n, "i4"), [long])
-    path = written(tmp_path / "rows", qid=ids, label=np.zeros(n, "i1"), score=np.zeros(n, "f4"))
+    n, path, run = 200_000, tmp_path / "rows", tmp_path / "run"
+    ids = pa.DictionaryArray.from_arrays(np.zeros(n, "i4"), ["x" * 10_000])
+    for name, columns in ((path, {"label": np.zeros(n, "i1")}), (run, {"docno": ids})):
+        table = pa.table({"qid": ids, "score": np.zeros(n, "f4"), **columns})
+        pq.write_table(table, name, store_schema=False)  # otherwise they are read as dictionaries in any case
     tracemalloc.start()
     try:
         assert read_columns(path).qid.size == n
         assert tracemalloc.get_traced_memory()[1] < 100 * n
     finally:
         tracemalloc.stop()
-    run = written(tmp_path / "run", qid=ids, docno=ids, score=np.zeros(n, "f4"))
     monkeypatch.setenv("NDCG_ML_MAX_BYTES", "20000000")
     with pytest.raises(DataFileError, match="run: must have at most 20000000 bytes when unpacked"):
         evaluate_run({"q1": {"d1": 1}}, run)
@@ -180,9 +187,17 @@ def test_the_pages_of_a_file_count_before_compression(tmp_path, monkeypatch):
     table = pa.table({"qid": [f"{i}{'x' * 1000}" for i in range(1000)], "label": [1] * 1000, "score": [1.0] * 1000})
     pq.write_table(table, tmp_path / "rows", compression="zstd", use_dictionary=False)
     assert (tmp_path / "rows").stat().st_size < 100_000
-    monkeypatch.setenv("NDCG_ML_MAX_BYTES", "1000000")
-    with pytest.raises(DataFileError, match="must have at most 1000000 bytes"):
-        read_columns(tmp_path / "rows")
+    group = pq.read_metadata(tmp_path / "rows").row_group(0)
+    size = sum(group.column(at).total_uncompressed_size for at in range(3))
+    # Repeated ids are counted where they become text.
+    run = written(tmp_path / "run", qid=["x" * 1000] * 9, docno=list("abcdefghi"), score=np.zeros(9))
+    reads = (read_columns, lambda run: evaluate_run({"x" * 1000: {"a": 1}}, run))
+    for path, most, read in zip((tmp_path / "rows", run), (size, 9009), reads, strict=True):
+        monkeypatch.setenv("NDCG_ML_MAX_BYTES", str(most))
+        read(path)
+        monkeypatch.setenv("NDCG_ML_MAX_BYTES", str(most - 1))
+        with pytest.raises(DataFileError, match=f"{path.name}: must have at most {most - 1} bytes when unpacked"):
+            read(path)
 
 
 @pytest.mark.parametrize("integers", [False, True])
