@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 from dataclasses import replace
-from types import FrameType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -377,7 +377,7 @@ def _training_data() -> Any:
     The estimators and ``xgboost.dask`` call ``xgb.train``. XGBoost does not pass the data to a callback, so they are
     read from the frame of that function, if they are an argument.
     """
-    frame: FrameType | None = sys._getframe(1)
+    frame = sys._getframe().f_back
     while frame is not None:
         if frame.f_globals.get("__name__") == "xgboost.training" and frame.f_code.co_name == "train":
             return frame.f_locals.get("dtrain")

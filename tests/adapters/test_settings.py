@@ -157,7 +157,7 @@ REFUSED = [
     ("lightgbm", {"gain": math.log}, r"gain\(0.0\) failed: .*max_grade=\.\.\."),
     ("lightgbm", {"gain": {1: 1, 2: 3}.__getitem__}, r"LightGBM's table, 0 to 30; .*KeyError: 0\.0\. Use"),
     ("lightgbm", {"gain": lambda grade: math.nan}, r"must return a finite number; gain\(0.0\) is nan\. Use"),
-    ("lightgbm", {"max_grade": -1}, "max_grade must be from 0 to 9999 for LightGBM.*got -1.0"),
+    *(("lightgbm", {"max_grade": top}, f"max_grade must be from 0 to 9999 for .*got {top}.0") for top in (-1, 10000)),
     ("lightgbm", {"max_grade": 2000}, "gain='exponential' up to grade 2000, whose gain is beyond 1e"),
     ("xgboost", {"empty": "skip"}, "empty='skip': it gives .* the score 1, or 0 under 'ndcg@k-'"),
     ("xgboost", {"gain": "binary"}, "gain='binary': it has the gains.*gain='exponential'"),
@@ -223,6 +223,8 @@ def test_lightgbm_refuses_labels_above_max_grade():
     flavor = Flavor.preset("lightgbm", max_grade=3, k=5)
     assert flavor.lightgbm_params()["label_gain"] == [0, 1, 3, 7]
     assert flavor.replace(max_grade=None).lightgbm_params()["label_gain"] == [2.0**grade - 1 for grade in range(31)]
+    for top in (0, 9999):
+        assert len(flavor.replace(max_grade=top, gain="linear").lightgbm_params()["label_gain"]) == top + 1
     assert flavor.replace(gain=(0, 2, 3, 4, 5, 6)).lightgbm_params()["label_gain"] == [0, 2, 3, 4]
     with pytest.raises(lgb.basic.LightGBMError, match="Label 4 is not less than the number of label mappings"):
         measured("lightgbm", flavor.lightgbm_params(), (X, y, group, query))
