@@ -344,11 +344,11 @@ def score(model, y=Y, flavor="sklearn", X=ROWS, fit_y=None, **ids):
     return scorer(model.fit(X, y if fit_y is None else fit_y), X, y, **(ids or {"qid": QID}))
 
 
-def search(y=Y, scoring="sklearn", groups=QID, cv=GroupKFold(4), **given):
+def search(y=Y, scoring="sklearn", groups=QID, cv=None, **given):
     scorer = scoring if callable(scoring) else ndcg_scorer(scoring)
     with sklearn.config_context(enable_metadata_routing=True):
         model = Ridge().set_fit_request(sample_weight=False)
-        grid = GridSearchCV(model, {"alpha": [1.0, 9.0]}, scoring=scorer, cv=cv)
+        grid = GridSearchCV(model, {"alpha": [1.0, 9.0]}, scoring=scorer, cv=cv or GroupKFold(4))
         return grid.fit(ROWS, y, groups=groups, **given)
 
 
