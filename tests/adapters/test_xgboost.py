@@ -374,7 +374,7 @@ def cases_of_values():
     uneven = [part(0, 20, noise=0.1), part(1, 60, noise=3.0)]
     weighted = [part(2, 20, weighted=True), part(3, 60, weighted=True)]
     unimportant = [part(4, 5, weighted=True), part(5, 9, weighted=True)]
-    unimportant[0][3] = [0.0] * 5
+    unimportant[0][3], unimportant[1][3] = [0.0] * 5, [0.0, *unimportant[1][3][1:]]
     no_relevant = [[[0, 0, 0], [3, 2, 1], [2, 1], []], part(6, 9)]
     huge = [[[490, 0, 400], [0.1, 0.2, 0.3], [3], []], [[1, 2, 0], [0.3, 0.2, 0.1], [2, 1], []]]
     return [
@@ -389,7 +389,7 @@ def cases_of_values():
             ("ndcg[aggregate=micro]", weighted),
             ("ndcg[gain=exponential,aggregate=micro]", huge),
             ("ndcg[gain=exponential,aggregate=micro]", huge[::-1]),
-            ("sklearn", [NOTHING, uneven[1]]),
+            ("sklearn", [NOTHING, unimportant[1]]),
             ("ndcg[empty=skip]", [uneven[0], NOTHING]),
             ("sklearn", unimportant),
         ]
