@@ -262,8 +262,7 @@ REFUSED = {
     "the training set": (lambda: train(StopEarly("sklearn", watch="train"), ONE, ONE, TWO, names=["train", "valid"]), ValueError, r"one of \['valid'\].*got 'train'", lambda: train(StopEarly("sklearn", watch="valid"), ONE, ONE, TWO, names=["train", "valid"])),
     "another feval": (lambda: train(STOP, ONE, TWO, feval=NDCGEval("sklearn", k=7)), ValueError, r"on which 'ndcg_sklearn@5' is evaluated, one of \[\]", lambda: train(STOP, ONE, TWO)),
     # With these, LightGBM would stop on every metric.
-    "early_stopping_round": (lambda: train(STOP, ONE, TWO, params={"early_stopping_round": 1}), ValueError, r"must not be among the parameters.*got 1\.", lambda: train(StopEarly("sklearn", k=5, rounds=10), ONE, TWO)),
-    "n_iter_no_change": (lambda: train(STOP, ONE, TWO, params={"n_iter_no_change": 10}), ValueError, "early_stopping_round must not be among.*got 10", lambda: train(StopEarly("sklearn", k=5, rounds=10), ONE, TWO)),
+    **{name: (lambda name=name, rounds=rounds: train(STOP, ONE, TWO, params={name: rounds}), ValueError, rf"early_stopping_round must not be among the parameters.*got {rounds}\.", lambda: train(STOP, ONE, TWO)) for name, rounds in {"early_stopping_round": 1, "n_iter_no_change": 10}.items()},
     "cut queries": (lambda: lgb.cv({**PARAMS, "objective": "regression", **STOP.params}, dataset(*ONE), 5, **STOP.train()), ValueError, r"the folds cut \d+ of the 10 queries: .*folds=GroupKFold\(5\)", lambda: lgb.cv({**PARAMS, "objective": "regression", **STOP.params}, dataset(*ONE), 5, folds=GroupKFold(5), **STOP.train())),
 }  # fmt: skip
 

@@ -244,6 +244,7 @@ def test_names_of_functions_and_of_two_callbacks_and_repr():
 # -- refusals --------------------------------------------------------------------------------------------------------
 
 PAIR = [1, 0], [0.1, 0.2]
+NEW = {"NDCGEval": NDCGEval, "NDCGCallback": lambda flavor: NDCGCallback(flavor, X=X, y=Y, group=GROUP)}
 SEVERAL = {"objective": "multi:softprob", "num_class": 5, "nthread": 1, "verbosity": 0}
 
 
@@ -260,10 +261,8 @@ REFUSED = {
     "no queries": (lambda: evaluated(*PAIR, None), r"needs the queries.*qid= or group= to every xgb\.DMatrix", lambda: (evaluated(*PAIR, [2]), NDCGEval("sklearn")(np.array(PAIR[1]), xgb.DMatrix(np.zeros((2, 1)), PAIR[0], qid=[7, 7])))),
     "scores of classes": (lambda: evaluated([1, 0], [PAIR[1]] * 2, [2]), "one score per row.*ranking", None),
     "weights of rows": (lambda: evaluated(*PAIR, [2], [1, 2]), "weight must have one entry per query, 1.*got 2", None),
-    "ties": (lambda: NDCGEval("trec_eval"), "NDCGEval does not support ties='docid'", lambda: NDCGEval("trec_eval[ties=average]")),
-    "empty": (lambda: NDCGEval(Flavor(empty=math.nan)), "NDCGEval does not support empty=nan", lambda: [NDCGEval(Flavor(empty=each)) for each in ("skip", 0, 1)]),
-    "ties of a callback": (lambda: NDCGCallback("trec_eval", X=X, y=Y, group=GROUP), "NDCGCallback does not support ties='docid'", lambda: NDCGCallback("trec_eval[ties=average]", X=X, y=Y, group=GROUP)),
-    "empty of a callback": (lambda: NDCGCallback(Flavor(empty=math.nan), X=X, y=Y, group=GROUP), "NDCGCallback does not support empty=nan", lambda: [NDCGCallback(Flavor(empty=each), X=X, y=Y, group=GROUP) for each in ("skip", 0, 1)]),
+    **{f"ties of {name}": (lambda new=new: new("trec_eval"), f"{name} does not support ties='docid'", lambda new=new: new("trec_eval[ties=average]")) for name, new in NEW.items()},
+    **{f"empty of {name}": (lambda new=new: new(Flavor(empty=math.nan)), f"{name} does not support empty=nan", lambda new=new: [new(Flavor(empty=each)) for each in ("skip", 0, 1)]) for name, new in NEW.items()},
     **{estimator.__name__: (lambda estimator=estimator, queries=queries: estimated(estimator, **queries), r"one query at a time.*custom_metric=.*NDCGCallback.*QueryRanker", lambda: (train(ALONE, data(), 2, [(data(), "train")], custom_metric=NDCGEval("sklearn", k=5)), ranked(held_out(), n_estimators=2), ndcg_ml.sklearn.QueryRanker(xgb.XGBRanker(**RANKER), early_stopping_rounds=2).fit(X, Y, np.repeat(range(30), GROUP)))) for estimator, queries in ((xgb.XGBRanker, {"group": GROUP, "eval_group": [GROUP]}), (xgb.XGBRegressor, {}))},
     "no ids": (lambda: NDCGCallback("sklearn", X=X, y=Y), "qid or group must be given", lambda: (held_out(group=None, qid=np.arange(len(YV))), held_out(group=GV), held_out(group=[len(YV)]))),
     "fewer rows": (lambda: ranked(held_out(X=XV[1:])), f"X must have one row per label, {len(YV)}; got {len(YV) - 1}", None),
