@@ -199,9 +199,10 @@ def test_sparse_features(library, form):
 
 def test_without_scoring_a_search_uses_the_flavor_of_the_ranker(routing):
     model = QueryRanker(lgbm(), flavor="burges2005@3")
-    search = GridSearchCV(model, {"ranker__num_leaves": [4]}, cv=GroupKFold(3)).fit(X, y, groups=qid)
-    flavor = Flavor.preset("burges2005", k=3)
-    assert search.best_score_ == pytest.approx(np.mean(manual(lgbm, X, y, qid, flavor)), abs=1e-12)
+    flavor, folds = Flavor.preset("burges2005", k=3), [*GroupKFold(3).split(X, y, qid)]
+    for cv, ids in ((GroupKFold(3), {"groups": qid}), (folds, {"groups": np.zeros(len(y)), "qid": qid})):
+        search = GridSearchCV(model, {"ranker__num_leaves": [4]}, cv=cv).fit(X, y, **ids)
+        assert search.best_score_ == pytest.approx(np.mean(manual(lgbm, X, y, qid, flavor)), abs=1e-12)
     column = pd.DataFrame({"grade": y})
     assert model.fit(X, column, qid).score(X, column, qid) == ndcg_score(y, model.predict(X), qid=qid, flavor=flavor)
 
