@@ -150,6 +150,10 @@ def test_ids_in_a_column_of_any_table(form):
 
 
 class First(BaseEstimator):
+    def fit(self, X, y):
+        self.fitted_ = X
+        return self
+
     def predict(self, X):
         return X["a"].to_numpy() if isinstance(X, pa.Table) else np.asarray(X)[:, 0]
 
@@ -173,6 +177,12 @@ def test_a_position_or_a_label_of_a_table_is_the_same_column():
     uses([0, 1, 2, 3, -1], -1)  # the label -1 is also at position -1
     for column in ("qid", 4, -1):
         assert ndcg_scorer(LIGHTGBM, qid_column=column)(First(), frames(X, qid)["pyarrow"], y) == by_name[0]
+
+
+def test_a_polars_frame_of_numbers_reaches_the_ranker_as_an_array():
+    rows = frames(X, qid)["polars"]
+    for frame, kind in ((rows, pl.DataFrame), (rows.drop("qid"), np.ndarray)):
+        assert isinstance(QueryRanker(First()).fit(frame, y, qid).ranker_.fitted_, kind)
 
 
 @pytest.mark.parametrize("library", RANKERS)
@@ -265,6 +275,9 @@ def test_early_stopping_on_whole_held_out_queries(library, weighted):
     assert model.best_score_ == pytest.approx(value(model.predict(X[held])), abs=1e-6)
     history = [value(after(n)) for n in range(1, model.best_iteration_ + 1)]
     assert np.argmax(history) + 1 == model.best_iteration_
+    eager = clone(model).set_params(early_stopping_rounds=1).fit(X, y, qid, sample_weight=weight)
+    falls = [n for n in range(1, len(history)) if history[n] <= history[n - 1]]
+    assert eager.best_iteration_ == [*falls, len(history)][0]
 
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.predict(X), model.predict(X))

@@ -129,12 +129,6 @@ def test_it_stops_where_xgboosts_own_early_stopping_does():
         assert values == pytest.approx(log["valid"][name], abs=5.1e-7)
 
 
-def test_without_rounds_it_only_records():
-    booster, log = train(ALONE, data(), 12, [], callbacks=[held_out(name="held_out")])
-    assert len(log["held_out"]["ndcg_sklearn@5"]) == booster.num_boosted_rounds() == 12
-    assert "best_iteration" not in booster.attributes()
-
-
 def test_continued_training_counts_from_the_first_round():
     first, _ = train(ALONE, data(), 3, [])
     booster, log = train(ALONE, data(), 40, [], xgb_model=first, callbacks=[held_out(rounds=4)])
@@ -234,8 +228,10 @@ def test_without_xgb_train_the_held_out_rows_are_a_dmatrix():
 
 
 def test_names_of_functions_and_of_two_callbacks_and_repr():
-    _, log = train(ALONE, data(), 2, [], callbacks=[held_out(), held_out(name="other")])
+    booster, log = train(ALONE, data(), 12, [], callbacks=[held_out(), held_out(name="other")])
     assert log["validation"] == log["other"]
+    assert len(log["other"]["ndcg_sklearn@5"]) == booster.num_boosted_rounds() == 12
+    assert "best_iteration" not in booster.attributes()  # without rounds it only records
     assert repr(NDCGEval("sklearn@5", k=(10, None))) == "NDCGEval('sklearn', k=(10, None))"
     assert NDCGEval("xgboost@5", k=(10, 3)).__name__ == "ndcg_xgboost@10"
     assert repr(held_out(k=None, rounds=3, name="held out")) == "NDCGCallback('sklearn', name='held out', rounds=3)"
