@@ -57,8 +57,8 @@ def xgb(**changes):
 
 
 def cat(**changes):
-    settings = {"iterations": 8, "depth": 2, "thread_count": 1, "verbose": 0, "allow_writing_files": False}
-    return CatBoostRanker(**{**settings, **changes})
+    settings = {"iterations": 8, "depth": 2, "thread_count": 1, "verbose": 0, "use_best_model": False}
+    return CatBoostRanker(**{**settings, "allow_writing_files": False, **changes})
 
 
 RANKERS = {"lightgbm": lgbm, "xgboost": xgb, "catboost": cat}
@@ -255,7 +255,7 @@ def test_many_cutoffs_from_one_prediction_a_fold(routing):
 def test_early_stopping_on_whole_held_out_queries(library, weighted):
     rounds = {"iterations" if library == "catboost" else "n_estimators": 60}
     flavor = Flavor(gain="exponential", ties="average", empty="skip", k=5)
-    stop = {"flavor": flavor, "early_stopping_rounds": 6, "validation_fraction": 0.3, "random_state": 1}
+    stop = {"flavor": flavor, "early_stopping_rounds": 6, "validation_fraction": 0.3, "random_state": 6}
     model = QueryRanker(RANKERS[library](**rounds), **stop)
     of_query, weight = weights(qid) if weighted else (None, None)
     model.fit(X, y, qid, sample_weight=weight)
@@ -315,6 +315,7 @@ def test_scikit_learns_own_checks():
     assert {r["check_name"] for r in xfailed} == set(EXPECTED_FAILURES)
     assert all("sample_weight must be equal in all rows of a query" in str(r["exception"]) for r in xfailed)
     assert sum(r["status"] == "passed" for r in results) > 40
+    assert model.__sklearn_tags__().target_tags.required
 
 
 def test_a_pipeline_that_takes_no_queries_is_a_ranker():
@@ -447,6 +448,7 @@ RANKER = {
     "a name": (lambda: fit(ranker="LGBMRanker"), TypeError, r"ranker must be an estimator.*got 'LGBMRanker' of type str\.$", None),
     "a pipeline": (lambda: fit(ranker=make_pipeline(StandardScaler(), "passthrough", LGBMRanker())), ValueError, "Put QueryRanker inside the pipeline", lambda: make_pipeline(ColumnTransformer([("scale", StandardScaler(), [1, 2, 3])], remainder="passthrough"), QueryRanker(LGBMRanker(verbosity=-1), qid_column=-1)).fit(np.column_stack([QID, ROWS]), Y)),
     **{f"early stopping with {setting}": (lambda ranker=ranker: stopped(ranker, early_stopping_rounds=3), ValueError, f"early_stopping_rounds must be None with {setting}", lambda ranker=ranker: stopped(ranker.set_params(verbosity=0))) for setting, ranker in DART.items()},
+    "columns in another order": (lambda: QueryRanker(First()).fit(FRAME, Y, QID).predict(FRAME[FRAME.columns[::-1]]), ValueError, "feature names should match", None),
     **{f"fit({name}=)": (lambda name=name: QueryRanker(Ridge()).fit([[1.0], [2.0]], [1, 0], **{name: [2]}), TypeError, rf"QueryRanker\.fit got an unexpected keyword argument '{name}'\.{hint}$", None) for name, hint in {"group": r" Did you mean 'qid'\?", "weights": r" Did you mean 'sample_weight'\?", "xyzzy": ""}.items()},
     **{f"no such column of {type(X).__module__}": (lambda X=X: QueryRanker(Ridge(), qid_column="query").fit(X, Y), ValueError, r"column qid_column='query'; got columns \['a', 'b', 'c', 'qid'\]", None) for X in (FRAME, pl.from_pandas(FRAME), pa.Table.from_pandas(FRAME))},
     **{f"missing ids: {name}": (lambda X=X: QueryRanker(Ridge(), qid_column="qid").fit(X, Y), ValueError, MISSING_ID, None) for name, X in MISSING.items()},
