@@ -204,8 +204,7 @@ def made(flavor="sklearn", pools=(ONE,), **options):
 LABELS, IDS, OTHERS = [1, 0, 2, 0], [0, 0, 1, 1], [0, 0, 0, 1]
 REFUSED = {
     "cut-offs": (lambda: made(k=(5, 10)), TypeError, r"k must be one cut-off.*\(5, 10\). Pass k=5", lambda: made(k=5)),
-    "ties": (lambda: made("trec_eval"), ValueError, "does not support ties='docid'", None),
-    "empty": (lambda: made(Flavor(empty=math.nan)), ValueError, "does not support empty=nan", None),
+    **{switch: (lambda flavor=flavor: made(flavor), ValueError, f"does not support {switch}", None) for switch, flavor in {"ties='docid'": "trec_eval", "empty=nan": Flavor(empty=math.nan)}.items()},
     "no pools": (lambda: made(pools=[]), ValueError, "pools must hold at least one data set", None),
     "an array": (lambda: made(pools=np.zeros((2, 2))), TypeError, r"pools must be a list of.*Write pools=\[...\]", None),
     "an array as a pool": (lambda: made(pools=[np.zeros(2)]), TypeError, r"pools\[0\] must be a catboost.Pool or a pair \(y, qid\); got ndarray", None),

@@ -471,7 +471,6 @@ def test_what_is_refused_and_what_is_advised(table, case):
     [
         ([0, 4, 2, 3, 1], 1),  # the label of the ids, but the position of a feature
         ([0, 4, 2, 3, 1], 4),  # the position of the ids, but the label of a feature
-        ([10, 11, 12, 13, 14], 4),
         ([0, 1, 2, 3, 4], -1),
     ],
 )
