@@ -505,8 +505,8 @@ def score(estimator, X, y, scorer, error_score):
             raise
         return error_score
 
-def search(estimator, X, y, folds, scorer, error_score):
-    scores = [score(estimator.fit(X[a], y[a]), X[b], y[b], scorer, error_score) for a, b in folds]
+def search(estimator, X, y, folds, scorer, value):
+    scores = [score(estimator.fit(X[a], y[a]), X[b], y[b], scorer, value) for a, b in folds]
     return np.array(scores, dtype=np.float64)
 """
 
