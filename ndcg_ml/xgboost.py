@@ -154,7 +154,7 @@ class NDCGEval(NamedMetric):
         counts = [mine.n_queries, weighted]
         flat = np.concatenate([mine.numerator, mine.denominator, mine.n_empty, counts])
         total = collective.allreduce(flat, collective.Op.SUM)
-        (numerator, denominator, n_empty), (n_queries, weighted) = total[:-2].reshape(3, -1), total[-2:]
+        (numerator, denominator, n_empty), (n_queries, weighted) = total[:-2].reshape(3, len(self.ks)), total[-2:]
         if not n_queries:
             raise ValueError("at least one worker must have a query; got none.")
         if not weighted:
