@@ -276,7 +276,7 @@ class StopEarly:
     def _callback(self) -> _Watch:
         from lightgbm import early_stopping
 
-        lightgbms_own = early_stopping(self.rounds, first_metric_only=True, verbose=False)
+        lightgbms_own = early_stopping(self.rounds, verbose=False)
         return _Watch(lightgbms_own, self.eval.names[0], self.watch)
 
 
@@ -287,7 +287,7 @@ class _Watch:
         self.order, self.before_iteration = early_stopping.order, early_stopping.before_iteration
         self._early_stopping = early_stopping
         self._metric, self._watch = metric, watch
-        self._rounds: list[Any] = []
+        self._rounds: list[Any]
 
     def __call__(self, env: Any) -> None:
         from lightgbm.callback import EarlyStopException

@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 import sys
 from dataclasses import replace
-from types import FrameType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core.checks import KSpec, optional_whole_number, plain_signature
-from ndcg_ml._core.frames import match_index, refuse_lazy
+from ndcg_ml._core.frames import match_index
 from ndcg_ml._core.kernel_and_threads import Cache
 from ndcg_ml._core.mean import Sums
 from ndcg_ml._core.queries import Weights
@@ -137,10 +137,9 @@ class NDCGEval(NamedMetric):
         """Return the value over all workers' queries. If one fails, all still make the same calls, to avoid a hang."""
         from xgboost import collective
 
-        mine, weight = self._nothing(), 0.0
         problem: Exception | None = None
         try:
-            mine, weight = self._share(preds, dmatrix)
+            mine, weighted = self._share(preds, dmatrix)
         except Exception as error:
             problem = error
         failed = 0 if problem is None else collective.get_rank() + 1
@@ -152,29 +151,29 @@ class NDCGEval(NamedMetric):
                 f"NDCGEval could not evaluate the rows of worker {failed - 1}, so there is no overall value. See the "
                 "error raised on that worker."
             )
-        counts = [mine.n_queries, weight]
+        counts = [mine.n_queries, weighted]
         flat = np.concatenate([mine.numerator, mine.denominator, mine.n_empty, counts])
         total = collective.allreduce(flat, collective.Op.SUM)
-        (numerator, denominator, n_empty), (n_queries, weight) = total[:-2].reshape(3, -1), total[-2:]
+        (numerator, denominator, n_empty), (n_queries, weighted) = total[:-2].reshape(3, len(self.ks)), total[-2:]
         if not n_queries:
             raise ValueError("at least one worker must have a query; got none.")
-        if not weight > 0:
+        if not weighted:
             raise ValueError("query weights must include at least one above 0; they are 0 on every worker.")
         sums = Sums(numerator, denominator, int(n_queries), n_empty.astype(np.int64))
         return sums.values(self.flavor)
 
-    def _share(self, preds: Any, dmatrix: Any) -> tuple[Sums, float]:
-        """Return the sums over this worker's rows, and the weight of its queries."""
+    def _share(self, preds: Any, dmatrix: Any) -> tuple[Sums, bool]:
+        """Return the sums over this worker's rows, and whether one of its queries has a weight above 0."""
         scores = self.one_score_per_row(preds)
         if dmatrix.num_row() == 0:
-            return self._nothing(), 0.0
+            return self._nothing(), False
         ends, labels, weight = _contents(dmatrix)
         if weight is None or weight.any():
-            sums = self._prepared(dmatrix).totals(scores).sums(self.flavor)
-            return sums, sums.n_queries if weight is None else float(weight.sum(dtype=np.float64))
+            return self._prepared(dmatrix).totals(scores).sums(self.flavor), True
         # Weights that are all 0 are refused by prepare, but other workers may have positive weights.
         sums = self._prepare(ends, labels, None).totals(scores).sums(self.flavor)
-        return replace(sums, numerator=0 * sums.numerator, denominator=0 * sums.denominator), 0.0
+        zeros = np.zeros(len(self.ks))
+        return replace(sums, numerator=zeros, denominator=zeros), False
 
     def _nothing(self) -> Sums:
         zeros = np.zeros(len(self.ks))
@@ -276,10 +275,9 @@ class NDCGCallback(NamedMetric):
         self.name = name
         self.rounds: int | None = optional_whole_number(rounds, "rounds", "for no early stopping")
         self.X = X
-        refuse_lazy(y, "y")
         match_index({"X": X, "y": y, "qid": qid})
         self._prepared = prepare(y, group=group, qid=qid, flavor=self.flavor, k=self.ks, query_weight=query_weight)
-        self._n_rows = int(np.shape(y)[0])
+        self._n_rows = np.size(y)
         self._run: Any = None  # the state of a training
 
     def __repr__(self) -> str:
@@ -377,7 +375,7 @@ def _training_data() -> Any:
     The estimators and ``xgboost.dask`` call ``xgb.train``. XGBoost does not pass the data to a callback, so they are
     read from the frame of that function, if they are an argument.
     """
-    frame: FrameType | None = sys._getframe(1)
+    frame = sys._getframe().f_back
     while frame is not None:
         if frame.f_globals.get("__name__") == "xgboost.training" and frame.f_code.co_name == "train":
             return frame.f_locals.get("dtrain")

@@ -52,7 +52,7 @@ def column_of(X: Any, qid_column: str | int) -> NDArray[Any]:  # noqa: N803
     X = table(X)  # noqa: N806
     at = _place(X, qid_column)
     if hasattr(X, "tocsr"):
-        ids = X[:, [at]].toarray()[:, 0]
+        ids = X[:, [at]].toarray().ravel()
     else:
         ids = np.asarray(X.iloc[:, at] if hasattr(X, "iloc") else X[:, at])
     if ids.dtype.kind == "f":  # different ids may have become equal

@@ -260,7 +260,7 @@ def _grades(y: Any, n_rows: int) -> NDArray[Any]:
         raise ValueError("QueryRanker requires y to be passed, but the target y is None.")
     grades = real_array(y, "y")
     if grades.shape == (n_rows, 1):
-        grades = grades[:, 0]
+        grades = grades.ravel()
     if grades.shape != (n_rows,):
         raise ValueError(f"y must have one label per row, shape ({n_rows},); got {grades.shape}.")
     if not np.isfinite(grades).all():
@@ -273,7 +273,7 @@ def _grades(y: Any, n_rows: int) -> NDArray[Any]:
 
 def _order_of_ids(ids: NDArray[Any]) -> NDArray[np.int64]:
     try:
-        return np.argsort(ids, kind="stable")
+        return np.argsort(ids)
     except TypeError as error:
         kinds = sorted({type(value).__name__ for value in ids.tolist()})
         raise TypeError(

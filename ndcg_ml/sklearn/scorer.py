@@ -6,7 +6,6 @@ import sys
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from itertools import islice
 from types import FrameType
 from typing import Any, NamedTuple, NoReturn
 from weakref import WeakValueDictionary
@@ -284,7 +283,7 @@ class NDCGScorer:
             )
         grades = plain_array(y_true, "y_true")
         if grades.ndim == 2 and grades.shape[1] == 1:
-            grades = grades[:, 0]
+            grades = grades.ravel()
         if grades.ndim != 1:
             if not (qid is None and groups is None and self.qid_column is None and self._known is None):
                 raise ValueError(
@@ -496,10 +495,9 @@ def _current_split(scored: NDArray[Any], qid_column: str | int | None) -> tuple[
         with suppress(ValueError):
             candidates.append(folds.column_of(found["X"], qid_column))
     for every in candidates:
-        # Positions may count from the end.
-        valid = every.ndim == 1 and -every.size <= test.min(initial=0) and test.max(initial=-1) < every.size
-        if valid and np.array_equal(every[test], scored):
-            return every, np.arange(every.size)[test]
+        with suppress(IndexError):  # metadata of other rows
+            if np.array_equal(every[test], scored):
+                return every, np.arange(every.size)[test]  # positions may count from the end
     return None
 
 
@@ -510,10 +508,10 @@ def _current_fit(X: Any) -> tuple[int, int, NDArray[np.int64]] | None:  # noqa: 
     training rows are not kept: the result is None.
     """
     found = _variables_of_sklearn("candidate_progress", "split_progress")
-    candidate, split = found.get("candidate_progress"), found.get("split_progress")
-    if candidate is None or split is None or found.get("X_test") is not X:
+    if found.get("candidate_progress") is None or found.get("X_test") is not X:
         return None
-    return candidate[0], split[0], np.asarray(found["test"])
+    (candidate, _), (split, _) = found["candidate_progress"], found["split_progress"]
+    return candidate, split, np.asarray(found["test"])
 
 
 # The functions of scikit-learn and dask-ml that turn an exception into a score. The variable `error_score` is in the
@@ -529,7 +527,7 @@ def _error_score_of_caller() -> float | None:
     """Return the number by which the caller replaces an exception, or None if it lets exceptions through."""
     # With scoring=None, scikit-learn calls this package through _PassthroughScorer.
     frames = (frame for frame in _frames() if type(frame.f_locals.get("self")).__name__ != "_PassthroughScorer")
-    callers = [*islice((frame for frame in frames if not _module(frame).startswith("ndcg_ml.")), 2)]
+    callers = [frame for frame in frames if not _module(frame).startswith("ndcg_ml.")]
     above = _TURN_ERRORS.get((_module(callers[0]), callers[0].f_code.co_name)) if callers else None
     if above is None:
         return None
@@ -549,7 +547,7 @@ def _variables_of_sklearn(*names: str) -> Mapping[str, Any]:
 
 def _frames() -> Iterator[FrameType]:
     """Yield the frames of the calling functions, innermost first."""
-    frame: FrameType | None = sys._getframe(1)
+    frame = sys._getframe().f_back
     while frame is not None:
         yield frame
         frame = frame.f_back

@@ -100,13 +100,11 @@ def test_names_and_repr():
     sets = [([1, 0, 2], [1, 1, 1]), ([1, 0], [1, 1])]
     assert repr(NDCGEval("sklearn@5", pools=sets)) == "NDCGEval('sklearn', k=5, pools=<2 data sets>)"
     train = pool(*make(0))
-    assert NDCGEval("catboost", pools=[train]).name == "ndcg_catboost"
     assert NDCGEval("catboost@4", pools=[train]).name == "ndcg_catboost@4"
     assert NDCGEval("xgboost", pools=[train]).name == "ndcg_xgboost@32"  # the flavor's own cut-off
-    assert NDCGEval("catboost", None, pools=[train]).name == "ndcg_catboost"
+    assert NDCGEval("catboost@4", None, pools=[train]).name == "ndcg_catboost"
     metric = NDCGEval(Flavor(gain="binary"), 3, pools=[train])
     assert list(fit(metric, train, None, 2).get_evals_result()["learn"]) == [metric.name]
-    assert isinstance(metric, NDCGEval)
 
 
 def test_data_sets_are_recognized_by_their_labels():
@@ -128,7 +126,7 @@ def test_labels_that_float32_rounds_are_recognized():
     ranker = fit(metric, pool(X, y, q), None, 3)
     expected = [ndcg_score(y.astype(np.float32), s, qid=q, k=5) for s in ranker.staged_predict(X)]
     assert history(ranker, metric.name, "learn") == pytest.approx(expected, abs=1e-9)
-    assert metric.evaluate((X[:, 0],), y, None)[0] == ndcg_score(y.astype(np.float32), X[:, 0], qid=q, k=5)
+    assert metric.evaluate((X[:, 0],), y, None) == (ndcg_score(y.astype(np.float32), X[:, 0], qid=q, k=5), 1.0)
 
 
 def categorical_pool(seed):
@@ -146,6 +144,7 @@ def test_a_reordered_learn_set_gets_minus_one(features, options):
     metric = NDCGEval("sklearn@5", learn=train, pools=[valid])
     ranker = fit(metric, train, valid, **options)
     assert set(history(ranker, metric.name, "learn")) == {-1.0}
+    assert metric.evaluate((y,), y[::-1], None) == (-1.0, 1.0)
     expected = [ndcg_score(yv, s, qid=qv, k=5) for s in ranker.staged_predict(valid)]
     assert history(ranker, metric.name) == pytest.approx(expected, abs=1e-9)
     in_order = fit(metric, train, valid, has_time=True, **options)
@@ -205,12 +204,12 @@ def made(flavor="sklearn", pools=(ONE,), **options):
 LABELS, IDS, OTHERS = [1, 0, 2, 0], [0, 0, 1, 1], [0, 0, 0, 1]
 REFUSED = {
     "cut-offs": (lambda: made(k=(5, 10)), TypeError, r"k must be one cut-off.*\(5, 10\). Pass k=5", lambda: made(k=5)),
-    "ties": (lambda: made("trec_eval"), ValueError, "does not support ties='docid'", None),
-    "empty": (lambda: made(Flavor(empty=math.nan)), ValueError, "does not support empty=nan", None),
+    **{switch: (lambda flavor=flavor: made(flavor), ValueError, f"does not support {switch}", None) for switch, flavor in {"ties='docid'": "trec_eval", "empty=nan": Flavor(empty=math.nan)}.items()},
     "no pools": (lambda: made(pools=[]), ValueError, "pools must hold at least one data set", None),
     "an array": (lambda: made(pools=np.zeros((2, 2))), TypeError, r"pools must be a list of.*Write pools=\[...\]", None),
     "an array as a pool": (lambda: made(pools=[np.zeros(2)]), TypeError, r"pools\[0\] must be a catboost.Pool or a pair \(y, qid\); got ndarray", None),
     "a pair of numbers": (lambda: made(pools=ONE), ValueError, r"pools\[0\] must have one label per row; got labels of shape \(\)", None),
+    "negative labels": (lambda: made(pools=[([-1, 0], [0, 0])]), ValueError, "y_true must be >= 0", lambda: made("catboost", [([-1, 0], [0, 0])])),
     "scattered queries": (lambda: made(pools=[([1, 0, 1], [0, 1, 0])]), ValueError, r"pools\[0\] must have contiguous queries", None),
     "a pool without queries": (lambda: made(pools=[Pool([[0.0]], [1])]), ValueError, "must have labels and queries. Pass label= and group_id=", lambda: made(pools=[Pool([[0.0]], label=[1], group_id=[1])])),
     "other queries": (lambda: made(pools=[(LABELS, IDS), (LABELS, OTHERS)]), ValueError, r"pools\[0\] and pools\[1\] have the same labels and different queries", lambda: made(learn=(LABELS, IDS), pools=[(LABELS, IDS), (LABELS, ["a", "a", "b", "b"])])),

@@ -129,12 +129,6 @@ def test_it_stops_where_xgboosts_own_early_stopping_does():
         assert values == pytest.approx(log["valid"][name], abs=5.1e-7)
 
 
-def test_without_rounds_it_only_records():
-    booster, log = train(ALONE, data(), 12, [], callbacks=[held_out(name="held_out")])
-    assert len(log["held_out"]["ndcg_sklearn@5"]) == booster.num_boosted_rounds() == 12
-    assert "best_iteration" not in booster.attributes()
-
-
 def test_continued_training_counts_from_the_first_round():
     first, _ = train(ALONE, data(), 3, [])
     booster, log = train(ALONE, data(), 40, [], xgb_model=first, callbacks=[held_out(rounds=4)])
@@ -234,8 +228,10 @@ def test_without_xgb_train_the_held_out_rows_are_a_dmatrix():
 
 
 def test_names_of_functions_and_of_two_callbacks_and_repr():
-    _, log = train(ALONE, data(), 2, [], callbacks=[held_out(), held_out(name="other")])
+    booster, log = train(ALONE, data(), 12, [], callbacks=[held_out(), held_out(name="other")])
     assert log["validation"] == log["other"]
+    assert len(log["other"]["ndcg_sklearn@5"]) == booster.num_boosted_rounds() == 12
+    assert "best_iteration" not in booster.attributes()  # without rounds it only records
     assert repr(NDCGEval("sklearn@5", k=(10, None))) == "NDCGEval('sklearn', k=(10, None))"
     assert NDCGEval("xgboost@5", k=(10, 3)).__name__ == "ndcg_xgboost@10"
     assert repr(held_out(k=None, rounds=3, name="held out")) == "NDCGCallback('sklearn', name='held out', rounds=3)"
@@ -244,6 +240,7 @@ def test_names_of_functions_and_of_two_callbacks_and_repr():
 # -- refusals --------------------------------------------------------------------------------------------------------
 
 PAIR = [1, 0], [0.1, 0.2]
+NEW = {"NDCGEval": NDCGEval, "NDCGCallback": lambda flavor: NDCGCallback(flavor, X=X, y=Y, group=GROUP)}
 SEVERAL = {"objective": "multi:softprob", "num_class": 5, "nthread": 1, "verbosity": 0}
 
 
@@ -260,10 +257,8 @@ REFUSED = {
     "no queries": (lambda: evaluated(*PAIR, None), r"needs the queries.*qid= or group= to every xgb\.DMatrix", lambda: (evaluated(*PAIR, [2]), NDCGEval("sklearn")(np.array(PAIR[1]), xgb.DMatrix(np.zeros((2, 1)), PAIR[0], qid=[7, 7])))),
     "scores of classes": (lambda: evaluated([1, 0], [PAIR[1]] * 2, [2]), "one score per row.*ranking", None),
     "weights of rows": (lambda: evaluated(*PAIR, [2], [1, 2]), "weight must have one entry per query, 1.*got 2", None),
-    "ties": (lambda: NDCGEval("trec_eval"), "NDCGEval does not support ties='docid'", lambda: NDCGEval("trec_eval[ties=average]")),
-    "empty": (lambda: NDCGEval(Flavor(empty=math.nan)), "NDCGEval does not support empty=nan", lambda: [NDCGEval(Flavor(empty=each)) for each in ("skip", 0, 1)]),
-    "ties of a callback": (lambda: NDCGCallback("trec_eval", X=X, y=Y, group=GROUP), "NDCGCallback does not support ties='docid'", lambda: NDCGCallback("trec_eval[ties=average]", X=X, y=Y, group=GROUP)),
-    "empty of a callback": (lambda: NDCGCallback(Flavor(empty=math.nan), X=X, y=Y, group=GROUP), "NDCGCallback does not support empty=nan", lambda: [NDCGCallback(Flavor(empty=each), X=X, y=Y, group=GROUP) for each in ("skip", 0, 1)]),
+    **{f"ties of {name}": (lambda new=new: new("trec_eval"), f"{name} does not support ties='docid'", lambda new=new: new("trec_eval[ties=average]")) for name, new in NEW.items()},
+    **{f"empty of {name}": (lambda new=new: new(Flavor(empty=math.nan)), f"{name} does not support empty=nan", lambda new=new: [new(Flavor(empty=each)) for each in ("skip", 0, 1)]) for name, new in NEW.items()},
     **{estimator.__name__: (lambda estimator=estimator, queries=queries: estimated(estimator, **queries), r"one query at a time.*custom_metric=.*NDCGCallback.*QueryRanker", lambda: (train(ALONE, data(), 2, [(data(), "train")], custom_metric=NDCGEval("sklearn", k=5)), ranked(held_out(), n_estimators=2), ndcg_ml.sklearn.QueryRanker(xgb.XGBRanker(**RANKER), early_stopping_rounds=2).fit(X, Y, np.repeat(range(30), GROUP)))) for estimator, queries in ((xgb.XGBRanker, {"group": GROUP, "eval_group": [GROUP]}), (xgb.XGBRegressor, {}))},
     "no ids": (lambda: NDCGCallback("sklearn", X=X, y=Y), "qid or group must be given", lambda: (held_out(group=None, qid=np.arange(len(YV))), held_out(group=GV), held_out(group=[len(YV)]))),
     "fewer rows": (lambda: ranked(held_out(X=XV[1:])), f"X must have one row per label, {len(YV)}; got {len(YV) - 1}", None),
@@ -374,7 +369,7 @@ def cases_of_values():
     uneven = [part(0, 20, noise=0.1), part(1, 60, noise=3.0)]
     weighted = [part(2, 20, weighted=True), part(3, 60, weighted=True)]
     unimportant = [part(4, 5, weighted=True), part(5, 9, weighted=True)]
-    unimportant[0][3] = [0.0] * 5
+    unimportant[0][3], unimportant[1][3] = [0.0] * 5, [0.0, *unimportant[1][3][1:]]
     no_relevant = [[[0, 0, 0], [3, 2, 1], [2, 1], []], part(6, 9)]
     huge = [[[490, 0, 400], [0.1, 0.2, 0.3], [3], []], [[1, 2, 0], [0.3, 0.2, 0.1], [2, 1], []]]
     return [
@@ -389,7 +384,7 @@ def cases_of_values():
             ("ndcg[aggregate=micro]", weighted),
             ("ndcg[gain=exponential,aggregate=micro]", huge),
             ("ndcg[gain=exponential,aggregate=micro]", huge[::-1]),
-            ("sklearn", [NOTHING, uneven[1]]),
+            ("sklearn", [NOTHING, unimportant[1]]),
             ("ndcg[empty=skip]", [uneven[0], NOTHING]),
             ("sklearn", unimportant),
         ]

@@ -380,7 +380,7 @@ LAZY_FRAMES = {
     "X of QueryRanker": lambda f: QueryRanker(Ridge()).fit(f, Y, Q),
     "X of QueryRanker with a column": lambda f: QueryRanker(Ridge(), qid_column="qid").fit(f, Y),
     "X of a scorer": lambda f: ndcg_scorer("sklearn", qid_column="qid")(Ridge(), f, Y),
-    "X of QueryKFold": lambda f: next(QueryKFold(2, qid_column="qid").split(f)),
+    "X of QueryKFold": lambda f: next(QueryKFold(2, qid=Q).split(f)),
 }
 
 
