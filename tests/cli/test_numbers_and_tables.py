@@ -50,6 +50,7 @@ def test_ids_are_shown_as_they_are():
     assert [line.split("  ")[0] for line in shown] == ["[red]a", ":smile:", r"\x1b[2J"]
     ids = [each["qid"] for each in document("eval --table odd.csv --per-query")["per_query"]]
     assert ids == ["[red]a", ":smile:", "\x1b[2J"]
+    assert invoke("eval --table odd.csv --by label").stderr.count("Warning: ") == 1  # of queries of one row
 
 
 def test_slices_of_parquet(files):
@@ -166,7 +167,9 @@ def test_flavors_has_one_line_a_preset_in_a_pipe():
         assert len(line) <= 100
         _, library, unusual = re.split(r"  +", line)
         assert mirror.library.startswith(library)
-        assert mirror.unusual.startswith(unusual.removesuffix(" ..."))
+        shown = unusual.removesuffix(" ...")
+        assert mirror.unusual.startswith(shown)
+        assert not (left := mirror.unusual.removeprefix(shown).split()) or len(f"{line} {left[0]}") > 100
 
 
 def test_flavors_as_json_are_the_presets():
