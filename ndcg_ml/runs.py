@@ -586,7 +586,7 @@ def _digest_judgements(judged: RunRows, n_topics: int, *, with_order: bool) -> N
     rows = slice(judged.first, judged.first + judged.topic.size)
     digests = judgement_digests(judged.ids.documents, rows, judged.topic, judged.value, n_topics)
     if with_order:
-        sizes = np.bincount(judged.topic, minlength=n_topics)
+        sizes = np.bincount(judged.topic)
         places = np.empty(judged.topic.size)
         places[np.argsort(judged.topic, kind="stable")] = ranges(np.zeros_like(sizes), sizes)
         digests += judgement_digests(judged.ids.documents, rows, judged.topic, places, n_topics)
