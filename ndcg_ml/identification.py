@@ -163,7 +163,7 @@ class Identification:
         for name, reason in self.not_tried.items():
             by_reason.setdefault(reason, []).append(name)
         for reason, names in by_reason.items():
-            why = reason.replace("it has", "they have", 1) if len(names) > 1 else reason
+            why = reason.replace("it has", "they have") if len(names) > 1 else reason
             lines.append(f"not tried: {', '.join(names)}: {why}")
         written = _count_decimals(self.value)
         if not self.matches and self.decimals is not None and written < self.decimals:

@@ -456,7 +456,7 @@ def _match(pair: _Pair, keep: bool, for_align: bool) -> tuple[IntArray, IntArray
         if again.size and not (keep and rows is ranked):
             raise _repeated_document(rows, int(before[rows.first + again[0]]) - rows.first, int(again[0]), alternative)
     match = before[n_judged:]
-    place = np.full(ranked.topic.size, _FIRST_PLACE, dtype=np.int64)
+    place = np.full(ranked.topic.size, _FIRST_PLACE)
     some = np.arange(place.size) if keep or for_align else _find_possible_ties(ranked)
     in_order = names.order_by_bytes(ranked.topic[some], n_judged + some) - n_judged
     begins = starts_of(np.bincount(ranked.topic[in_order]))
@@ -469,8 +469,7 @@ def _match(pair: _Pair, keep: bool, for_align: bool) -> tuple[IntArray, IntArray
 
 def _find_possible_ties(ranked: RunRows) -> IntArray:
     """Return rows of the run that may share a float32 score in their topic: all rows, if they are not sorted."""
-    with np.errstate(over="ignore"):
-        score = ranked.value.astype(np.float32)
+    score = _as_float32(ranked.value)
     follows = ranked.topic[1:] == ranked.topic[:-1]
     if follows.size - follows.sum() + 1 > ranked.topics.size or (follows & (score[1:] > score[:-1])).any():
         return np.arange(score.size)
@@ -587,7 +586,7 @@ def _digest_judgements(judged: RunRows, n_topics: int, *, with_order: bool) -> N
     rows = slice(judged.first, judged.first + judged.topic.size)
     digests = judgement_digests(judged.ids.documents, rows, judged.topic, judged.value, n_topics)
     if with_order:
-        sizes = np.bincount(judged.topic, minlength=n_topics)
+        sizes = np.bincount(judged.topic)
         places = np.empty(judged.topic.size)
         places[np.argsort(judged.topic, kind="stable")] = ranges(np.zeros_like(sizes), sizes)
         digests += judgement_digests(judged.ids.documents, rows, judged.topic, places, n_topics)
@@ -596,13 +595,17 @@ def _digest_judgements(judged: RunRows, n_topics: int, *, with_order: bool) -> N
 
 def _find_topics_with_ties(topic: IntArray, score: FloatArray, n_topics: int) -> BoolArray:
     """Return which topics have documents that share a score in float32."""
-    with np.errstate(over="ignore", under="ignore"):
-        coarse = score.astype(np.float32)  # scores tied in float64 are tied in float32 too
+    coarse = _as_float32(score)  # scores tied in float64 are tied in float32 too
     order = np.lexsort((coarse, topic))
     tied = (topic[order[1:]] == topic[order[:-1]]) & (coarse[order[1:]] == coarse[order[:-1]])
     flags = np.zeros(n_topics, dtype=bool)
     flags[topic[order[1:]][tied]] = True
     return flags
+
+
+def _as_float32(score: FloatArray) -> NDArray[np.float32]:
+    with np.errstate(over="ignore", under="ignore"):
+        return score.astype(np.float32)
 
 
 def _compact(rows: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:

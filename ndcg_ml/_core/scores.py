@@ -226,7 +226,7 @@ class Prepared(Generic[V]):
     def _scores(self, y_score: ArrayLike) -> NDArray[Any]:
         scores = self.queries.scores(y_score, self._layout)
         if self.flavor.score_dtype == "float32" and scores.dtype != np.float32:
-            with np.errstate(over="ignore", invalid="ignore"):  # large scores; signalling NaNs
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # invalid: signalling NaNs
                 scores = scores.astype(np.float32)
         return scores
 

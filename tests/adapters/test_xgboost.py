@@ -106,8 +106,8 @@ def ranked(callback, features=X, n_estimators=30, options=(), **fit):
     return ranker, ranker.evals_result()["validation"]["ndcg_sklearn@5"]
 
 
-def worth(scores):
-    return pytest.approx(ndcg_score(YV, scores, group=GV, k=5), abs=1e-12)
+def worth(scores, **more):
+    return pytest.approx(ndcg_score(YV, scores, group=GV, k=5, **more), abs=1e-12)
 
 
 def test_the_ranker_stops_at_the_best_round_and_predicts_with_it():
@@ -121,12 +121,13 @@ def test_the_ranker_stops_at_the_best_round_and_predicts_with_it():
 def test_it_stops_where_xgboosts_own_early_stopping_does():
     own = {"custom_metric": NDCGEval("sklearn", k=(5, 1)), "early_stopping_rounds": 6}
     theirs, log = train(ALONE, data(), 80, [(matrix(XV, YV, GV), "valid")], **own)
-    ours, history = train(ALONE, data(), 80, [], callbacks=[held_out(k=(5, 1), rounds=6)])
+    followed, others = held_out(k=(5, 1), rounds=6), [held_out(k=3), held_out(k=3, name="other")]
+    ours, history = train(ALONE, data(), 80, [], callbacks=[followed, *others])
     assert ours.best_iteration == theirs.best_iteration
     assert ours.num_boosted_rounds() == theirs.num_boosted_rounds()
-    assert list(history["validation"]) == ["ndcg_sklearn@1", "ndcg_sklearn@5"]
-    for name, values in history["validation"].items():
-        assert values == pytest.approx(log["valid"][name], abs=5.1e-7)
+    assert list(history["validation"]) == ["ndcg_sklearn@1", "ndcg_sklearn@5", "ndcg_sklearn@3"]
+    for name, values in log["valid"].items():
+        assert history["validation"][name] == pytest.approx(values, abs=5.1e-7)
 
 
 def test_continued_training_counts_from_the_first_round():
@@ -219,12 +220,13 @@ def test_the_base_margin_of_held_out_rows():
 
 
 def test_without_xgb_train_the_held_out_rows_are_a_dmatrix():
-    rows, callback, log = data(), held_out(X=xgb.DMatrix(XV)), {}
+    weights = {"query_weight": np.arange(30)}
+    rows, callback, log = data(), held_out(X=xgb.DMatrix(XV), **weights), {}
     booster = xgb.Booster(ALONE, [rows])
     callback.before_training(booster)
     booster.update(rows, 0)
     callback.after_iteration(booster, 0, log)
-    assert log["validation"]["ndcg_sklearn@5"] == [worth(booster.predict(xgb.DMatrix(XV)))]
+    assert log["validation"]["ndcg_sklearn@5"] == [worth(booster.predict(xgb.DMatrix(XV)), **weights)]
 
 
 def test_names_of_functions_and_of_two_callbacks_and_repr():

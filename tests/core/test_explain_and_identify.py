@@ -368,7 +368,7 @@ def test_a_number_in_per_cent_is_named():
     found = identify(float(said.partition(hint)[2].splitlines()[0]), **DATA)
     assert any("sklearn" in match.presets for match in found.matches)
     assert hint not in str(found)
-    assert hint not in str(identify(101.5, **DATA))
+    assert [hint in str(identify(value, **DATA)) for value in (1.0, 100.0, 101.5)] == [False, True, False]
 
 
 def test_the_matches_that_chance_gives_are_counted():

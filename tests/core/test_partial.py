@@ -162,7 +162,7 @@ IDS: dict[str, tuple[Any, Any]] = {
     "object integers": (np.array([3, 4], dtype=object), [4]),
     "zeros at the end": (np.array(["b", "b\0"], dtype=object), np.array(["b\0"], dtype=object)),
     "bytes": (np.array([b"a", b"b"]), np.array([b"b"], dtype=object)),
-    "float": (np.array([0.5, -0.0]), np.array([0.0])),
+    "float": (np.array([1e-20, -0.0]), np.array([0.0])),
     "object floats": (np.array([0.5, -0.0], dtype=object), np.array([0.0])),
     "object times": (np.array([np.datetime64(1, "D"), np.datetime64(2, "D")], dtype=object), np.array([2], "M8[D]")),
     "time": (np.array(["2026-01-01", "2026-01-02"], dtype="M8[s]"), np.array(["2026-01-02"], dtype="M8[ms]")),

@@ -160,7 +160,10 @@ def test_what_was_not_tried_says_why():
     assert "trec_eval" not in identify(0.5, **SMALL, doc_id=list("abcdefgh")).not_tried
     result = identify(0.0, [0, 0], [1, 2], group=[2])
     assert result.not_tried["burges2005"] == "it has no value under empty=skip"
+    assert result.presets_by_chance == pytest.approx(2 * 0.51e-4 / 0.05)  # one value, of numbers from 0 to 0.05
+    assert "they have no value under empty=skip" in str(result)
     assert "sklearn" in result.matches[0].presets
+    assert not re.search(r"from (.*, )?sklearn(@\d+)?,", str(result))  # it is not called another flavor
 
 
 def test_json_and_text():
