@@ -6,10 +6,6 @@ import math
 from functools import lru_cache
 from statistics import NormalDist
 
-# Above this, the series in 1/dof is accurate to 13 digits. Below, the closed form has few terms.
-_MANY = 1000
-
-
 def normal_cdf(z: float) -> float:
     """Return the probability that a standard normal variable is below z."""
     return math.erfc(-z / math.sqrt(2)) / 2  # NormalDist().cdf loses digits of small probabilities
@@ -90,40 +86,10 @@ def t_quantile(confidence: float, dof: float) -> float:
 
     Notes
     -----
-    Up to 1 000 degrees of freedom, bisection of the distribution function, a finite sum in the angle
-    arctan(t/sqrt(dof)) (M. Abramowitz and I. Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4). Above,
-    their series in 1/dof, 26.7.5. For fractional degrees of freedom, bisection of ``t_tail``.
+    Bisection of ``t_tail`` in the angle arctan(t/sqrt(dof)).
     """
-    if dof > _MANY:
-        z = -normal_quantile((1 - confidence) / 2)  # 1 + confidence would lose another digit
-        square = z * z
-        terms = (
-            (square + 1) / 4,
-            ((5 * square + 16) * square + 3) / 96,
-            (((3 * square + 19) * square + 17) * square - 15) / 384,
-            ((((79 * square + 776) * square + 1482) * square - 1920) * square - 945) / 92160,
-        )
-        return z + z * math.fsum(term / float(dof) ** power for power, term in enumerate(terms, start=1))
     low, high = 0.0, math.pi / 2
-    whole = float(dof).is_integer()
-    while True:
-        angle = (low + high) / 2
-        if not low < angle < high:
-            return math.sqrt(dof) * math.tan(angle)
-        t = math.sqrt(dof) * math.tan(angle)
-        below = _inside(angle, int(dof)) < confidence if whole else t_tail(t, dof) > 1 - confidence
+    while low < (angle := (low + high) / 2) < high:
+        below = t_tail(math.sqrt(dof) * math.tan(angle), dof) > 1 - confidence
         low, high = (angle, high) if below else (low, angle)
-
-
-def _inside(angle: float, dof: int) -> float:
-    """Return the probability that |T| is below sqrt(dof) tan(angle)."""
-    sine, cosine = math.sin(angle), math.cos(angle)
-    odd = dof % 2
-    if dof == 1:
-        return 2 * angle / math.pi
-    term = cosine if odd else 1.0
-    total = term
-    for i in range(2 + odd, dof - 1, 2):
-        term *= (i - 1) / i * cosine * cosine
-        total += term
-    return 2 / math.pi * (angle + sine * total) if odd else sine * total
+    return math.sqrt(dof) * math.tan(angle)

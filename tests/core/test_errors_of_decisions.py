@@ -101,7 +101,7 @@ def refused(call, error, words, advised=None):
         (lambda: by_values(ONE, np.where(np.arange(40) == 5, math.nan, TWO), **OF), ValueError, r"without a value in b: 'q5' \(1\)\. Pass missing='drop'", lambda: by_values(ONE, np.where(np.arange(40) == 5, math.nan, TWO), **OF, missing="drop")),
         (lambda: by_values(ONE, TWO, **OF).range(), RangeError, "precomputed values"),
         # intervals of one evaluation
-        (lambda: a.interval(95), ValueError, "above 0 and below 1; got 95. Write 0.95 for 95 %", lambda: a.interval(0.95)),
+        (lambda: a.interval(99), ValueError, "above 0 and below 1; got 99. Write 0.99 for 99 %", lambda: a.interval(0.99)),
         *((lambda bad=bad: a.interval(bad), ValueError, f"above 0 and below 1; got {bad}") for bad in (0, 1.0, math.nan)),
         (lambda: a.interval("95%"), TypeError, "confidence must be a number between 0 and 1; got '95%' of type str"),
         (lambda: a.interval(method="BCA"), ValueError, "Did you mean 'bca'", lambda: a.interval(method="bca")),
