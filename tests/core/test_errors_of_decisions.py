@@ -85,6 +85,7 @@ def refused(call, error, words, advised=None):
         # clusters
         (lambda: compare(a, b, cluster=np.arange(60) % 5), ValueError, "at least 6 clusters, .* got 5 for 60 queries", lambda: compare(a, b)),
         (lambda: compare(a, b, cluster=np.maximum(np.arange(60) - 47, 0)), ValueError, "cluster number 0 has 80 % of it", lambda: compare(*(of(each, query_weight=np.r_[np.full(48, 0.25), np.ones(12)]) for each in (A, B)), cluster=np.maximum(np.arange(60) - 47, 0))),
+        (lambda: evaluate(np.outer([55, 30, 4, 4, 4, 3], np.ones(10)) * (np.arange(10) < np.c_[[1, 9, 10, 10, 10, 10]]), A[:6], flavor=Flavor(aggregate="micro"), k=(1, None), cluster=range(6)).interval(), ValueError, "cluster number 0 has 55 % of it"),
         (lambda: compare(a, b, cluster=np.arange(59)), ValueError, "cluster must have one label per query, 60, or be a mapping"),
         (lambda: compare(a, b, cluster=[None if i == 3 else i for i in range(60)]), ValueError, "cluster must have a label for each query; got None for query 'q3'", lambda: compare(a, b, cluster=["none" if i == 3 else str(i) for i in range(60)])),
         (lambda: evaluate(Y, A, cluster=[None if i == 2 else i for i in range(60)]), ValueError, "cluster must have a label for each query; got None for query 2", lambda: evaluate(Y, A, cluster=["none" if i == 2 else str(i) for i in range(60)])),
