@@ -6,6 +6,7 @@ import math
 from functools import lru_cache
 from statistics import NormalDist
 
+
 def normal_cdf(z: float) -> float:
     """Return the probability that a standard normal variable is below z."""
     return math.erfc(-z / math.sqrt(2)) / 2  # NormalDist().cdf loses digits of small probabilities
@@ -57,9 +58,8 @@ def beta_quantile(probability: float, a: float, b: float) -> float:
 def _beta_fraction(a: float, b: float, x: float) -> float:
     """Return the continued fraction of the incomplete beta function."""
     tiny = 1e-300
-    c, d = 1.0, 1 - (a + b) * x / (a + 1)
-    d = 1 / (d if abs(d) > tiny else tiny)
-    fraction = d
+    c = 1.0
+    fraction = d = 1 / (1 - (a + b) * x / (a + 1))
     for m in range(1, 10_000):
         for term in (
             m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
