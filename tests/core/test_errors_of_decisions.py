@@ -85,6 +85,7 @@ def refused(call, error, words, advised=None):
         # clusters
         (lambda: compare(a, b, cluster=np.arange(60) % 5), ValueError, "at least 6 clusters, .* got 5 for 60 queries", lambda: compare(a, b)),
         (lambda: compare(a, b, cluster=np.maximum(np.arange(60) - 47, 0)), ValueError, "cluster number 0 has 80 % of it", lambda: compare(*(of(each, query_weight=np.r_[np.full(48, 0.25), np.ones(12)]) for each in (A, B)), cluster=np.maximum(np.arange(60) - 47, 0))),
+        (lambda: evaluate(np.outer([55, 30, 4, 4, 4, 3], np.ones(10)) * (np.arange(10) < np.c_[[1, 9, 10, 10, 10, 10]]), A[:6], flavor=Flavor(aggregate="micro"), k=(1, None), cluster=range(6)).interval(), ValueError, "cluster number 0 has 55 % of it"),
         (lambda: compare(a, b, cluster=np.arange(59)), ValueError, "cluster must have one label per query, 60, or be a mapping"),
         (lambda: compare(a, b, cluster=[None if i == 3 else i for i in range(60)]), ValueError, "cluster must have a label for each query; got None for query 'q3'", lambda: compare(a, b, cluster=["none" if i == 3 else str(i) for i in range(60)])),
         (lambda: evaluate(Y, A, cluster=[None if i == 2 else i for i in range(60)]), ValueError, "cluster must have a label for each query; got None for query 2", lambda: evaluate(Y, A, cluster=["none" if i == 2 else str(i) for i in range(60)])),
@@ -101,7 +102,7 @@ def refused(call, error, words, advised=None):
         (lambda: by_values(ONE, np.where(np.arange(40) == 5, math.nan, TWO), **OF), ValueError, r"without a value in b: 'q5' \(1\)\. Pass missing='drop'", lambda: by_values(ONE, np.where(np.arange(40) == 5, math.nan, TWO), **OF, missing="drop")),
         (lambda: by_values(ONE, TWO, **OF).range(), RangeError, "precomputed values"),
         # intervals of one evaluation
-        (lambda: a.interval(95), ValueError, "above 0 and below 1; got 95. Write 0.95 for 95 %", lambda: a.interval(0.95)),
+        (lambda: a.interval(99), ValueError, "above 0 and below 1; got 99. Write 0.99 for 99 %", lambda: a.interval(0.99)),
         *((lambda bad=bad: a.interval(bad), ValueError, f"above 0 and below 1; got {bad}") for bad in (0, 1.0, math.nan)),
         (lambda: a.interval("95%"), TypeError, "confidence must be a number between 0 and 1; got '95%' of type str"),
         (lambda: a.interval(method="BCA"), ValueError, "Did you mean 'bca'", lambda: a.interval(method="bca")),

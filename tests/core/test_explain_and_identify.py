@@ -237,12 +237,14 @@ def test_a_refusal_that_only_the_mixture_meets():
     assert total(result.parts) == pytest.approx(result.difference, abs=1e-15)
 
 
-@pytest.mark.parametrize("rule", ["raise", "skip", math.nan])
-def test_a_mixture_that_is_undefined_though_the_rule_is_the_same(rule):
-    # No query is empty under either: only with the cut-off of a and the ideal of b.
-    a = Flavor(k=1, ideal="global", empty=rule)
-    b = Flavor(k=None, ideal="local", empty=rule, gain="binary")
-    result = explain_difference(a, b, [0, 2], [2, 1], group=[2])
+@pytest.mark.parametrize(
+    ("rule", "mean", "n"), [("raise", "macro", 1), ("skip", "macro", 1), (math.nan, "macro", 1), ("raise", "micro", 2)]
+)
+def test_a_mixture_that_is_undefined_though_the_rule_is_the_same(rule, mean, n):
+    # No query is empty under either: only with the cut-off of a and the ideal of b, and then only the first.
+    a = Flavor(k=1, ideal="global", empty=rule, aggregate=mean)
+    b = a.replace(k=None, ideal="local", gain="binary")
+    result = explain_difference(a, b, [0, 2, 2, 1][: 2 * n], [2, 1, 2, 1][: 2 * n], group=[2] * n)
     assert {part.switches for part in result.parts} == {("ideal", "k"), ("gain",)}
     assert total(result.parts) == pytest.approx(result.difference, abs=1e-15)
 

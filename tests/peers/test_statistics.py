@@ -67,9 +67,10 @@ def test_max_t_of_many_queries_is_the_studentized_range(n_systems):
     np.testing.assert_allclose(*tails, rtol=1e-3)
 
 
-def test_max_t_of_many_queries_and_a_baseline_is_dunnetts_with_the_correlations_of_the_differences():
+@pytest.mark.parametrize("n", [600, 500])  # weights leave fewer than 500, whose signs are drawn
+def test_max_t_against_a_baseline_is_dunnetts_with_the_correlations_of_the_differences(n):
     rng = np.random.default_rng(0)
-    values, weight = rng.normal(size=(600, 5)) * [2, 1, 0.5, 1, 3], rng.choice([1.0, 2.0], 600)
+    values, weight = rng.normal(size=(n, 5)) * [2, 1, 0.5, 1, 3], rng.choice([1.0, 2.0], n)
     values = np.column_stack([values, values[:, 0]])  # the last system is the baseline again
     chance = max_t(Means.from_weights(values, weight), [(0, other) for other in range(1, 6)], 50_000, rng)
     apart = values[:, 1:5] - values[:, :1]
@@ -77,7 +78,7 @@ def test_max_t_of_many_queries_and_a_baseline_is_dunnetts_with_the_correlations_
     varied = stats.multivariate_normal(cov=np.corrcoef(parts.T), seed=0)
     for level in (0.05, 0.2):
         critical = np.full(4, chance.critical(level))
-        assert varied.cdf(critical, lower_limit=-critical) == pytest.approx(1 - level, abs=0.005)
+        assert varied.cdf(critical, lower_limit=-critical) == pytest.approx(1 - level, abs=0.005 if n == 600 else 0.01)
     assert chance.p_value(1e9) == 1 / 50_001
 
 

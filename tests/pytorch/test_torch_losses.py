@@ -548,7 +548,7 @@ MADE = {
     "method": (lambda: ApproxNDCGLoss(method="slow"), ValueError, "method must be one of 'auto', 'dense', 'fast'; got 'slow'", None),
     "scheme": (lambda: LambdaNDCGLoss(scheme="ndcg3"), ValueError, "scheme must be one of 'lambdarank', .*got 'ndcg3'", lambda: LambdaNDCGLoss(scheme="ndcg2")),
     "sigma": (lambda: LambdaNDCGLoss(sigma=0), ValueError, "sigma must be a finite number > 0; got 0", None),
-    "mu": (lambda: LambdaNDCGLoss(mu=-1), ValueError, "mu must be a finite number > 0; got -1", None),
+    "mu": (lambda: LambdaNDCGLoss(mu=math.inf), ValueError, "mu must be a finite number > 0; got inf", None),
     "sinkhorn below 0": (lambda: NeuralNDCGLoss(sinkhorn=-1), ValueError, "sinkhorn must be an integer >= 0; got -1", None),
     "half a sinkhorn": (lambda: NeuralNDCGLoss(sinkhorn=1.5), TypeError, "sinkhorn must be an integer >= 0; got 1.5 of type float", None),
     "sinkhorn or not": (lambda: NeuralNDCGLoss(sinkhorn=True), TypeError, "sinkhorn must be an integer >= 0; got True", None),
