@@ -353,9 +353,8 @@ def table_for(flavor: Flavor, ks: Sequence[int | None], layout: Layout, like: Te
     """Compute the discounts of all ranks that are used, and 0 for rank 0, which means no rank."""
     depth = layout.width
     if isinstance(layout, Padded):
-        # Of these ideals, and of averaged ties without a ranking, no rank below the cut-offs is used.
-        upper_ideal = flavor.ideal in ("global", "recall") and flavor.ideal_depth != "all"
-        if upper_ideal and flavor.ties == "average" and not needs_ranking(flavor):
+        # Under averaged ties without a ranking, only an ideal of all ranks uses those below the cut-offs.
+        if flavor.ideal_depth != "all" and flavor.ties == "average" and not needs_ranking(flavor):
             depth = _deepest(ks, depth)
     elif callable(flavor.discount):  # called once per rank, so compute no more than needed
         depth = int(layout.position.max())

@@ -504,13 +504,6 @@ def test_a_document_without_a_tie_keeps_every_digit_of_its_discount():
     assert ndcg(scores[None], labels[None]).item() == pytest.approx(1 / math.log2(100_001), rel=1e-15, abs=0)
 
 
-@pytest.mark.parametrize("duplicates", ["raise", "first", "count"])
-def test_repeats_are_refused_by_the_torch_kernel(duplicates):
-    flavor = Flavor(duplicates=duplicates)
-    with torch_kernel(), pytest.raises(ValueError, match=r"doc_id must not repeat within a query; got 2.*plain CPU"):
-        ndcg(torch.tensor([[3.0, 2.0, 1.0]]), torch.ones(1, 3), flavor=flavor, doc_id=torch.tensor([[5, 5, 6]]))
-
-
 def test_a_tie_rule_by_id_is_refused_where_operations_are_watched():
     scores, labels, ids = torch.zeros(2, 1, 3), torch.ones(2, 1, 3), torch.arange(6).reshape(2, 1, 3)
     with pytest.raises(ValueError, match="ties must not be broken by document id in compiled, traced"):
