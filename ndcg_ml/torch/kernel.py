@@ -80,7 +80,7 @@ def evaluate(flavor: Flavor, ks: Sequence[int | None], batch: Batch, *, count_fa
         dcg = _dcg_of_rows(flavor, ks, layout, scores, ranked, own, table)
     else:
         ranking = rank(flavor, layout, scores, ranked, gains, batch.doc_id)
-        gain = layout.take(gains, ranking.order).masked_fill(~ranking.ranked, 0.0)
+        gain = layout.take(gains, ranking.order)
         dcg = torch.stack([layout.per_query(gain * expected_discounts(flavor, ranking, table, k)) for k in ks], dim=-1)
     # Under this rule, a list that is shorter than the cut-off scores 0.
     if flavor.short_lists == "zero":

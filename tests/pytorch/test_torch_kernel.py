@@ -40,7 +40,7 @@ def square(grade):
 
 @st.composite
 def flavors(draw):
-    short, full, falling = (0.0, 1.0, 3.0), (0.0, 1.0, 3.0, 7.0, 15.0), (0.5, -2, 0, 5, 5)
+    short, full, falling = (0.0, 1.0, 3.0), (0.0, 1.0, 3.0, 7.0, 15.0), (0.5, -0.5, 0, 5, 5)
     gain = draw(st.sampled_from(["linear", "exponential", "binary", "judged", short, full, falling, square]))
     discount = draw(st.sampled_from(["log2", "jarvelin", "reciprocal", "ln", "none", shifted]))
     ideal = draw(st.sampled_from(["global", "given"] + (["recall", "recall", "local", "max"] if gain != short else [])))

