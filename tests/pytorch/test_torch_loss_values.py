@@ -464,12 +464,13 @@ class Sum(torch.nn.Module):
 def test_noise_around_any_module():
     scores, labels = torch.randn(3, 4, dtype=torch.float64, generator=seeded()), torch.arange(12).reshape(3, 4)
     mask, ids = torch.ones(3, 4, dtype=torch.bool), torch.arange(3).repeat_interleave(4)
-    noisy = Stochastic(Sum(), samples=3, scale=0.5, generator=seeded(4))
     drawn = stochastic.gumbel(scores, 3, seeded(4))
-    torch.testing.assert_close(noisy(scores, labels, mask), ((scores + 0.5 * drawn) * labels).sum() / 3)
-    assert noisy.loss.given is mask
-    noisy(scores.flatten(), labels.flatten(), indexes=ids)
-    assert noisy.loss.given is ids
+    for module in (Sum(), type("Own", (ListLoss,), {"forward": Sum.forward})()):
+        noisy = Stochastic(module, samples=3, scale=0.5, generator=seeded(4))
+        torch.testing.assert_close(noisy(scores, labels, mask), ((scores + 0.5 * drawn) * labels).sum() / 3)
+        assert noisy.loss.given is mask
+        noisy(scores.flatten(), labels.flatten(), indexes=ids)
+        assert noisy.loss.given is ids
 
 
 def test_a_negative_discount_is_refused_when_it_is_met():
