@@ -80,7 +80,7 @@ def evaluate(flavor: Flavor, ks: Sequence[int | None], batch: Batch, *, count_fa
         dcg = _dcg_of_rows(flavor, ks, layout, scores, ranked, own, table)
     else:
         ranking = rank(flavor, layout, scores, ranked, gains, batch.doc_id)
-        gain = layout.take(gains, ranking.order).masked_fill(~ranking.ranked, 0.0)
+        gain = layout.take(gains, ranking.order)
         dcg = torch.stack([layout.per_query(gain * expected_discounts(flavor, ranking, table, k)) for k in ks], dim=-1)
     # Under this rule, a list that is shorter than the cut-off scores 0.
     if flavor.short_lists == "zero":
@@ -353,9 +353,8 @@ def table_for(flavor: Flavor, ks: Sequence[int | None], layout: Layout, like: Te
     """Compute the discounts of all ranks that are used, and 0 for rank 0, which means no rank."""
     depth = layout.width
     if isinstance(layout, Padded):
-        # Of these ideals, and of averaged ties without a ranking, no rank below the cut-offs is used.
-        upper_ideal = flavor.ideal in ("global", "recall") and flavor.ideal_depth != "all"
-        if upper_ideal and flavor.ties == "average" and not needs_ranking(flavor):
+        # Under averaged ties without a ranking, only an ideal of all ranks uses those below the cut-offs.
+        if flavor.ideal_depth != "all" and flavor.ties == "average" and not needs_ranking(flavor):
             depth = _deepest(ks, depth)
     elif callable(flavor.discount):  # called once per rank, so compute no more than needed
         depth = int(layout.position.max())

@@ -22,7 +22,7 @@ S, Y, IDS = torch.tensor([[0.3, 0.1]]), torch.tensor([[1.0, 0.0]]), torch.tensor
 JAGGED = torch.nested.nested_tensor([torch.rand(2), torch.rand(3)], layout=torch.jagged)
 REFUSED = {
     "an array": ((S.numpy(), Y), {}, TypeError, r"scores must be a torch.Tensor.*ndcg_ml.ndcg_score", lambda: (ndcg(torch.as_tensor(S.numpy()), Y), ndcg_score(Y.numpy(), S.numpy()))),
-    "a list": ((S, [[1, 0]]), {}, TypeError, "labels must be a torch.Tensor.*builtins.list", lambda: (ndcg(S, torch.as_tensor([[1, 0]])), ndcg_score([[1, 0]], S.numpy()))),
+    "a list": ((S, [[1, 0]]), {}, TypeError, r"labels must be a torch.Tensor.*builtins.list\. Pass torch\.as_tensor\(", lambda: (ndcg(S, torch.as_tensor([[1, 0]])), ndcg_score([[1, 0]], S.numpy()))),
     "another shape": ((S, Y[:, :1]), {}, ValueError, r"labels must have the shape of scores, \(1, 2\); got \(1, 1\)", None),
     "no ids": ((S[0], Y[0]), {}, ValueError, r"indexes must be given .*scores\[None\]", lambda: (ndcg(S[0], Y[0], indexes=IDS), ndcg(S[0][None], Y[0][None]))),
     "ids of lists": ((S, Y), {"indexes": IDS[None]}, ValueError, "indexes is for 1-D input.*flatten scores, labels and indexes", lambda: (ndcg(S, Y), ndcg(S.flatten(), Y.flatten(), indexes=IDS[None].flatten()))),
@@ -30,6 +30,7 @@ REFUSED = {
     "fractions as ids": ((S[0], Y[0]), {"indexes": IDS.float()}, TypeError, r"indexes must hold integers.*\.long\(\)", lambda: ndcg(S[0], Y[0], indexes=IDS.float().long())),
     "fewer ids": ((S[0], Y[0]), {"indexes": IDS[:1]}, ValueError, "indexes must have the shape of scores", None),
     "a mask of floats": ((S, Y), {"mask": torch.ones(1, 2)}, TypeError, r"mask must be a tensor of bool.*mask\.bool", lambda: ndcg(S, Y, mask=torch.ones(1, 2).bool())),
+    "a complex mask": ((S, Y), {"mask": (S + 1j).conj()}, TypeError, "mask must be a tensor of bool", None),
     "fewer retrieved": ((S, Y), {"retrieved": S[:, :1] > 0}, ValueError, "retrieved must have the shape of scores", None),
     "numbers": ((S[0, 0], Y[0, 0]), {}, ValueError, "must have a dimension for the documents", lambda: (ndcg(S[:, :1], Y[:, :1]), ndcg(S[0, :1], Y[0, :1], indexes=IDS[:1]))),
     "complex scores": ((S + 1j, Y), {}, TypeError, "scores must hold real numbers", None),
