@@ -673,6 +673,13 @@ def test_the_cutoffs_of_a_collection_share_their_states(split):
     assert collection["ndcg"](*batch) == alone(*batch)
 
 
+def test_metrics_whose_ids_mean_different_things_share_nothing():
+    collection = MetricCollection({"a": NDCG(), "b": NDCG(query_ids="batch"), "c": NDCG(split_queries=True)})
+    for labels in ([0, 1], [1, 0]):
+        collection.update(torch.tensor([1.0, 0.0]), torch.tensor(labels), torch.tensor([0, 0]))
+    assert len(collection.compute_groups) == 3
+
+
 @pytest.mark.parametrize("settings_", [{}, {"query_ids": "batch"}, {"split_queries": True}], ids=str)
 def test_copies_of_the_state_go_their_own_way(settings_):
     metric = NDCG(**settings_)
