@@ -422,6 +422,7 @@ def test_all_rows_as_one_query_are_recognised_after_matches_by_query():
     data = {"y_true": [[1, 0], [1, 0]], "y_score": [[2.0, 1.0], [2.0, 1.0]]}
     result = identify("1.0000", **data)
     assert "one query" not in result.matches[0].name
+    assert any("one query" in each for match in result.matches for each in match.presets)
 
 
 # -- ``identify`` against all flavors that it is documented to try

@@ -234,8 +234,8 @@ def test_the_number_of_threads(monkeypatch):
         assert thread_count(None, plenty) == 8
     monkeypatch.setenv("OMP_NUM_THREADS", "2,1")
     assert thread_count(None, plenty) == 2
-    monkeypatch.setenv("NDCG_ML_THREADS", "5")
-    assert thread_count(None, plenty) == 5
+    monkeypatch.setenv("NDCG_ML_THREADS", "1")
+    assert thread_count(None, plenty) == 1
     monkeypatch.setenv("NDCG_ML_THREADS", "")  # an empty variable counts as not set
     assert thread_count(None, plenty) == 2
     monkeypatch.delenv("NDCG_ML_THREADS")
