@@ -390,7 +390,7 @@ def test_a_loop_that_cuts_queries_warns(routing):
         assert [one.filename for one in seen if one.category is CutQueryWarning] == [__file__]
         with pytest.raises(CutQueryWarning, match="in training with other rows"):  # a warning is an error here
             model.score(X[test], y[test], qid[test])
-        scored(model, test, ndcg_scorer("lightgbm", k=10, qid=qid[test]))  # which says that these are whole
+        scored(model, test, ndcg_scorer("lightgbm", k=10, qid=qid[test]))  # qid= says that these are whole
         in_pipe = fitted(train, make_pipeline("passthrough", StandardScaler(), sklearn.clone(model)))
         with pytest.warns(CutQueryWarning):
             scored(in_pipe, test)

@@ -50,7 +50,7 @@ def test_ids_are_shown_as_they_are():
     assert [line.split("  ")[0] for line in shown] == ["[red]a", ":smile:", r"\x1b[2J"]
     ids = [each["qid"] for each in document("eval --table odd.csv --per-query")["per_query"]]
     assert ids == ["[red]a", ":smile:", "\x1b[2J"]
-    assert invoke("eval --table odd.csv --by label").stderr.count("Warning: ") == 1  # of queries of one row
+    assert invoke("eval --table odd.csv --by label").stderr.count("Warning: ") == 1  # queries have one row
 
 
 def test_slices_of_parquet(files):
