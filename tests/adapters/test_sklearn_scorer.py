@@ -388,7 +388,7 @@ def test_a_loop_that_cuts_queries_warns(routing):
             SCORER(model, X[test], y[test], qid=qid[test])
         # The warning has the file of the caller. Old versions of libraries emit other warnings.
         assert [one.filename for one in seen if one.category is CutQueryWarning] == [__file__]
-        with pytest.raises(CutQueryWarning, match="in training with other rows"):  # a warning is an error here
+        with pytest.warns(CutQueryWarning, match="in training with other rows"):
             model.score(X[test], y[test], qid[test])
         scored(model, test, ndcg_scorer("lightgbm", k=10, qid=qid[test]))  # qid= says that these are whole
         in_pipe = fitted(train, make_pipeline("passthrough", StandardScaler(), sklearn.clone(model)))
