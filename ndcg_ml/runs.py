@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ndcg_ml._core.arrays import are_fractions, are_grades
 from ndcg_ml._core.checks import TIES_BY_ID, K, KSpec, OneK, cutoffs, one_of, warn_of_swap
 from ndcg_ml._core.frames import ColumnNames, column_names, is_frame, library_of, refuse_unknown_ids
-from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray, as_objects, keys_of, ranges, starts_of
+from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray, as_float32, as_objects, keys_of, ranges, starts_of
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import DocumentNames, Queries, Weights, find_repeats, read_weights
 from ndcg_ml._core.query_groups import group_by_sizes
@@ -469,7 +469,7 @@ def _match(pair: _Pair, keep: bool, for_align: bool) -> tuple[IntArray, IntArray
 
 def _find_possible_ties(ranked: RunRows) -> IntArray:
     """Return rows of the run that may share a float32 score in their topic: all rows, if they are not sorted."""
-    score = _as_float32(ranked.value)
+    score = as_float32(ranked.value)
     follows = ranked.topic[1:] == ranked.topic[:-1]
     if follows.size - follows.sum() + 1 > ranked.topics.size or (follows & (score[1:] > score[:-1])).any():
         return np.arange(score.size)
@@ -595,17 +595,12 @@ def _digest_judgements(judged: RunRows, n_topics: int, *, with_order: bool) -> N
 
 def _find_topics_with_ties(topic: IntArray, score: FloatArray, n_topics: int) -> BoolArray:
     """Return which topics have documents that share a score in float32."""
-    coarse = _as_float32(score)  # scores tied in float64 are tied in float32 too
+    coarse = as_float32(score)  # scores tied in float64 are tied in float32 too
     order = np.lexsort((coarse, topic))
     tied = (topic[order[1:]] == topic[order[:-1]]) & (coarse[order[1:]] == coarse[order[:-1]])
     flags = np.zeros(n_topics, dtype=bool)
     flags[topic[order[1:]][tied]] = True
     return flags
-
-
-def _as_float32(score: FloatArray) -> NDArray[np.float32]:
-    with np.errstate(over="ignore", under="ignore"):
-        return score.astype(np.float32)
 
 
 def _compact(rows: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:

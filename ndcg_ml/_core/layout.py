@@ -23,6 +23,12 @@ def as_objects(values: Sequence[Any]) -> NDArray[Any]:
     return objects
 
 
+def as_float32(values: NDArray[Any]) -> NDArray[np.float32]:
+    """Round to float32 under any error settings of NumPy: large numbers become infinite, and tiny ones 0."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # invalid: signalling NaNs
+        return values.astype(np.float32)
+
+
 def keys_of(ids: NDArray[Any]) -> list[Any]:
     """Return the ids as keys of a dict; tolist() would make times integers."""
     return list(ids) if ids.dtype.kind in "mM" else ids.tolist()

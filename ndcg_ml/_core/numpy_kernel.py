@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import EXACT_INTEGERS, TIES_BY_ID, without_doc_ids
 from ndcg_ml._core.gains_and_discounts import Coded, Gains, Graded, all_integers, full, take_gains, top_gain
-from ndcg_ml._core.layout import Block, FloatArray, Groups, IntArray, ranges, starts_of
+from ndcg_ml._core.layout import Block, FloatArray, Groups, IntArray, as_float32, ranges, starts_of
 from ndcg_ml.flavor import Flavor
 
 Scores = NDArray[np.floating[Any]]
@@ -194,8 +194,7 @@ def _stable_order(keys: Scores) -> tuple[NDArray[np.intp], Scores]:
     """
     width = keys.shape[1]
     # The key is the upper half of an integer and the slot the lower, so that no two are equal.
-    with np.errstate(over="ignore"):
-        bits = (keys.astype(np.float32) + np.float32(0)).view(np.int32)  # adding 0 turns -0.0 into 0.0
+    bits = (as_float32(keys) + np.float32(0)).view(np.int32)  # adding 0 turns -0.0 into 0.0
     bits ^= (bits >> 31) & 0x7FFFFFFF  # now the order of the integers is that of the floats
     packed = bits.astype(np.int64)
     packed <<= 32
@@ -355,8 +354,7 @@ def _mark_absent(at_rank: FloatArray, lengths: IntArray) -> FloatArray:
 def _best_first(gains: FloatArray, depth: int) -> FloatArray:
     """Return the `depth` largest gains of each row, largest first; absent ones (-inf) become 0."""
     top: Scores = gains
-    with np.errstate(over="ignore"):
-        coarse = gains.astype(np.float32)
+    coarse = as_float32(gains)
     if (coarse == gains).all():  # graded labels are exact in float32, which sorts twice as fast
         top = coarse
     if depth < top.shape[1]:

@@ -14,6 +14,7 @@ from ndcg_ml._core import numpy_kernel
 from ndcg_ml._core.checks import K, KSpec, OneK, cutoffs, optional_whole_number
 from ndcg_ml._core.gains_and_discounts import Coded, CreditedOnce, credit_repeats, discounts, grade, refuse_repeats
 from ndcg_ml._core.kernel_and_threads import CompiledQueries, choose_kernel, compiled_rank, thread_count
+from ndcg_ml._core.layout import as_float32
 from ndcg_ml._core.mean import Totals
 from ndcg_ml._core.queries import Queries, Scored, Weights
 from ndcg_ml._core.result import Evaluation, V, evaluation_from_totals, shape_values
@@ -226,8 +227,7 @@ class Prepared(Generic[V]):
     def _scores(self, y_score: ArrayLike) -> NDArray[Any]:
         scores = self.queries.scores(y_score, self._layout)
         if self.flavor.score_dtype == "float32" and scores.dtype != np.float32:
-            with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # invalid: signalling NaNs
-                scores = scores.astype(np.float32)
+            scores = as_float32(scores)
         return scores
 
     def _refuse_nan(self, scores: NDArray[Any]) -> None:
