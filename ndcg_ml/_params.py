@@ -160,7 +160,8 @@ def _label_gain(flavor: Flavor) -> list[float]:
     if isinstance(flavor.gain, tuple):
         grades = grades[: len(flavor.gain)] if top is not None else range(len(flavor.gain))
     try:
-        gains: list[float] = gain(flavor, np.array(grades, dtype=np.float64)).tolist()
+        with np.errstate(over="ignore"):
+            gains: list[float] = gain(flavor, np.array(grades, dtype=np.float64)).tolist()
     except (TypeError, ValueError) as error:
         raise NotExpressibleError(
             f"gain must have a value for every grade of LightGBM's table, 0 to {len(grades) - 1}; "

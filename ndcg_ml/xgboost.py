@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core.checks import KSpec, optional_whole_number, plain_signature
-from ndcg_ml._core.frames import match_index
+from ndcg_ml._core.frames import match_index, refuse_lazy
 from ndcg_ml._core.kernel_and_threads import Cache
 from ndcg_ml._core.mean import Sums
 from ndcg_ml._core.queries import Weights
@@ -275,6 +275,7 @@ class NDCGCallback(NamedMetric):
         self.name = name
         self.rounds: int | None = optional_whole_number(rounds, "rounds", "for no early stopping")
         self.X = X
+        refuse_lazy(y, "y")
         match_index({"X": X, "y": y, "qid": qid})
         self._prepared = prepare(y, group=group, qid=qid, flavor=self.flavor, k=self.ks, query_weight=query_weight)
         self._n_rows = np.size(y)

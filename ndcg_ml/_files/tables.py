@@ -12,7 +12,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import import_module
 from itertools import chain
 from typing import IO, Any, NamedTuple, TypeAlias
@@ -204,7 +204,7 @@ def detect_delimiter(header: str) -> str:
 def csv_table(path: AnyPath, file: IO[bytes] | None) -> TextTable:
     """Return the table of a CSV file. Each row must be on one line."""
     rows = _csv_rows(path, file)
-    header = next((row for _, row in rows), [])
+    _, header = next(rows, (1, []))
 
     def records() -> Iterator[tuple[int, Mapping[str, str]]]:
         for number, row in rows:
@@ -586,10 +586,13 @@ def _first_object(head: bytes) -> dict[str, Any]:
 
 def _has_header(head: bytes) -> bool:
     header = as_text(head.lstrip().splitlines()[0]) if head.strip() else ""
-    names: list[str] = []
-    with suppress(csv.Error):  # a TREC id may exceed the length limit of CSV fields
+    if header.startswith("#"):  # a TREC comment
+        return False
+    try:
         names = next(csv.reader([header], delimiter=detect_delimiter(header)), [])
-    return not header.startswith("#") and ("docno" in names or "corpus-id" in names)  # TREC comments name columns too
+    except csv.Error:  # a TREC id may exceed the length limit of CSV fields
+        return False
+    return "docno" in names or "corpus-id" in names
 
 
 def _read_table(path: AnyPath, of: str, table: TextTable) -> Iterator[Lines]:

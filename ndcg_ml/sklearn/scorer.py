@@ -6,6 +6,7 @@ import sys
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from types import FrameType
 from typing import Any, NamedTuple, NoReturn
 from weakref import WeakValueDictionary
@@ -527,7 +528,7 @@ def _error_score_of_caller() -> float | None:
     """Return the number by which the caller replaces an exception, or None if it lets exceptions through."""
     # With scoring=None, scikit-learn calls this package through _PassthroughScorer.
     frames = (frame for frame in _frames() if type(frame.f_locals.get("self")).__name__ != "_PassthroughScorer")
-    callers = [frame for frame in frames if not _module(frame).startswith("ndcg_ml.")]
+    callers = [*islice((frame for frame in frames if not _module(frame).startswith("ndcg_ml.")), 2)]
     above = _TURN_ERRORS.get((_module(callers[0]), callers[0].f_code.co_name)) if callers else None
     if above is None:
         return None

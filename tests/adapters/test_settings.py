@@ -156,7 +156,7 @@ REFUSED = [
     ("lightgbm", {"gain": (0, 3, 1)}, r"gain=\(0.0, 3.0, 1.0\): .* the gain 1.0 of grade 2 is below the gain 3.0 of grade 1"),
     ("lightgbm", {"gain": math.log}, r"gain\(0.0\) failed: .*max_grade=\.\.\."),
     ("lightgbm", {"gain": {1: 1, 2: 3}.__getitem__}, r"LightGBM's table, 0 to 30; .*KeyError: 0\.0\. Use"),
-    ("lightgbm", {"gain": lambda grade: math.nan}, r"must return a finite number; gain\(0.0\) is nan\. Use"),
+    *(("lightgbm", {"gain": lambda grade, bad=bad: np.exp(bad * grade)}, rf"must return a finite number; gain\({at}.0\) is {got}\. Use") for bad, at, got in ((math.nan, 0, "nan"), (999, 1, "inf"))),
     *(("lightgbm", {"max_grade": top}, f"max_grade must be from 0 to 9999 for .*got {top}.0") for top in (-1, 10000)),
     ("lightgbm", {"max_grade": 2000}, "gain='exponential' up to grade 2000, whose gain is beyond 1e"),
     ("xgboost", {"empty": "skip"}, "empty='skip': it gives .* the score 1, or 0 under 'ndcg@k-'"),

@@ -222,6 +222,7 @@ def test_labels_that_are_not_known_are_refused(other):
         ("base.json --table table.csv --margin .01", 1, "data judgements and a run in the baseline and labels"),
         ("base.json --run alike.json", 2, "--margin"),
         ("base.json --run alike.json --margin 0", 2, "0<x<1"),
+        ("base.json --run alike.json --margin 1", 2, "0<x<1"),
         ("base.json --run bad.json --margin .01", 1, "bad.json, line "),
         ("base.json --run alike.json --margin .01 --drop-at-most nan", 1, "drop_at_most must be from 0 to 1; got nan"),
         ("base.json --run alike.json --margin .01 --by one", 1, "one: must have a label for each query"),

@@ -197,7 +197,6 @@ def test_of_many_pairs_those_with_the_smallest_p_are_drawn(ax):
     result = by_scores(*nine, y_true=labels, seed=0)
     result.plot(ax)
     assert title(ax)[-1] == "50 queries; the 30 of 36 pairs with the smallest p"
-    assert len(rows(ax)) == 30
     least = sorted(result.pairs, key=lambda pair: pair.p_value)[:30]
     assert [row.split(":")[0] for row in rows(ax)] == [f"{x.b} minus {x.a}" for x in result.pairs if x in least]
 

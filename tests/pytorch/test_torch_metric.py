@@ -749,8 +749,8 @@ def test_split_queries_refuse_bad_rows_at_once_and_empty_queries_in_the_end():
 def test_split_queries_elsewhere_refuse_bad_rows_in_compute():
     metric, ids = NDCG(split_queries=True), torch.tensor([3])
     with elsewhere():
-        mask = torch.tensor([[True, False]])
-        metric.update(torch.tensor([[0.5, 0.9]]), torch.tensor([[1.0, 0.0]]), ids, mask)
+        mask = torch.tensor([[True, False, False]])
+        metric.update(torch.tensor([[0.5, 0.9, math.nan]]), torch.tensor([[1.0, 0.0, -9.0]]), ids, mask)
         metric.update(torch.zeros(1, 0), torch.zeros(1, 0), ids + 1)
     assert metric.compute() == 0.5
     with elsewhere():

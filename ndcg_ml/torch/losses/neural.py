@@ -145,8 +145,8 @@ def _sinkhorn_factors(matrix: Tensor, present: Tensor, rounds: int) -> tuple[Ten
     of_column = of_row
     for _ in range(rounds):
         in_column = _matvec(matrix.mT, of_row)
-        # Absent entries are divided by 1, because the gradient of 0 divided by a small number overflows. Their columns
-        # of the matrix are 0, whatever the factor.
+        # Absent entries are divided by 1, because the gradient of 0 divided by a small number overflows. The matrix is
+        # 0 in their columns, so that their factors change nothing.
         of_column = 1.0 / torch.where(present, in_column, 1.0)
         in_row = _matvec(matrix, of_column)
         of_row = torch.where(present, 1.0 / torch.where(present, in_row, 1.0), 0.0)
