@@ -6,7 +6,8 @@ import inspect
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import cache, lru_cache
+from operator import ne
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast, get_args
 
@@ -234,6 +235,9 @@ class Flavor:
         values = self._fields().values()
         return tuple("nan" if isinstance(v, float) and math.isnan(v) else v for v in values)
 
+    def _key_without_k(self) -> tuple[object, ...]:
+        return self.replace(k=None)._key()
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Flavor):
             return NotImplemented
@@ -345,8 +349,8 @@ class Flavor:
 
         Libraries that compute the same NDCG have equal presets; the first one in ``ndcg_ml.PRESETS`` is returned.
         """
-        mine = self.replace(k=None)
-        return next((name for name, flavor in PRESETS.items() if flavor.replace(k=None) == mine), None)
+        mine = self._key_without_k()
+        return next((name for name, key in _keys_of_presets().items() if key == mine), None)
 
     @property
     def short_text(self) -> str:
@@ -386,13 +390,11 @@ class Flavor:
 
     def _nearest(self) -> tuple[str, Flavor, dict[str, object]]:
         """Return the first preset from which the fewest switches differ, and those switches."""
-        mine, closest = self._fields(), None
-        for name, preset in (("ndcg", _DEFAULT), *PRESETS.items()):
-            changed = {s: v for s, v in mine.items() if s != "k" and not same_value(v, getattr(preset, s))}
-            if closest is None or len(changed) < len(closest[2]):
-                closest = name, preset, changed
-        assert closest is not None
-        return closest
+        mine, keys = self._key_without_k(), {"ndcg": _DEFAULT._key(), **_keys_of_presets()}
+        name = min(keys, key=lambda name: sum(map(ne, mine, keys[name])))
+        preset = PRESETS.get(name, _DEFAULT)
+        differ = {s: v for s, v in self._fields().items() if s != "k" and not same_value(v, getattr(preset, s))}
+        return name, preset, differ
 
     def describe(self) -> str:
         """Return the formula and every switch in words and, for a preset, how it was verified and how it differs.
@@ -413,9 +415,9 @@ class Flavor:
         if mirror is not None:
             also += [("preset", f"{mirror.name}: {mirror.library}"), ("note", mirror.unusual)]
             also += [("verified", mirror.verified), *(("differs", str(entry)) for entry in declared(mirror.name))]
-            mine = self.replace(k=None)
-            same = [name for name, preset in PRESETS.items() if preset.replace(k=None) == mine]
-            for name, other in ((name, MIRRORS[name]) for name in same if name != mirror.name):
+            mine = self._key_without_k()
+            same = [name for name, key in _keys_of_presets().items() if key == mine and name != mirror.name]
+            for name, other in ((name, MIRRORS[name]) for name in same):
                 alias = "" if other.alias_of is None else f" (an alias of {other.alias_of})"
                 also.append(("also", f"{name}: {other.library}{alias}"))
         return flavor_text.describe(self, also)
@@ -597,6 +599,11 @@ class Flavor:
         from ndcg_ml._params import catboost_params
 
         return catboost_params(self, evaluate)
+
+
+@cache
+def _keys_of_presets() -> dict[str, tuple[object, ...]]:
+    return {name: preset._key_without_k() for name, preset in PRESETS.items()}
 
 
 # -- checks of gain and empty ----------------------------------------------------------------------------------------

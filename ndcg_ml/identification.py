@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from types import EllipsisType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core.checks import TIES_BY_ID, KSpec, cutoffs, finite_number, optional_whole_number
 from ndcg_ml._core.flavor_text import WORDS, switch_text
 from ndcg_ml._core.json_values import plain
-from ndcg_ml._core.layout import Groups
+from ndcg_ml._core.layout import Groups, as_float32
 from ndcg_ml._core.mean import Totals
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Queries, Weights
@@ -276,20 +277,22 @@ def identify(
         y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
     )
     # This flavor accepts all valid data, so an error here is due to the data.
-    Prepared(Flavor(negative="allow", unjudged="zero", duplicates="count"), None, queries).evaluate(y_score)
+    Prepared(Flavor(negative="allow", unjudged="zero", duplicates="count"), None, queries).totals(y_score)
+    scores = queries.scores(y_score, queries.groups)
     longest = int(queries.groups.sizes.max())
     short = range(1, longest + 1) if longest <= _SHORT else ()
     ks = tuple(dict.fromkeys((*_COMMON_KS, *short))) if given is None else given
-    data = _Data.describe(queries)
-    search = _Search(queries, y_score, data, ks, own_k=given is None)
+    data = _Data.describe(queries, scores)
+    search = _Search(queries, scores, ks, own_k=given is None)
     not_tried: dict[str, str] = {}
-    candidates = search.presets(not_tried) + search.changed()
+    candidates = search.values(data, not_tried)
     if queries.n_queries > 1:
         if queries.groups.sizes.sum() > _MOST_ROWS_OF_ONE_QUERY:
             not_tried["all rows as one query"] = f"there are more than {_MOST_ROWS_OF_ONE_QUERY} rows"
         else:
-            together = _Search(_merge_queries(queries), y_score, data._replace(ids=False), ks, own_k=given is None)
-            candidates += [each._replace(one_query=True) for each in together.presets({})]
+            together = _Search(_merge_queries(queries), scores, ks, own_k=given is None)
+            presets = together.values(data._replace(ids=False), {}, only_presets=True)
+            candidates += [each._replace(one_query=True) for each in presets]
     return _identification(number, digits, candidates, ks, not_tried)
 
 
@@ -327,19 +330,24 @@ class _Data(NamedTuple):
     negative: bool
     unjudged: bool
     repeats: bool
+    ties: bool
+    rounded_ties: bool
     top: float
 
     @classmethod
-    def describe(cls, queries: Queries) -> _Data:
+    def describe(cls, queries: Queries, scores: NDArray[Any]) -> _Data:
         labels = queries.groups.arrange(queries.labels.reshape(-1).astype(np.float64))
         judged = labels[~np.isnan(labels)]
         ids, unjudged = queries.doc_id is not None, judged.size < labels.size
+        n_scores, n_rounded = np.unique(scores).size, np.unique(as_float32(scores)).size
         return cls(
             ids=ids,
             run=ids or unjudged or queries.retrieved is not None,
             negative=bool((judged < 0).any()),
             unjudged=unjudged,
             repeats=queries.repeats is not None,
+            ties=n_rounded < scores.size,
+            rounded_ties=n_rounded < n_scores,
             top=float(judged.max(initial=0.0)),
         )
 
@@ -364,6 +372,53 @@ class _Data(NamedTuple):
         }
         for name, values in choices.items():
             yield from ({name: value} for value in values)
+
+    def without_effect(self) -> dict[str, Any]:
+        """Return the switches that cannot change a value on the data, each with one of its values."""
+        have_effect = {
+            "negative": self.negative,
+            "unjudged": self.unjudged,
+            "duplicates": self.repeats,
+            "ties": self.ties,
+            "score_dtype": self.rounded_ties,
+        }
+        return {name: getattr(Flavor(), name) for name, has in have_effect.items() if not has}
+
+
+class _Tried(NamedTuple):
+    """A preset, or a preset with one switch changed, without its cut-off."""
+
+    preset: str
+    flavor: Flavor
+    change: tuple[str, ...]
+    values: int
+    """Equal for flavors with the same values on the data."""
+    totals: int
+    """Equal for flavors with the same DCG and ideal DCG on the data."""
+
+
+@lru_cache(maxsize=8)  # several numbers are often identified on the same data
+def _presets_and_changes(data: _Data) -> list[_Tried]:
+    """Return every preset, and every other flavor that is one with a switch changed, of the first such preset."""
+    presets = {name: preset.replace(k=None) for name, preset in PRESETS.items()}
+    listed: list[tuple[str, Flavor, dict[str, Any]]] = [(name, flavor, {}) for name, flavor in presets.items()]
+    known = set(presets.values())
+    for change in data.changes():
+        for name, preset in presets.items():
+            try:
+                flavor = preset.replace(**change)
+            except ValueError:  # incompatible with this preset
+                continue
+            if flavor not in known and (data.ids or flavor.ties not in TIES_BY_ID):
+                known.add(flavor)
+                listed.append((name, flavor, change))
+    without_effect, tried = data.without_effect(), []
+    numbers: dict[Flavor, int] = {}
+    for name, flavor, change in listed:
+        same = flavor.replace(**without_effect)
+        pair = (numbers.setdefault(each, len(numbers)) for each in (same, same.replace(empty=0.0, aggregate="macro")))
+        tried.append(_Tried(name, flavor, tuple(change), *pair))
+    return tried
 
 
 class _Candidate(NamedTuple):
@@ -397,61 +452,56 @@ class _Candidate(NamedTuple):
 class _Search:
     """The values of presets, and of presets with one switch changed, on the same scores."""
 
-    def __init__(
-        self, queries: Queries, y_score: ArrayLike, data: _Data, ks: tuple[int | None, ...], *, own_k: bool
-    ) -> None:
-        self._queries, self._y_score, self._data, self._ks, self._own_k = queries, y_score, data, ks, own_k
+    def __init__(self, queries: Queries, scores: NDArray[Any], ks: tuple[int | None, ...], *, own_k: bool) -> None:
+        self._queries, self._scores, self._ks, self._own_k = queries, scores.reshape(queries.labels.shape), ks, own_k
         own = tuple(flavor.k for flavor in PRESETS.values()) if own_k else ()
         self._every = tuple(dict.fromkeys((*ks, *own)))
-        self._known: dict[Flavor, Totals] = {}
+        self._totals: dict[int, Totals | str] = {}
+        self._values: dict[int, dict[int | None, float | None]] = {}
 
-    def presets(self, not_tried: dict[str, str]) -> list[_Candidate]:
-        """Return every preset at every cut-off, and add those without a value to `not_tried`."""
+    def values(self, data: _Data, not_tried: dict[str, str], *, only_presets: bool = False) -> list[_Candidate]:
+        """Return the values at every cut-off, and add presets without one to `not_tried`."""
         candidates = []
-        for name, flavor in PRESETS.items():
-            if flavor.ties in TIES_BY_ID and not self._data.ids:
-                not_tried[name] = "doc_id was not given"
-                continue
-            try:
-                found = self._evaluate_at_ks(name, flavor.replace(k=None), {})
-            except ValueError as error:
-                not_tried[name] = str(error)
-                continue
-            if not found:
-                not_tried[name] = f"it has no value under empty={switch_text(flavor.empty)}"
-            candidates += found
-        return candidates
-
-    def changed(self) -> list[_Candidate]:
-        """Return every preset with one switch changed, named after the first preset that gives the flavor."""
-        tried = {flavor.replace(k=None) for flavor in PRESETS.values()}
-        candidates = []
-        for change in self._data.changes():
-            for name, flavor in PRESETS.items():
-                try:
-                    start = flavor.replace(k=None, **change)
-                    if start in tried or (start.ties in TIES_BY_ID and not self._data.ids):
-                        continue
-                    tried.add(start)
-                    candidates += self._evaluate_at_ks(name, start, change)
-                except ValueError:  # incompatible with this preset or the data
+        for tried in _presets_and_changes(data):
+            if tried.change and only_presets:
+                break
+            if tried.flavor.ties in TIES_BY_ID and not data.ids:
+                reason = "doc_id was not given"
+            else:
+                if tried.totals not in self._totals:
+                    self._totals[tried.totals] = self._rank(tried.flavor)
+                totals = self._totals[tried.totals]
+                if isinstance(totals, str):
+                    reason = totals
+                elif found := self._at_ks(tried, totals, data):
+                    candidates += found
                     continue
+                else:
+                    reason = f"it has no value under empty={switch_text(tried.flavor.empty)}"
+            if not tried.change:
+                not_tried[tried.preset] = reason
         return candidates
 
-    def _evaluate_at_ks(self, name: str, start: Flavor, change: dict[str, Any]) -> list[_Candidate]:
-        ranking = start.replace(empty=0.0, aggregate="macro")
-        if ranking not in self._known:
-            self._known[ranking] = Prepared(ranking, self._every, self._queries).totals(self._y_score)
-        values = dict(zip(self._every, self._known[ranking].finite_values(start), strict=True))
-        own = PRESETS[name].k
+    def _rank(self, flavor: Flavor) -> Totals | str:
+        """Return DCG and ideal DCG, or why the data rule the flavor out, without advice, which is among the changes."""
+        try:
+            return Prepared(flavor, self._every, self._queries).totals(self._scores)
+        except ValueError as error:
+            return str(error).partition(". ")[0].rstrip(".")
+
+    def _at_ks(self, tried: _Tried, totals: Totals, data: _Data) -> list[_Candidate]:
+        flavor, own = tried.flavor, PRESETS[tried.preset].k
+        if tried.values not in self._values:
+            self._values[tried.values] = dict(zip(self._every, totals.finite_values(flavor), strict=True))
+        values = self._values[tried.values]
         # The strongest reason first: tools that order ties by id are usual if documents have ids, tools with a rule for
         # unjudged documents if some are not judged or not retrieved.
         unlikely = (
-            self._data.ids and start.ties not in TIES_BY_ID,
-            self._data.run == (start.unjudged == "raise"),
+            data.ids and flavor.ties not in TIES_BY_ID,
+            data.run == (flavor.unjudged == "raise"),
         )
         return [
-            _Candidate(name, start, k, value, (*unlikely, self._own_k and k != own), tuple(change))
+            _Candidate(tried.preset, flavor, k, value, (*unlikely, self._own_k and k != own), tried.change)
             for k in dict.fromkeys((own, *self._ks) if self._own_k else self._ks)
             if (value := values[k]) is not None
         ]
