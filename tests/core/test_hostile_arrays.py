@@ -131,10 +131,12 @@ QUICK = [*itertools.product(FORMS, [False]), *itertools.product([*LAYOUTS, "memm
 
 @pytest.mark.parametrize(("form", "two_dimensional"), quick(QUICK, itertools.product(FORMS, [False, True])))
 def test_layout_and_dtype_do_not_change_results(form, two_dimensional, tmp_path):
-    for flavor in FLAVORS:
+    for at, flavor in enumerate(FLAVORS):
         plain = plain_arguments(flavor, two_dimensional)
         expected = everything(flavor, plain)
-        for name, values in plain.items():
+        for turn, (name, values) in enumerate(plain.items(), FORMS.index(form)):
+            if not name.startswith("y_") and turn % len(FLAVORS) != at:  # the flavors take turns
+                continue
             if values.dtype == bool and form not in (*LAYOUTS, "memmap", "read-only", "list", "tuple"):
                 continue
             if name == "group" and form not in (*LAYOUTS, *WHOLE, "memmap", "read-only", "list", "tuple"):

@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import textwrap
 import warnings
 from pathlib import Path
 from statistics import NormalDist
@@ -69,7 +70,14 @@ SLACK = {("start", 0): [0.3, 0, 0.02], **{("start", at): [10, 0.02] for at in (1
 
 
 @pytest.mark.filterwarnings("ignore:.*unsafe cast:Warning")  # Numba warns about ranx
-@pytest.mark.parametrize(("name", "at"), [(name, at) for name, needs in ALONE.items() for at in range(len(needs))])
+@pytest.mark.parametrize(
+    ("name", "at"),
+    [
+        pytest.param(name, at, marks=pytest.mark.long if "ranx" in need else ())  # it compiles for seconds
+        for name, needs in ALONE.items()
+        for at, need in enumerate(needs)
+    ],
+)
 def test_a_block_of_a_page_runs_alone_and_prints_what_is_shown(tmp_path, monkeypatch, capsys, name, at):
     for library in ALONE[name][at].split():
         pytest.importorskip(library)
@@ -537,6 +545,9 @@ def test_every_section_with_code_is_run_by_a_test():
 @pytest.mark.parametrize(
     "section", [pytest.param(title, marks=pytest.mark.needs(*needs)) for title, needs in NEEDS.items()]
 )
-def test_a_section_runs(tmp_path, section):
+def test_a_section_runs(tmp_path, capsys, section):
+    if section == "torchmetrics":  # which these tests load anyway
+        run_blocks(capsys, *blocks(RECIPES, DATA), *blocks(RECIPES, section), textwrap.dedent(CHECKS[section]))
+        return
     offline = {"HF_HUB_OFFLINE": "1", "MLFLOW_DISABLE_TELEMETRY": "true", "KERAS_BACKEND": "torch"}
     run_script(tmp_path, *blocks(RECIPES, DATA), *blocks(RECIPES, section), CHECKS[section], **offline)

@@ -229,7 +229,9 @@ def process(rank, folder):
 def came(tmp_path_factory):
     """What came of the scenarios, process by process. A hang is an error."""
     folder = tmp_path_factory.mktemp("distributed")
-    context = mp.start_processes(process, (str(folder),), nprocs=WORLD, join=False, start_method="spawn")
+    start = "forkserver" if "forkserver" in mp.get_all_start_methods() else "spawn"
+    mp.get_context(start).set_forkserver_preload(["ndcg_ml.torch.metric"])  # one import for all processes
+    context = mp.start_processes(process, (str(folder),), nprocs=WORLD, join=False, start_method=start)
     until = time.monotonic() + START.total_seconds()
     met = False
     try:
