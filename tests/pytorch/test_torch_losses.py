@@ -46,7 +46,7 @@ LOSSES = {
     "neural, cut": partial(NeuralNDCGLoss, CUT),
     "neural, k above n": partial(NeuralNDCGLoss, Flavor(k=50)),
     "neural, callable": partial(NeuralNDCGLoss, Flavor(discount=lambda rank: 1 / rank)),
-    "sinkhorn": partial(NeuralNDCGLoss, Flavor(ideal="local", k=3), sinkhorn=20),
+    "sinkhorn": partial(NeuralNDCGLoss, Flavor(ideal="local", k=3), sinkhorn=5),
     "lambdarank": partial(LambdaNDCGLoss, EXPONENTIAL),
     "lambdarank, cut": partial(LambdaNDCGLoss, Flavor(k=2)),
     "lambdarank, k above n": partial(LambdaNDCGLoss, Flavor(discount="ln", k=50)),
