@@ -391,8 +391,6 @@ class _Tried(NamedTuple):
     preset: str
     flavor: Flavor
     change: tuple[str, ...]
-    values: int
-    """Equal for flavors with the same values on the data."""
     totals: int
     """Equal for flavors with the same DCG and ideal DCG on the data."""
 
@@ -415,9 +413,10 @@ def _presets_and_changes(data: _Data) -> list[_Tried]:
     without_effect, tried = data.without_effect(), []
     numbers: dict[Flavor, int] = {}
     for name, flavor, change in listed:
-        same = flavor.replace(**without_effect)
-        pair = (numbers.setdefault(each, len(numbers)) for each in (same, same.replace(empty=0.0, aggregate="macro")))
-        tried.append(_Tried(name, flavor, tuple(change), *pair))
+        same = flavor.replace(empty=0.0, aggregate="macro", **without_effect)
+        if same.ideal == "recall" and same.recall_depth is None and not (data.run or data.negative or data.repeats):
+            same = same.replace(ideal="global")  # all judged documents were retrieved
+        tried.append(_Tried(name, flavor, tuple(change), numbers.setdefault(same, len(numbers))))
     return tried
 
 
@@ -457,7 +456,7 @@ class _Search:
         own = tuple(flavor.k for flavor in PRESETS.values()) if own_k else ()
         self._every = tuple(dict.fromkeys((*ks, *own)))
         self._totals: dict[int, Totals | str] = {}
-        self._values: dict[int, dict[int | None, float | None]] = {}
+        self._values: dict[tuple[object, ...], dict[int | None, float | None]] = {}
 
     def values(self, data: _Data, not_tried: dict[str, str], *, only_presets: bool = False) -> list[_Candidate]:
         """Return the values at every cut-off, and add presets without one to `not_tried`."""
@@ -491,9 +490,10 @@ class _Search:
 
     def _at_ks(self, tried: _Tried, totals: Totals, data: _Data) -> list[_Candidate]:
         flavor, own = tried.flavor, PRESETS[tried.preset].k
-        if tried.values not in self._values:
-            self._values[tried.values] = dict(zip(self._every, totals.finite_values(flavor), strict=True))
-        values = self._values[tried.values]
+        key = tried.totals, flavor.aggregate, (totals.ideal > 0).all() or flavor.empty
+        if key not in self._values:
+            self._values[key] = dict(zip(self._every, totals.finite_values(flavor), strict=True))
+        values = self._values[key]
         # The strongest reason first: tools that order ties by id are usual if documents have ids, tools with a rule for
         # unjudged documents if some are not judged or not retrieved.
         unlikely = (
