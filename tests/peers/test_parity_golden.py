@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ class Variant:
     """The order of the documents: that of the "run", of the "qrels", of the "qrels, best first", or of the "run alone",
     if the library gets no other documents."""
 
-    @property
+    @cached_property
     def flavor(self) -> Flavor:
         return self.changes(Flavor.preset(self.preset))
 
