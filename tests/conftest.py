@@ -102,6 +102,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         reason = f"{len(tests)} tests of this file need {', '.join(missing)}"
         next(iter(tests)).add_marker(pytest.mark.skip(reason=reason))
     for_others = [item for tests in of_file.values() for item in list(tests)[1:]]
+    items.sort(key=lambda item: "site" not in getattr(item, "fixturenames", ()))  # one worker alone builds the site
     if for_others:
         items[:] = [item for item in items if item not in set(for_others)]
         config.hook.pytest_deselected(items=for_others)

@@ -132,9 +132,7 @@ def test_queries_without_an_answer_are_named():
     assert document("gate base.json --run new.json --margin 0.01", ok=(0, 3, 4))["unanswered"] == ["q3", "q7"]
 
 
-@pytest.mark.parametrize(
-    "n", [1, 2, 5, 6, 1000, *[pytest.param(n, marks=pytest.mark.long) for n in (1024, 20_000, 100_000)]]
-)
+@pytest.mark.parametrize("n", [1, 2, 5, 6, 1000, *[pytest.param(n, marks=pytest.mark.long) for n in (1024, 20_000)]])
 def test_a_run_that_is_unchanged_passes(n):
     Path("qrels").write_text("".join(f"q{i} 0 d{j} {i * j % 3}\n" for i in range(n) for j in range(1, 6)))
     Path("run").write_text("".join(f"q{i} Q0 d{j} 1 {i * j % 7} t\n" for i in range(n) for j in range(6)))

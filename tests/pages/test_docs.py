@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lanes import quick
 from printed import assert_shown, blocks, code_and_output, documented, run_blocks, run_script
 
 from ndcg_ml import evaluate_run, ndcg_score
@@ -63,21 +64,15 @@ ALONE = {
     "start": ["sklearn lightgbm", "torch torchmetrics", "lightgbm", "sklearn xgboost", "", "", ""],
     "unjudged": ["", ""],
     "faq": ["", "", ""],
-    "coming_from": ["sklearn", "torch torchmetrics", "ranx", "pytrec_eval", "lightgbm"],
+    "coming_from": ["sklearn", "torch torchmetrics", "ranx", "pytrec_eval", "lightgbm"],  # ranx compiles for seconds
 }
+PAGES = [(name, at) for name, needs in ALONE.items() for at in range(len(needs))]
 # Another version of a library trains another model.
 SLACK = {("start", 0): [0.3, 0, 0.02], **{("start", at): [10, 0.02] for at in (1, 2, 3)}}
 
 
 @pytest.mark.filterwarnings("ignore:.*unsafe cast:Warning")  # Numba warns about ranx
-@pytest.mark.parametrize(
-    ("name", "at"),
-    [
-        pytest.param(name, at, marks=pytest.mark.long if "ranx" in need else ())  # it compiles for seconds
-        for name, needs in ALONE.items()
-        for at, need in enumerate(needs)
-    ],
-)
+@pytest.mark.parametrize(("name", "at"), quick([each for each in PAGES if each != ("coming_from", 2)], PAGES))
 def test_a_block_of_a_page_runs_alone_and_prints_what_is_shown(tmp_path, monkeypatch, capsys, name, at):
     for library in ALONE[name][at].split():
         pytest.importorskip(library)

@@ -11,7 +11,7 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -173,8 +173,10 @@ def queries_of(case: dict[str, Any]) -> list[Query]:
 def of_presets(every: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return, for each preset, the definition whose cases it passes, or the nearest one and what differs."""
     found: dict[str, dict[str, Any]] = {}
+    # Many presets differ from a definition in the same switch.
+    all_pass = functools.cache(lambda one, name: all(passes(one, case) for case in every if case["definition"] == name))
     for preset, flavor in PRESETS.items():
-        others = {name: differing(flavor, name, every) for name in DEFINITIONS}
+        others = {name: differing(flavor.replace(k=None), name, all_pass) for name in DEFINITIONS}
         nearest = min(others, key=lambda name: (len(others[name]), name != preset))
         found[preset] = (
             {"nearest": nearest, "differs in": others[nearest]} if others[nearest] else {"definition": nearest}
@@ -182,15 +184,14 @@ def of_presets(every: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def differing(flavor: Flavor, name: str, every: list[dict[str, Any]]) -> list[str]:
+def differing(flavor: Flavor, name: str, all_pass: Callable[[Flavor, str], bool]) -> list[str]:
     """Return the switches of a flavor that change a case of a definition, one at a time."""
     definition = DEFINITIONS[name]
-    mine = [case for case in every if case["definition"] == name]
-    if all(passes(flavor, case) for case in mine):
+    if all_pass(flavor, name):
         return []
     switches = [switch for switch in SWITCHES if getattr(flavor, switch) != getattr(definition, switch)]
     one_by_one = {switch: changed(definition, switch, flavor) for switch in switches}
-    return [switch for switch, other in one_by_one.items() if other is None or not all(passes(other, c) for c in mine)]
+    return [switch for switch, other in one_by_one.items() if other is None or not all_pass(other, name)]
 
 
 def changed(definition: Flavor, switch: str, flavor: Flavor) -> Flavor | None:

@@ -59,19 +59,14 @@ def test_a_live_library_is_named_first(name, seed):
 
 @pytest.mark.parametrize(
     ("printed", "libraries"),
-    [
-        (0.387, ["mlflow"]),
-        (0.296, ["llama_index", "haystack", "vespa", "replay"]),
-        (0.380, ["lenskit"]),
-        (0.139, ["rectools"]),
-    ],
+    [(0.387, "mlflow"), (0.296, "llama_index haystack vespa replay"), (0.380, "lenskit"), (0.139, "rectools")],
 )
 def test_what_libraries_print_for_one_query(printed, libraries):
     """Three documents are relevant, one of them is retrieved, at rank 2."""
     data = align({"q": {"a": 1, "b": 1, "c": 1}}, {"q": ["x", "a"]}).arguments()
     result = identify(printed, **data, decimals=3)
-    assert set(libraries) <= {preset.partition("@")[0] for preset in result.matches[0].presets}
-    assert all(re.search(rf"\b{name}\b", str(result)) for name in libraries)
+    assert set(libraries.split()) <= {preset.partition("@")[0] for preset in result.matches[0].presets}
+    assert all(re.search(rf"\b{name}\b", str(result)) for name in libraries.split())
 
 
 def test_what_is_printed_is_a_handful():
@@ -113,8 +108,7 @@ VALUE = ndcg_score(flavor="lightgbm@3", **SMALL)  # 0.876632989
     ],
 )
 def test_half_a_unit_of_the_last_decimal(reported, decimals, matches):
-    more = {} if decimals is ... else {"decimals": decimals}
-    found = identify(reported, **SMALL, k=3, **more)
+    found = identify(reported, **SMALL, k=3, decimals=decimals)
     assert any(match.name == "lightgbm@3" for match in found.matches) == matches
     assert not found.truncated
 
@@ -142,12 +136,11 @@ def test_fewer_decimals_are_pointed_out():
 
 
 def test_no_match_names_the_nearest():
-    value = 0.12345678
-    result = identify(value, **SMALL, k=3)
+    result = identify(0.12345678, **SMALL, k=3)
     assert result.matches == ()
     assert not result.truncated
     assert len(result.nearest) == 5
-    gaps = [abs(match.value - value) for match in result.nearest]
+    gaps = [abs(match.value - 0.12345678) for match in result.nearest]
     assert gaps == sorted(gaps)
     assert "no match; the nearest are" in str(result)
     assert identify(7.5, **SMALL).nearest[0].value < 3
@@ -178,15 +171,12 @@ def test_json_and_text():
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ({"value": math.nan}, ValueError, "value must be a finite number"),
-        ({"value": math.inf}, ValueError, "value must be a finite number"),
+        *(({"value": value}, ValueError, "value must be a finite number") for value in (math.nan, math.inf)),
         ({"value": "half"}, ValueError, "value must be a decimal number, such as '0.7840'; got 'half'"),
         ({"value": "1e-3"}, ValueError, "value must be a decimal number"),
-        ({"value": None}, TypeError, "value must be a finite number"),
-        ({"value": True}, TypeError, "value must be a finite number"),
+        *(({"value": value}, TypeError, "value must be a finite number") for value in (None, True)),
         ({"decimals": -1}, ValueError, "decimals must be"),
-        ({"decimals": 2.0}, TypeError, "decimals must be"),
-        ({"decimals": True}, TypeError, "decimals must be"),
+        *(({"decimals": decimals}, TypeError, "decimals must be") for decimals in (2.0, True)),
         ({"y_true": [1, 2, math.inf]}, ValueError, "y_true must be finite"),
     ],
 )
