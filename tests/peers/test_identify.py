@@ -151,6 +151,8 @@ def test_what_was_not_tried_says_why():
     assert result.not_tried["trec_eval"] == "doc_id was not given"
     assert str(result).count("doc_id was not given") == 1
     assert "trec_eval" not in identify(0.5, **SMALL, doc_id=list("abcdefgh")).not_tried
+    unjudged = identify(0.0, [math.nan] * 2, [1, 2], group=[2])
+    assert unjudged.not_tried["sklearn"].endswith("; got 2 of 2")  # without advice
     result = identify(0.0, [0, 0], [1, 2], group=[2])
     assert result.not_tried["burges2005"] == "it has no value under empty=skip"
     assert result.presets_by_chance == pytest.approx(2 * 0.51e-4 / 0.05)  # one value, of numbers from 0 to 0.05
