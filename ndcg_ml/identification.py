@@ -407,14 +407,14 @@ def _presets_and_changes(data: _Data) -> list[_Tried]:
                 flavor = preset.replace(**change)
             except ValueError:  # incompatible with this preset
                 continue
-            if flavor not in known and (data.ids or flavor.ties not in TIES_BY_ID):
+            if flavor not in known:
                 known.add(flavor)
                 listed.append((name, flavor, change))
     without_effect, tried = data.without_effect(), []
     numbers: dict[Flavor, int] = {}
     for name, flavor, change in listed:
         same = flavor.replace(empty=0.0, aggregate="macro", **without_effect)
-        if same.ideal == "recall" and same.recall_depth is None and not (data.run or data.negative or data.repeats):
+        if same.ideal == "recall" and same.recall_depth is None and not data.run:
             same = same.replace(ideal="global")  # all judged documents were retrieved
         tried.append(_Tried(name, flavor, tuple(change), numbers.setdefault(same, len(numbers))))
     return tried

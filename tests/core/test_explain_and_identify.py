@@ -478,11 +478,11 @@ def called(row):
     return f"{name}{k}{' (all rows as one query)' * together}"
 
 
-@pytest.mark.parametrize("seed", quick((5, 31), (0, 2, 5, 9, 20, 24, 31)))
+@pytest.mark.parametrize("seed", quick((0, 9, 31), (0, 2, 5, 9, 20, 24, 31)))
 def test_matches_are_those_of_all_flavors_that_are_documented(seed):
     rng = np.random.default_rng(seed)
     ids, missing, repeats, hidden, negative = (bool(seed >> bit & 1) for bit in range(5))
-    own = seed in (5, 20)  # the other cut-offs take seconds
+    own = seed in (0, 20)  # the other cut-offs take seconds
     group, weight = rng.integers(1, 5, 4), rng.integers(1, 4, 4)
     y, n = rng.integers(-negative, 4, group.sum()) + 0.0, group.sum()
     y[rng.random(n) < 0.3 * missing] = math.nan
