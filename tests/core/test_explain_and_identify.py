@@ -478,7 +478,7 @@ def called(row):
     return f"{name}{k}{' (all rows as one query)' * together}"
 
 
-@pytest.mark.parametrize("seed", quick((0, 9, 31), (0, 2, 5, 9, 20, 24, 31)))
+@pytest.mark.parametrize("seed", quick((0, 9, 23), (0, 2, 5, 9, 20, 23, 24)))
 def test_matches_are_those_of_all_flavors_that_are_documented(seed):
     rng = np.random.default_rng(seed)
     ids, missing, repeats, hidden, negative = (bool(seed >> bit & 1) for bit in range(5))
