@@ -283,16 +283,14 @@ def identify(
     short = range(1, longest + 1) if longest <= _SHORT else ()
     ks = tuple(dict.fromkeys((*_COMMON_KS, *short))) if given is None else given
     data = _Data.describe(queries, scores)
-    search = _Search(queries, scores, ks, own_k=given is None)
     not_tried: dict[str, str] = {}
-    candidates = search.values(data, not_tried)
+    candidates = _Search(queries, y_score, data, ks, own_k=given is None).values(not_tried)
     if queries.n_queries > 1:
         if queries.groups.sizes.sum() > _MOST_ROWS_OF_ONE_QUERY:
             not_tried["all rows as one query"] = f"there are more than {_MOST_ROWS_OF_ONE_QUERY} rows"
         else:
-            together = _Search(_merge_queries(queries), scores, ks, own_k=given is None)
-            presets = together.values(data._replace(ids=False), {}, only_presets=True)
-            candidates += [each._replace(one_query=True) for each in presets]
+            together = _Search(_merge_queries(queries), y_score, data._replace(ids=False), ks, own_k=given is None)
+            candidates += [each._replace(one_query=True) for each in together.values({}, only_presets=True)]
     return _identification(number, digits, candidates, ks, not_tried)
 
 
@@ -451,44 +449,41 @@ class _Candidate(NamedTuple):
 class _Search:
     """The values of presets, and of presets with one switch changed, on the same scores."""
 
-    def __init__(self, queries: Queries, scores: NDArray[Any], ks: tuple[int | None, ...], *, own_k: bool) -> None:
-        self._queries, self._scores, self._ks, self._own_k = queries, scores.reshape(queries.labels.shape), ks, own_k
+    def __init__(
+        self, queries: Queries, y_score: ArrayLike, data: _Data, ks: tuple[int | None, ...], *, own_k: bool
+    ) -> None:
+        self._queries, self._y_score, self._data, self._ks, self._own_k = queries, y_score, data, ks, own_k
         own = tuple(flavor.k for flavor in PRESETS.values()) if own_k else ()
         self._every = tuple(dict.fromkeys((*ks, *own)))
         self._totals: dict[int, Totals | str] = {}
         self._values: dict[tuple[object, ...], dict[int | None, float | None]] = {}
 
-    def values(self, data: _Data, not_tried: dict[str, str], *, only_presets: bool = False) -> list[_Candidate]:
+    def values(self, not_tried: dict[str, str], *, only_presets: bool = False) -> list[_Candidate]:
         """Return the values at every cut-off, and add presets without one to `not_tried`."""
         candidates = []
-        for tried in _presets_and_changes(data):
+        for tried in _presets_and_changes(self._data):
             if tried.change and only_presets:
                 break
-            if tried.flavor.ties in TIES_BY_ID and not data.ids:
-                reason = "doc_id was not given"
-            else:
-                if tried.totals not in self._totals:
-                    self._totals[tried.totals] = self._rank(tried.flavor)
-                totals = self._totals[tried.totals]
-                if isinstance(totals, str):
-                    reason = totals
-                elif found := self._at_ks(tried, totals, data):
-                    candidates += found
-                    continue
-                else:
-                    reason = f"it has no value under empty={switch_text(tried.flavor.empty)}"
-            if not tried.change:
-                not_tried[tried.preset] = reason
+            totals = self._rank(tried)
+            found = [] if isinstance(totals, str) else self._at_ks(tried, totals)
+            candidates += found
+            if not (found or tried.change):
+                none = f"it has no value under empty={switch_text(tried.flavor.empty)}"
+                not_tried[tried.preset] = totals if isinstance(totals, str) else none
         return candidates
 
-    def _rank(self, flavor: Flavor) -> Totals | str:
+    def _rank(self, tried: _Tried) -> Totals | str:
         """Return DCG and ideal DCG, or why the data rule the flavor out, without advice, which is among the changes."""
-        try:
-            return Prepared(flavor, self._every, self._queries).totals(self._scores)
-        except ValueError as error:
-            return str(error).partition(". ")[0].rstrip(".")
+        if tried.flavor.ties in TIES_BY_ID and not self._data.ids:
+            return "doc_id was not given"
+        if tried.totals not in self._totals:
+            try:
+                self._totals[tried.totals] = Prepared(tried.flavor, self._every, self._queries).totals(self._y_score)
+            except ValueError as error:
+                self._totals[tried.totals] = str(error).partition(". ")[0].rstrip(".")
+        return self._totals[tried.totals]
 
-    def _at_ks(self, tried: _Tried, totals: Totals, data: _Data) -> list[_Candidate]:
+    def _at_ks(self, tried: _Tried, totals: Totals) -> list[_Candidate]:
         flavor, own = tried.flavor, PRESETS[tried.preset].k
         key = tried.totals, flavor.aggregate, (totals.ideal > 0).all() or flavor.empty
         if key not in self._values:
@@ -497,8 +492,8 @@ class _Search:
         # The strongest reason first: tools that order ties by id are usual if documents have ids, tools with a rule for
         # unjudged documents if some are not judged or not retrieved.
         unlikely = (
-            data.ids and flavor.ties not in TIES_BY_ID,
-            data.run == (flavor.unjudged == "raise"),
+            self._data.ids and flavor.ties not in TIES_BY_ID,
+            self._data.run == (flavor.unjudged == "raise"),
         )
         return [
             _Candidate(tried.preset, flavor, k, value, (*unlikely, self._own_k and k != own), tried.change)

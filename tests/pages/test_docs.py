@@ -541,7 +541,7 @@ def test_every_section_with_code_is_run_by_a_test():
     "section", [pytest.param(title, marks=pytest.mark.needs(*needs)) for title, needs in NEEDS.items()]
 )
 def test_a_section_runs(tmp_path, capsys, section):
-    if section == "torchmetrics":  # which these tests load anyway
+    if section == "torchmetrics":  # other tests load its libraries anyway
         run_blocks(capsys, *blocks(RECIPES, DATA), *blocks(RECIPES, section), textwrap.dedent(CHECKS[section]))
         return
     offline = {"HF_HUB_OFFLINE": "1", "MLFLOW_DISABLE_TELEMETRY": "true", "KERAS_BACKEND": "torch"}

@@ -583,11 +583,11 @@ def meaning(flavor, **options):
 PROGRAM = """
 import math, operator
 from ndcg_ml import Flavor
-from ndcg_ml._core.flavor_text import hash_definition  # without torch, which takes seconds to start
+from ndcg_ml.torch import NDCG
 
 several = Flavor(gain=math.exp2, discount=operator.neg)
-for flavor in (Flavor.parse("lightgbm@5"), Flavor(gain=math.sqrt), several, Flavor(gain=lambda y: y)):
-    print("meaning_" + hash_definition(flavor, (flavor.k,)))
+for flavor in ("lightgbm@5", Flavor(gain=math.sqrt), several, Flavor(gain=lambda y: y)):
+    print(*(name for name in NDCG(flavor)._defaults if name.startswith("meaning_")))
 """
 
 
