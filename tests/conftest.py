@@ -121,7 +121,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.section("golden values reproduced")
         for library, counts in libraries.items():
             terminalreporter.line(
-                f"{library:<18} {counts['values']:>5} values, {counts['refusals']:>3} refused by both, "
-                f"{counts['defined']:>3} raised there and defined here, {counts['divergent']:>3} declared divergences, "
+                f"{library:<18} {counts['reproduced']:>5} values, {counts['refused']:>3} refused by both, "
+                f"{counts['defined']:>3} raised there and defined here, {counts['declared']:>3} declared divergences, "
                 f"{counts['undeclared']} undeclared, of {sum(counts.values()):>4}"
             )

@@ -8,7 +8,6 @@ docs/demo.png --scores docs/demo_scores.csv`` wrote.
 import json
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/support", ".site")]
 
 import pytest
-from peers.test_parity_golden import VARIANTS, declared, judged, recorded, reproduce
+from peers.test_parity_golden import outcomes, recorded
 from preset_pages import COUNTS, HEAD, KINDS, count_row, escaped, preset_page
 from printed import blocks, run_blocks, with_table
 
@@ -28,8 +27,6 @@ from ndcg_ml.presets import MIRRORS
 from ndcg_ml.readers import read_columns
 
 PAGE, WHICH, GOLDEN = ROOT / "docs" / "flavors.md", ROOT / "docs" / "which.md", ROOT / "tests" / "peers" / "golden"
-# The outcome of a case, and its kind in the counts.
-KIND = {"values": "reproduced", "refused": "refused", "defined": "defined", "value": "declared"}
 IN_COLUMNS = ("gain", "discount", "ideal", "ties", "empty", "k")
 
 
@@ -71,21 +68,6 @@ def compared(counts: dict[str, Any]) -> Iterator[str]:
     yield count_row(f"**all {len(counts)}**", total)
 
 
-def outcomes(golden: dict[str, Any]) -> dict[str, Any]:
-    """Return, by library, its presets and the number of recorded cases with each outcome."""
-    counts: dict[str, Counter[str]] = {library: Counter() for library, _ in VARIANTS}
-    for case in golden["cases"]:
-        outcome = reproduce(case, golden)
-        known = not judged(outcome, declared(case, golden))
-        counts[case["library"]][KIND[outcome.kind] if known else "undeclared"] += 1
-    mirrored = {
-        name: dict.fromkeys(v.preset for (library, _), v in VARIANTS.items() if library == name) for name in counts
-    }
-    return {
-        name: {"presets": [*mirrored[name]], **{kind: count[kind] for kind in KINDS}} for name, count in counts.items()
-    }
-
-
 def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(json.loads(COUNTS.read_text(encoding="utf-8")))
 
@@ -95,14 +77,6 @@ def test_a_preset_has_a_page(name: str) -> None:
     text = preset_page(name)
     assert text.startswith(f"# {name}\n\n```python\nndcg_score(")
     assert MIRRORS[name].unusual in text
-
-
-@pytest.mark.long  # the quick line reproduces them in test_parity_golden.py
-def test_the_counts_are_those_of_the_recorded_values(parity_dir: Path) -> None:
-    golden = recorded(parity_dir)
-    found = outcomes(golden)
-    assert json.loads(COUNTS.read_text(encoding="utf-8")) == found
-    assert not any(count["undeclared"] for count in found.values())
 
 
 # -- docs/which.md ----------------------------------------------------------------------------------------------------

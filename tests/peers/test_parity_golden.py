@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from divergences import CHECKS, Check, check_of, facts
 from divergences import declared as declared_for
+from preset_pages import COUNTS, KINDS
 
 from ndcg_ml import PRESETS, Flavor, dcg_score, evaluate
 from ndcg_ml._core.divergences import DIVERGENCES, Divergence
@@ -386,20 +387,23 @@ def judged(outcome: Outcome, entries: list[tuple[Divergence, Check]]) -> str | N
     return f"declared as divergent ({'; '.join(gone)}), but reproduced" if gone else None
 
 
+# The outcome of a case, and its kind in the counts.
+KIND = {"values": "reproduced", "refused": "refused", "defined": "defined", "value": "declared"}
+
+
 @pytest.mark.parametrize(("library", "variant"), VARIANTS, ids=[" ".join(key) for key in VARIANTS])
 def test_golden_values(
     library: str, variant: str, golden: dict[str, Any], record_property: Callable[[str, object], None]
 ) -> None:
     cases = [c for c in golden["cases"] if (c["library"], c["variant"]) == (library, variant)]
     wrong = []
-    counts = Counter(values=0, refusals=0, divergent=0, defined=0, undeclared=0)
-    column = {"values": "values", "refused": "refusals", "value": "divergent", "defined": "defined"}
+    counts: Counter[str] = Counter()
     for case in cases:
         outcome = outcome_of(case, golden)
         fault = judged(outcome, declared(case, golden))
         if fault is not None:
             wrong.append(f"{case['input_name']} k={case['k']} weights={case['weights_used']}: {fault}")
-        counts["undeclared" if fault else column[outcome.kind]] += 1
+        counts["undeclared" if fault else KIND[outcome.kind]] += 1
     record_property("golden", (library, dict(counts)))
     assert not wrong, f"{len(wrong)} of {len(cases)}:\n" + "\n".join(wrong)
 
@@ -442,3 +446,22 @@ def test_the_verified_counts_are_those_of_the_recorded_values(golden: dict[str, 
         if variant.measure == "ndcg" and variant.flavor == PRESETS[variant.preset]:
             counts[variant.preset] += outcome_of(case, golden).kind == "values"
     assert not [name for name, n in counts.items() if f"{n} recorded values" not in MIRRORS[name].verified], counts
+
+
+def outcomes(golden: dict[str, Any]) -> dict[str, Any]:
+    """Return, by library, its presets and the number of recorded cases with each outcome."""
+    counts: dict[str, Counter[str]] = {library: Counter() for library, _ in VARIANTS}
+    for case in golden["cases"]:
+        outcome = outcome_of(case, golden)
+        known = not judged(outcome, declared(case, golden))
+        counts[case["library"]][KIND[outcome.kind] if known else "undeclared"] += 1
+    mirrored = {
+        name: dict.fromkeys(v.preset for (library, _), v in VARIANTS.items() if library == name) for name in counts
+    }
+    return {
+        name: {"presets": [*mirrored[name]], **{kind: count[kind] for kind in KINDS}} for name, count in counts.items()
+    }
+
+
+def test_the_counts_are_those_of_the_recorded_values(golden: dict[str, Any]) -> None:
+    assert json.loads(COUNTS.read_text(encoding="utf-8")) == outcomes(golden)
