@@ -16,7 +16,7 @@ __all__ = ["SORTED_IDEALS", "Problem", "examples", "flavors", "half_power", "pro
 
 
 def examples(number: int) -> settings:
-    """The settings of a test that draws this many under the profile "full", and fewer under "quick" (conftest.py)."""
+    """The settings of a test that draws this many, a quarter under the profile "quick" and the rest under "full"."""
     of_a_hundred: int = settings().max_examples
     return settings(max_examples=max(min(number, 10), number * of_a_hundred // 100))
 
