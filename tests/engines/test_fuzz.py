@@ -18,13 +18,13 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no tim
 INPUTS = {"parse": 1200, "letor": 400, "trec": 400, "columns": 400, "arrays": 800, "runs": 500}
 
 
-@pytest.mark.parametrize("share", quick([0.1], [0.1, 0.5]))
+@pytest.mark.parametrize("share", quick([0.1], [0.1, 1.0]))
 @pytest.mark.parametrize("target", INPUTS)
 def test_hostile_inputs_are_answered_or_refused(target, share):
     number = round(share * INPUTS[target])
     tally = fuzz.run(target, number, seed=0)
     assert tally.total() == number
-    assert share < 0.5 or min(tally["answered"], tally["refused"]) > number // 20  # neither too tame nor too wild
+    assert share < 1 or min(tally["answered"], tally["refused"]) > number // 20  # neither too tame nor too wild
 
 
 # -- what the long runs found -----------------------------------------------------------------------------------------
