@@ -69,7 +69,7 @@ def compare(
     unjudged : {"warn", "note", "refuse", "accept"}, default "warn"
         Action if the judged@k of systems differ by more than 0.05: a warning and a note, a note alone, an error, or
         none. Under "refuse" a pair is also undecided if labels of unjudged documents could change the sign of its
-        difference (``settled``).
+        difference (``settled``), or a label is missing and the range is unknown.
     confidence : float, default 0.95
         Simultaneous confidence of the intervals of all pairs. The level of the test is 1 - confidence.
     n_resamples : int, default 9999
@@ -286,6 +286,9 @@ def _compared(
     if corrected:
         decisions, values, *notes = correct_pairs(table, corrected, pairs, settings, rng)
     documents = None if corrected else matching.UnjudgedDocuments.from_systems(table)
+    may_turn = None
+    if unjudged == "refuse" and not corrected and matching.lack_labels(sources):
+        may_turn = (lambda *_: True) if documents is None else documents.may_turn  # several runs have no range
     found = differences(
         names,
         means,
@@ -295,7 +298,7 @@ def _compared(
         clusters=codes,
         runs=None if runs is None else [np.average(of_runs, axis=0, weights=weight) for of_runs, weight in runs],
         corrected=decisions,
-        may_turn=documents.may_turn if documents is not None and unjudged == "refuse" else None,
+        may_turn=may_turn,
     )
     unanswered = [0 if one.evaluation is None else int(one.evaluation._unanswered().sum()) for one in sources]
     slices = {column: table.select(of_query) for column, of_query in columns.items()}

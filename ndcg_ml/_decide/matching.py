@@ -20,7 +20,7 @@ from ndcg_ml._core.queries import read_weights
 from ndcg_ml._core.query_groups import group_by_ids, unique_ids
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._decide.intervals import FEWEST_FOR_INTERVAL
-from ndcg_ml._unjudged.completions import RangeError, UnsearchedRangeError
+from ndcg_ml._unjudged.completions import RangeError
 from ndcg_ml._unjudged.judge_next import ToJudge, next_to_judge
 from ndcg_ml._unjudged.range import Pair, Range, match_systems, require_documents
 
@@ -130,7 +130,7 @@ def _runs(value: Any) -> list[Any]:
     """Return the runs of a system, given as one run or as a list or tuple of runs."""
     if not isinstance(value, list | tuple) or not value:
         return [value]
-    several = all(isinstance(run, Evaluation) or np.ndim(run) == 1 for run in value)
+    several = any(isinstance(run, Evaluation) or np.ndim(run) == 1 for run in value)
     return list(value) if several else [value]
 
 
@@ -430,6 +430,15 @@ def check_unjudged(
 _MOST_PAIRS = 45
 
 
+def lack_labels(sources: Iterable[Source]) -> bool:
+    """Return whether a label is missing. If an evaluation does not hold its documents, its judged@k tell."""
+    for evaluation in (source.evaluation for source in sources if source.evaluation is not None):
+        scored, judged = evaluation._scored, getattr(evaluation.per_query, "judged", 1.0)
+        if np.any(judged < 1) if scored is None else np.isnan(scored.labels).any():
+            return True
+    return False
+
+
 class UnjudgedDocuments:
     """The documents of the compared systems, from which ranges are computed when needed.
 
@@ -492,19 +501,15 @@ class UnjudgedDocuments:
         return next_to_judge(self._pair(a, b), difference, self._qid, n, max_grade, library)
 
     def may_turn(self, a: int, b: int, difference: float) -> bool:
-        """Return whether labels can change the sign of the difference, or may do so if the range is not searched."""
-        if not self._have_unjudged():
-            return False
+        """Return whether labels that are missing can change the sign of the difference, or may if no range is known."""
         try:
             return not self.range(a, b, difference).settled
-        except UnsearchedRangeError:
-            return True
         except RangeError:
-            return False
+            return True
 
     def notes(self, pairs: Sequence[tuple[int, int, float]]) -> list[str]:
         """Return notes on the ranges; none if all documents are judged, or a range is unknown."""
-        if len(pairs) > _MOST_PAIRS or not self._have_unjudged():
+        if len(pairs) > _MOST_PAIRS or not lack_labels(self._sources):
             return []
         known = []
         for a, b, difference in pairs:
@@ -528,10 +533,6 @@ class UnjudgedDocuments:
             return ["settled: no labels of unjudged documents can change the sign of any difference"]
         words = f"labels of unjudged documents could change the sign of {n_open} of {len(pairs)} differences"
         return [f"{words}: see judge_next for the documents"]
-
-    def _have_unjudged(self) -> bool:
-        kept = [evaluation._scored for evaluation in self._evaluations]
-        return any(scored is not None and np.isnan(scored.labels).any() for scored in kept)
 
     def _pair(self, a: int, b: int) -> Pair:
         first, second = self._evaluations[a], self._evaluations[b]

@@ -36,10 +36,6 @@ class RangeError(ValueError):
     """The exact range over all completions of the labels is unknown for these data. The message says why."""
 
 
-class UnsearchedRangeError(RangeError):
-    """The flavor or the data are not supported, so the sign of the difference is not certain."""
-
-
 # -- the grades that an unjudged document may have, and their gains ---------------------------------------------------
 
 # Relevance scales are shorter. Labels with more values are measurements.
@@ -209,12 +205,12 @@ def _require_support(flavor: Flavor, queries: Queries) -> None:
         value = getattr(flavor, switch)
         if value not in supported:
             words = " or ".join(map(repr, supported))
-            raise UnsearchedRangeError(
+            raise RangeError(
                 f"{switch} must be {words} for a range over missing labels; got {value!r}. Evaluate again with "
                 f"{switch}={supported[0]!r}."
             )
     if queries.repeats is not None:
-        raise UnsearchedRangeError(
+        raise RangeError(
             "every document must be listed once per query for a range over missing labels; got repeated ids in "
             "doc_id. Remove the duplicates."
         )

@@ -137,7 +137,7 @@ def _maximise(
     ratio, may_be_empty = completions.maximise_ratio(problem, gains)
     ratio, may_be_empty, weight = ratio[counts], may_be_empty[counts], weight[counts]
     if may_be_empty.any() and not isinstance(flavor.empty, str) and math.isnan(flavor.empty):
-        raise completions.UnsearchedRangeError(
+        raise completions.RangeError(
             "empty must not be nan for a range over missing labels if a query may have no relevant "
             f"document; got {int(may_be_empty.sum())} such queries. Evaluate again with empty=0, 1 or 'skip'."
         )
@@ -305,7 +305,7 @@ def _require_same_ideal(flavor: Flavor, query: IntArray, matters: BoolArray, poo
     differs = (pooled[:, 0] != pooled[:, 1]) | (length[:, 0] != length[:, 1])[query]
     queries = np.unique(query[differs & matters])
     if queries.size:
-        raise completions.UnsearchedRangeError(
+        raise completions.RangeError(
             f"both systems must have the same ideal in queries with unjudged documents; got two in {queries.size} "
             f"queries under ideal={flavor.ideal!r}, ideal_depth={flavor.ideal_depth!r}, because the systems retrieved "
             "different documents. Evaluate both with ideal='global' and ideal_depth='k', or give both the same ones."

@@ -353,17 +353,22 @@ def test_three_systems_say_how_many_signs_could_turn_and_have_ranges_by_name() -
         several.range(a="old", b="old")
 
 
-# The range is refused under all switches but the first.
-@pytest.mark.parametrize("switch", ["", "ideal=recall", "ideal=max,max_grade=1", "ties=best", "aggregate=micro"])
-def test_a_sign_that_labels_could_turn_is_undecided_under_refuse(switch: str) -> None:
-    qrels = {f"q{i}": {"good": 1, "bad": 0} for i in range(30)}
-    runs = [dict.fromkeys(qrels, documents) for documents in (["u1", "bad", "good"], ["u2", "good"])]
+# The range is known for the first alone.
+@pytest.mark.parametrize(
+    "case",
+    ["", "ideal=recall", "ideal=max,max_grade=1", "ties=best", "aggregate=micro", "negative=allow", "runs", "pickled"],
+)
+def test_a_sign_that_labels_could_turn_is_undecided_under_refuse(case: str) -> None:
+    qrels = {f"q{i}": {"good": 1, "bad": -1} for i in range(30)}
+    runs = {"a": dict.fromkeys(qrels, ("u1", "bad", "good")), "b": dict.fromkeys(qrels, ("u2", "good"))}
+    flavor = f"trec_eval[{case}]" if "=" in case else "trec_eval"
+    forms: dict[str, Any] = {"runs": lambda one: [one, one], "pickled": lambda one: pickle.loads(pickle.dumps(one))}
+    as_given = forms.get(case, lambda one: one)
     wanted = {"warn": "better", "refuse": "undecided", "accept": "better"}
 
     def verdicts() -> dict[str, str]:
-        flavor = f"trec_eval[{switch}]" if switch else "trec_eval"
-        results = [evaluate_run(qrels, run, flavor=flavor, k=2) for run in runs]
-        return {rule: compare(*results, unjudged=rule, seed=0).pairs[0].verdict for rule in wanted}
+        systems = {name: as_given(evaluate_run(qrels, run, flavor=flavor, k=2)) for name, run in runs.items()}
+        return {rule: compare(systems, unjudged=rule, seed=0).pairs[0].verdict for rule in wanted}
 
     assert verdicts() == wanted
     qrels = {topic: {**labels, "u1": 0, "u2": 0} for topic, labels in qrels.items()}
