@@ -120,8 +120,5 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         libraries["total"] = sum(libraries.values(), Counter())
         terminalreporter.section("golden values reproduced")
         for library, counts in libraries.items():
-            terminalreporter.line(
-                f"{library:<18} {counts['reproduced']:>5} values, {counts['refused']:>3} refused by both, "
-                f"{counts['defined']:>3} raised there and defined here, {counts['declared']:>3} declared divergences, "
-                f"{counts['undeclared']} undeclared, of {sum(counts.values()):>4}"
-            )
+            outcomes = ", ".join(f"{number} {outcome}" for outcome, number in counts.most_common())
+            terminalreporter.line(f"{library:<18} {counts.total():>5} cases: {outcomes}")

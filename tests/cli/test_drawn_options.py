@@ -29,8 +29,8 @@ USER = {query: f"u{i // 2}" for i, query in enumerate(dict.fromkeys(QID))}
 
 
 def nested(values, at):
-    """Dicts without some of the documents, and without the topics of a user."""
-    kept = [i for i, (query, _) in enumerate(ROWS) if i % 7 != at and int(query[1:]) // 2 != at]
+    """Dicts without some of the documents, and without two or three of the topics."""
+    kept = [i for i, (query, _) in enumerate(ROWS) if i % 7 != at and int(query[1:]) % 9 != at]
     return {query: {ROWS[i][1]: values[i] for i in kept if ROWS[i][0] == query} for query in (ROWS[i][0] for i in kept)}
 
 

@@ -107,16 +107,16 @@ def test_equal_systems_and_constant_differences():
     assert (same.difference, same.p_value, same.ties, same.effect_size) == (0.0, 1.0, 60, 0.0)
     assert (same.interval.low, same.interval.high, same.standard_error) == (0.0, 0.0, 0.0)
     assert same.verdict == by_scores(A, A, y_true=Y, k=5, margin=0.01).verdict == "unchanged"
-    best, worst = np.tile([2.0, 1.0], (12, 1)), np.tile([1.0, 2.0], (12, 1))
     near = by_values([0.0] * 5, [1e-12, -1e-12, 2e-12, -2e-12, 0.0], qid=range(5), measure="m")
     assert (near.wins, near.ties, near.losses) == (1, 3, 1)
-    constant = by_scores(worst, best, y_true=np.tile([1, 0], (12, 1)))
-    of_users = by_values(
-        A[:20, 0], A[:20, 0] + 0.1, qid=range(20), measure="m", cluster=np.maximum(np.arange(20) // 2, 2)
-    )
+    constant = by_scores(*(np.tile(each, (12, 1)) for each in ([1.0, 2.0], [2.0, 1.0])), y_true=[[1, 0]] * 12)
+    users = np.maximum(np.arange(20) // 2, 2)
+    of_users = by_values(A[:20, 0], A[:20, 0] + 0.1, qid=range(20), measure="m", cluster=users)
     assert (of_users.standard_error, of_users.pairs[0].effective_queries) == (0.0, 20.0)
     assert (constant.interval.low, constant.difference, constant.interval.high) == (constant.difference,) * 3
     assert (constant.effect_size, constant.queries_needed(0.1), constant.p_value) == (math.inf, 6, 2 / 2**12)
+    few = by_values(*(np.full(5, value) for value in (0.0, 0.1, 0.2)), qid=range(5), measure="m").pairs[0]
+    assert (few.p_adjusted, few.interval.low, few.verdict) == (2 / 2**5, 0.0, "undecided")
 
 
 def test_the_caption_states_the_flavor():

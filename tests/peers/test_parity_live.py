@@ -261,9 +261,8 @@ def ranx_ndcg(qrels, run, k, metric):
     ranked = ranx.Run({topic: dict(docs) for topic, docs in run.items()})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Numba warns of casts in ranx
-        return float(
-            ranx.evaluate(ranx.Qrels(qrels), ranked, metric if k is None else f"{metric}@{k}", make_comparable=True)
-        )
+        at_k = metric if k is None else f"{metric}@{k}"
+        return float(ranx.evaluate(ranx.Qrels(qrels), ranked, at_k, make_comparable=True))
 
 
 @pytest.mark.long  # ranx compiles for seconds
