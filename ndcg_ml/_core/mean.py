@@ -151,8 +151,7 @@ class Totals:
         counted, weight = one._counted(flavor, empty)
         share = weight * counted
         if flavor.aggregate == "micro" and counted.any():
-            size = one.ideal.ravel() * counted
-            share *= np.ldexp(size, -int(np.frexp(size.max())[1]))  # scaled, so that no product leaves float64
+            share *= one.ideal.ravel()
         elif flavor.empty != "skip":  # without a term in the sums, the mean is that of empty queries
             share = weight.copy()
         total = share.sum()

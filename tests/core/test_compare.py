@@ -222,7 +222,7 @@ def test_intervals_are_those_of_the_textbook(seed, aggregate, empty, ideal, is_w
     labels = rng.integers(0, 4, (n, 5)) * (rng.random((n, 1)) > 0.3)
     scores = labels + rng.normal(0, 3, labels.shape)
     labels[:3, 0], scores[:3, 0] = 3, 99  # queries that no cut-off leaves empty
-    weight = rng.integers(0, 4, n) + (np.arange(n) < 3) if is_weighted else np.ones(n)
+    weight = (rng.integers(0, 4, n) + (np.arange(n) < 3)) ** rng.choice([1, 6]) if is_weighted else np.ones(n)
     options = {"query_weight": weight * 10.0 ** rng.integers(-99, 99)} if is_weighted else {}
     flavor = Flavor(aggregate=aggregate, empty=empty, ideal=ideal)
     result = evaluate(labels, scores, flavor=flavor, k=(1, 3, None), **options)
