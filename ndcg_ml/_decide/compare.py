@@ -69,7 +69,7 @@ def compare(
     unjudged : {"warn", "note", "refuse", "accept"}, default "warn"
         Action if the judged@k of systems differ by more than 0.05: a warning and a note, a note alone, an error, or
         none. Under "refuse" a pair is also undecided if labels of unjudged documents could change the sign of its
-        difference (``settled``), or a label is missing and the range is unknown.
+        difference (``settled``), or if a label is missing and the range is unknown.
     confidence : float, default 0.95
         Simultaneous confidence of the intervals of all pairs. The level of the test is 1 - confidence.
     n_resamples : int, default 9999

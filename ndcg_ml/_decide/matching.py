@@ -431,7 +431,7 @@ _MOST_PAIRS = 45
 
 
 def lack_labels(sources: Iterable[Source]) -> bool:
-    """Return whether a label is missing. If an evaluation does not hold its documents, its judged@k tell."""
+    """Return whether a label is missing, by judged@k for an evaluation that does not hold its documents."""
     for evaluation in (source.evaluation for source in sources if source.evaluation is not None):
         scored, judged = evaluation._scored, getattr(evaluation.per_query, "judged", 1.0)
         if np.any(judged < 1) if scored is None else np.isnan(scored.labels).any():
@@ -501,7 +501,7 @@ class UnjudgedDocuments:
         return next_to_judge(self._pair(a, b), difference, self._qid, n, max_grade, library)
 
     def may_turn(self, a: int, b: int, difference: float) -> bool:
-        """Return whether labels that are missing can change the sign of the difference, or may if no range is known."""
+        """Return whether missing labels can change the sign of the difference; True if the range is unknown."""
         try:
             return not self.range(a, b, difference).settled
         except RangeError:
