@@ -373,9 +373,10 @@ class Flavor:
         """Short name for logs, the same in every process and different for every flavor.
 
         ``ndcg_<preset>``, or ``ndcg_<gain>`` for the default flavor. Up to two differing switches are appended:
-        ``ndcg_lightgbm_ties_average``. Otherwise it is ``ndcg_<digest of the text>``. It consists of letters, digits
-        and ``_``, starts with ``ndcg`` (XGBoost maximises such metrics), and is never the name of a library's own
-        metric. It excludes the cut-off; adapters append ``@k``.
+        ``ndcg_lightgbm_ties_average``. Otherwise it is ``ndcg_<digest>``; with a lambda, or another callable that
+        cannot be imported, the digest differs in every process. It consists of letters, digits and ``_``, starts with
+        ``ndcg`` (XGBoost maximises such metrics), and is never the name of a library's own metric. It excludes the
+        cut-off; adapters append ``@k``.
         """
         name, _, changed = self._nearest()
         few = len(changed) <= _FEW_CHANGES
@@ -384,9 +385,7 @@ class Flavor:
         words = [name, *(word for switch, value in changed.items() for word in (switch, switch_text(value)))]
         if few and all(word.replace("_", "").isalnum() for word in words):
             return "_".join(["ndcg", *words])
-        import hashlib  # a slow import that few calls need
-
-        return f"ndcg_{hashlib.sha256(str(self.replace(k=None)).encode()).hexdigest()[:8]}"
+        return f"ndcg_{flavor_text.hash_definition(self)[:8]}"
 
     def _nearest(self) -> tuple[str, Flavor, dict[str, object]]:
         """Return the first preset from which the fewest switches differ, and those switches."""
