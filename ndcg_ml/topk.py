@@ -65,9 +65,9 @@ def evaluate_topk(
         The numbers of the items retrieved for each user, best first. -1 is padding or a masked item; the items after
         it move up.
     held_out : SciPy CSR matrix or array, shape (n_users, n_items), or tuple of three arrays (users, items, grades)
-        The held-out interactions with their grades, in any order. An entry of grade 0 is also a judgement. A user
-        without entries is an empty query. For implicit feedback, you can pass the relevant items only: a list of lists,
-        one per user, or a dict by row (by id, with `qid`).
+        The held-out interactions with their grades, in any order, which only a ``given`` ideal follows. An entry of
+        grade 0 is also a judgement. A user without entries is an empty query. For implicit feedback, you can pass the
+        relevant items only: a list of lists, one per user, or a dict by row (by id, with `qid`).
     flavor : Flavor or str, default "trec_eval"
         As for ``evaluate_run``; most recommenders have a preset: ``"implicit"``, ``"recbole"``, ``"cornac"``,
         ``"lenskit"``, ``"replay"``, ... No items are tied, so ``ties`` has no effect. ``duplicates`` decides how to
@@ -161,6 +161,7 @@ class _Held(NamedTuple):
     starts: IntArray  # first entry of each user, and the end of the last, in the entries of all users
     items: NDArray[np.signedinteger[Any]]
     grades: FloatArray
+    places: IntArray  # position in the input, whose order the ideal "given" follows
     n_items: int
     has_columns: bool  # whether a matrix defines the number of items
 
@@ -288,9 +289,10 @@ def _read_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
             "Leave out users that were not scored, and number the others by their rows."
         )
     rising = (row[1:] > row[:-1]) | ((row[1:] == row[:-1]) & (item[1:] >= item[:-1]))
+    places = np.arange(row.size)
     if not rising.all():  # usually they are already sorted
-        order = np.lexsort((item, row))
-        row, item, values = row[order], item[order], values[order]
+        places = np.lexsort((item, row))
+        row, item, values = row[places], item[places], values[places]
     repeated = np.flatnonzero((row[1:] == row[:-1]) & (item[1:] == item[:-1]))
     if repeated.size:
         raise ValueError(
@@ -298,7 +300,7 @@ def _read_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
             "Leave one of the entries out, or add their grades (.sum_duplicates() of a matrix)."
         )
     starts = np.append(0, np.cumsum(np.bincount(row, minlength=n_users)))
-    return _Held(starts, item, values, int(item.max(initial=-1)) + 1, False)
+    return _Held(starts, item, values, places, int(item.max(initial=-1)) + 1, False)
 
 
 def _check_items(retrieved: NDArray[Any], held: _Held) -> None:
@@ -346,8 +348,8 @@ def _batches(retrieved: NDArray[Any], held: _Held) -> Iterator[tuple[int, NDArra
     for begin, end in pairwise(cuts.tolist()):
         starts = held.starts[begin : end + 1]
         entries = slice(int(starts[0]), int(starts[-1]))
-        part = held._replace(starts=starts, items=held.items[entries], grades=held.grades[entries])
-        yield begin, retrieved[begin:end], part
+        columns = {name: getattr(held, name)[entries] for name in ("items", "grades", "places")}
+        yield begin, retrieved[begin:end], held._replace(starts=starts, **columns)
 
 
 def _queries(
@@ -405,12 +407,11 @@ def _queries(
             )
         names = arrange(item, held.items[rest])
         repeats = find_repeats(names, groups, names)
-    # The ideal "given" follows the order of the held-out entries. Other items come last.
-    entries = arrange(np.where(hit, at, held_keys.size), rest) if flavor.ideal == "given" else None
+    places = arrange(np.append(held.places, 0)[at], held.places[rest]) if flavor.ideal == "given" else None
     hits = np.zeros_like(real)
     hits[real] = hit
     grades = np.where(hit, np.append(held.grades, np.nan)[at], np.nan)
-    queries = Queries(arrange(grades, held.grades[rest]), groups, is_retrieved, repeats=repeats, given_order=entries)
+    queries = Queries(arrange(grades, held.grades[rest]), groups, is_retrieved, repeats=repeats, given_order=places)
     return queries, n_retrieved, hits
 
 

@@ -15,7 +15,7 @@ from ndcg_ml import Evaluation, compare, evaluate_run, evaluate_topk, topk
 
 RECOMMENDERS = (
     *("implicit", "recbole", "cornac", "elliot", "lenskit", "rectools", "rectools_achievable", "replay"),
-    *("transformers4rec", "librecommender", "torchrec", "pyg", "trec_eval", "ranx"),
+    *("transformers4rec", "librecommender", "torchrec", "pyg", "trec_eval", "ranx", "spark_graded"),
 )
 COLUMNS = ("qid", "ndcg", "dcg", "idcg", "empty", "n_docs", "n_judged", "n_relevant", "tied", "n_retrieved", "judged")
 
@@ -65,8 +65,8 @@ def outcome(function: Any, *arguments: Any, **settings: Any) -> Any:
 
 def check(seed: int, flavor: Any, k: Any, repeats: bool = False) -> None:
     retrieved, held, n_items = drawn(seed, repeats)
-    expected = outcome(by_ids, retrieved, held, flavor, k)
     arrays = tuple(column[np.argsort(held[1] % 5, kind="stable")] for column in held)
+    expected = outcome(by_ids, retrieved, arrays, flavor, k)
     forms = {
         "arrays": (retrieved, arrays),
         "unsigned": (
@@ -74,7 +74,7 @@ def check(seed: int, flavor: Any, k: Any, repeats: bool = False) -> None:
             (*np.uint8(arrays[:2]), arrays[2]),
         ),
         "matrix": (retrieved.astype(np.int32), csr(*held, (len(retrieved), n_items))),
-        "lists": ([[item for item in row if item >= 0] for row in retrieved.tolist()], held),
+        "lists": ([[item for item in row if item >= 0] for row in retrieved.tolist()], arrays),
     }
     for name, form in forms.items():
         for part_rows in (1 << 18, 1 + seed % 12):
