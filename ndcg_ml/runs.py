@@ -69,9 +69,10 @@ def evaluate_run(
     Parameters
     ----------
     qrels : mapping, path or data frame
-        ``{topic: {document: grade}}``; ``{topic: [document, ...]}``, a list or set of relevant documents of grade 1;
-        the path of a file: TREC qrels (topic, iteration, document, grade), JSONL, JSON of such a dict, BEIR's TSV, CSV
-        or Parquet (docs/runs.md); or a pandas, polars or pyarrow frame with columns ``qid``, ``docno``, ``label``.
+        ``{topic: {document: grade}}``; ``{topic: [document, ...]}``, a list or set of relevant documents of grade 1, in
+        which repeats count once; the path of a file: TREC qrels (topic, iteration, document, grade), JSONL, JSON of
+        such a dict, BEIR's TSV, CSV or Parquet (docs/runs.md); or a pandas, polars or pyarrow frame with columns
+        ``qid``, ``docno``, ``label``.
     run : mapping, path or data frame
         ``{topic: {document: score}}``, higher is better; ``{topic: [document, ...]}``, best first; the path of a
         file: a TREC run (topic, Q0, document, rank, score, tag), whose ranks and tag are ignored, or another format;
@@ -121,8 +122,8 @@ def evaluate_run(
         An argument has the wrong type, such as a LazyFrame, which must be collected first; or ids are not all
         strings or all integers.
     ValueError
-        A missing id or column; a repeated document in a topic of the qrels, or of the run under ``duplicates="raise"``;
-        NaN scores or grades; no topic in both; a run without a document in any evaluated topic; a
+        A missing id or column; a document with two grades in a topic, or twice in one of the run under
+        ``duplicates="raise"``; NaN scores or grades; no topic in both; a run without a document in any evaluated topic; a
         retrieved document without a judgement under ``unjudged="raise"``; a topic with relevant documents in which
         nothing is retrieved, if the flavor would score it 1 or skip it; a topic without a label in `by` or `cluster`,
         or without a weight in `query_weight`; a weight of a topic that neither the qrels nor the run has; or as for

@@ -67,7 +67,8 @@ def evaluate_topk(
     held_out : SciPy CSR matrix or array, shape (n_users, n_items), or tuple of three arrays (users, items, grades)
         The held-out interactions with their grades, in any order, which only a ``given`` ideal follows. An entry of
         grade 0 is also a judgement. A user without entries is an empty query. For implicit feedback, you can pass the
-        relevant items only: a list of lists, one per user, or a dict by row (by id, with `qid`).
+        relevant items only: a list of lists, one per user, or a dict by row (by id, with `qid`). Repeats in a list
+        count once.
     flavor : Flavor or str, default "trec_eval"
         As for ``evaluate_run``; most recommenders have a preset: ``"implicit"``, ``"recbole"``, ``"cornac"``,
         ``"lenskit"``, ``"replay"``, ... No items are tied, so ``ties`` has no effect. ``duplicates`` decides how to
@@ -90,7 +91,7 @@ def evaluate_topk(
         Ids or users that are not integers; a sparse matrix that is not in CSR format; a tensor.
     ValueError
         Shapes that do not agree; no retrieved item; an item beyond the columns of the matrix, below -1 if retrieved or
-        below 0 if held out; repeated entries; a repeated id in `qid`; grades that are not finite; a repeated item for a
+        below 0 if held out; repeated grades; a repeated id in `qid`; grades that are not finite; a repeated item for a
         user under ``duplicates="raise"``; items without a grade under ``unjudged="raise"``; or as for ``ndcg_score``.
 
     Warns
@@ -238,7 +239,7 @@ def _read_held_out(value: Any, n_users: int, users: NDArray[Any] | None) -> _Hel
 
 
 def _read_lists(rows: list[int], items: list[Any], n_users: int) -> _Held:
-    """Return relevant items by user, all of grade 1."""
+    """Return relevant items by user, all of grade 1. A repeated item is one."""
     invalid = next((each for each in items if not isinstance(each, (list, tuple, set, frozenset, np.ndarray))), None)
     if invalid is not None:
         raise TypeError(
@@ -247,7 +248,7 @@ def _read_lists(rows: list[int], items: list[Any], n_users: int) -> _Held:
         )
     users = np.repeat(np.array(rows, dtype=np.int64), [len(each) for each in items])
     flat = plain_array(list(chain.from_iterable(items)), "held_out items")
-    return _read_arrays(users, flat, np.ones(users.size), n_users)
+    return _read_arrays(users, flat, np.ones(users.size), n_users, once=True)
 
 
 def _read_matrix(matrix: Any, n_users: int) -> _Held:
@@ -265,7 +266,7 @@ def _read_matrix(matrix: Any, n_users: int) -> _Held:
     return held._replace(n_items=int(matrix.shape[1]), has_columns=True)
 
 
-def _read_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
+def _read_arrays(users: Any, items: Any, grades: Any, n_users: int, *, once: bool = False) -> _Held:
     ids = {"users": plain_array(users, "held_out users"), "items": plain_array(items, "held_out items")}
     for name, numbers in ids.items():
         if numbers.size:
@@ -294,7 +295,9 @@ def _read_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
         places = np.lexsort((item, row))
         row, item, values = row[places], item[places], values[places]
     repeated = np.flatnonzero((row[1:] == row[:-1]) & (item[1:] == item[:-1]))
-    if repeated.size:
+    if once:
+        row, item, values, places = (np.delete(column, repeated) for column in (row, item, values, places))
+    elif repeated.size:
         raise ValueError(
             f"held_out must have each item once per user; user {row[repeated[0]]} has item {item[repeated[0]]} twice. "
             "Leave one of the entries out, or add their grades (.sum_duplicates() of a matrix)."

@@ -49,7 +49,6 @@ RUNS = [
     *((QRELS, {"q1": odd}, {}, TypeError, rf"run\['q1'\] must be .* got {type(odd).__name__}") for odd in ({"d1", "d2"}, np.array([["d1"]]))),
     ({"q1": {"d1", 2}}, RUN, {}, TypeError, r"of qrels\['q1'\] must all be str, or all be int; got int, str"),
     (QRELS, [("q1", "d1", 1.0)], {}, TypeError, "run must be {topic: {document: score}}, .* got list"),
-    ({"q1": ["d1", "d1"]}, RUN, {}, ValueError, "d1"),
     ({"q1": "d1"}, RUN, {}, TypeError, r"qrels\['q1'\] must be \{document: grade\} or the relevant documents; got str"),
     (QRELS, "no such run", {}, FileNotFoundError, "no such run"),
     # arguments are read before files
@@ -234,7 +233,6 @@ TOPK = [
     ([[1, 2]], np.eye(3), {}, TypeError, "got ndarray.*csr_array", lambda: evaluate_topk([[1], [2], [0]], pytest.importorskip("scipy.sparse").csr_array(np.eye(3)))),
     ([[2, 0], [1, 3]], {2: [1]}, {}, ValueError, "keys of held_out must be rows of retrieved_ids; got 2"),
     ([[2, 0], [1, 3]], {0: [1]}, {"qid": ["t", "u"]}, ValueError, "keys of held_out must be ids in qid; got 0"),
-    ([[2, 0], [1, 3]], [[1, 1], [0]], {}, ValueError, "user 0 has item 1 twice"),
     ([[2, 0], [1, 3]], [[0], "a"], {}, TypeError, "a list of relevant items for each user; got 'a'"),
     ([[0], [1]], [[0, 1], [4, 1], [1, 1]], {}, ValueError, "one list per row of retrieved_ids, 2; got 3.*as a tuple", lambda: evaluate_topk([[0], [1]], ([0, 1], [4, 1], [1, 1]))),
     ([[0], [1], [2]], [[0], [1], [2]], {}, ValueError, "must not be a list of three for three users", lambda: evaluate_topk([[0], [1], [2]], dict(enumerate([[0], [1], [2]])))),

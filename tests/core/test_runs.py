@@ -206,7 +206,7 @@ RELEVANT = {"q": {"d1": 1, "d3": 1}, "r": {"d4": 1}}
 
 @pytest.mark.parametrize("form", [list, tuple, set, frozenset, lambda docs: np.array(list(docs))])
 def test_lists_and_sets_are_judgements_of_grade_1(form):
-    found = evaluate_run({topic: form(docs) for topic, docs in RELEVANT.items()}, FOUND, k=10)
+    found = evaluate_run({topic: form([*docs, *docs]) for topic, docs in RELEVANT.items()}, FOUND, k=10)
     assert found.per_query.ndcg.tolist() == evaluate_run(RELEVANT, FOUND, k=10).per_query.ndcg.tolist()
 
 

@@ -135,7 +135,8 @@ HELD = ([0, 0, 1], [2, 3, 0], [1, 1, 1])
 
 
 @pytest.mark.parametrize(
-    ("held_out", "qid"), [([[3, 2], [0]], None), ({0: [2, 3], 1: [0]}, None), ({"u": [0], "t": (3, 2)}, ["t", "u"])]
+    ("held_out", "qid"),
+    [([[3, 2, 3], [0]], None), ({0: [2, 3], 1: [0, 0]}, None), ({"u": [0], "t": (3, 2)}, ["t", "u"])],
 )
 def test_held_out_items_without_grades(held_out, qid):
     found = evaluate_topk(RETRIEVED, held_out, k=3, qid=qid)
