@@ -123,11 +123,10 @@ def evaluate_run(
         strings or all integers.
     ValueError
         A missing id or column; a document with two grades in a topic, or twice in one of the run under
-        ``duplicates="raise"``; NaN scores or grades; no topic in both; a run without a document in any evaluated topic; a
-        retrieved document without a judgement under ``unjudged="raise"``; a topic with relevant documents in which
-        nothing is retrieved, if the flavor would score it 1 or skip it; a topic without a label in `by` or `cluster`,
-        or without a weight in `query_weight`; a weight of a topic that neither the qrels nor the run has; or as for
-        ``ndcg_score``.
+        ``duplicates="raise"``; NaN scores or grades; no topic in both; a retrieved document without a judgement under
+        ``unjudged="raise"``; a topic with relevant documents in which nothing is retrieved, if the flavor would score
+        it 1 or skip it; a topic without a label in `by` or `cluster`, or without a weight in `query_weight`; a weight
+        of a topic that neither the qrels nor the run has; or as for ``ndcg_score``.
 
     Warns
     -----
@@ -352,7 +351,7 @@ def _aligned(
         left_out, excluded = _find_excluded(exclude, pair)
         n_excluded = int((left_out & included).sum())
         included &= ~left_out
-    _check_answers(pair, match, included)
+    _warn_of_mistakes(pair, match, included)
 
     rows = _choose_rows(pair, match, included)
     grades = np.full(ranked.topic.size, np.nan)
@@ -492,14 +491,11 @@ def _first_topics(topics: Topics, flags: BoolArray) -> str:
     return some + (f", ... ({numbers.size} topics)" if numbers.size > 3 else "")
 
 
-def _check_answers(pair: _Pair, match: IntArray, included: BoolArray) -> None:
-    """Raise if the run has no document in an evaluated topic, and warn of likely mistakes."""
+def _warn_of_mistakes(pair: _Pair, match: IntArray, included: BoolArray) -> None:
+    """Warn of likely mistakes in the documents that the run has in the evaluated topics."""
     judged, ranked = pair.judged, pair.ranked
-    if not included.any():
-        raise ValueError(
-            f"{ranked.source} must hold a document in at least one evaluated topic; got none. Check why the system "
-            "returned nothing."
-        )
+    if not included.any():  # ``evaluate_run`` warns of empty answers
+        return
     run_result.warn_of_no_match(judged, ranked, match, included, int(pair.chosen.sum()))
     run_result.warn_of_ranks(ranked)
     # The formats of files differ, so that they cannot be swapped.

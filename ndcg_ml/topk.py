@@ -90,7 +90,7 @@ def evaluate_topk(
     TypeError
         Ids or users that are not integers; a sparse matrix that is not in CSR format; a tensor.
     ValueError
-        Shapes that do not agree; no retrieved item; an item beyond the columns of the matrix, below -1 if retrieved or
+        Shapes that do not agree; an item beyond the columns of the matrix, below -1 if retrieved or
         below 0 if held out; repeated grades; a repeated id in `qid`; grades that are not finite; a repeated item for a
         user under ``duplicates="raise"``; items without a grade under ``unjudged="raise"``; or as for ``ndcg_score``.
 
@@ -310,11 +310,6 @@ def _check_items(retrieved: NDArray[Any], held: _Held) -> None:
     lowest, highest = int(retrieved.min()), int(retrieved.max())
     if lowest < -1:
         raise ValueError(f"retrieved_ids must be item numbers, or -1 for none; got {lowest}.")
-    if highest < 0:
-        raise ValueError(
-            f"retrieved_ids must hold an item for at least one user; got none for {len(retrieved)}. Check why the "
-            "recommender returned nothing."
-        )
     if held.items.min(initial=0) < 0:
         raise ValueError(f"held_out items must be numbers >= 0; got {held.items.min()}.")
     if held.has_columns and highest >= held.n_items:

@@ -24,7 +24,7 @@ from ndcg_ml._decide.compare import compare
 from ndcg_ml._decide.comparison import Comparison
 from ndcg_ml._decide.differences import DIFFERENCE, INTERVAL, VERDICT, Difference, Settings
 from ndcg_ml._decide.intervals import FEWEST_FOR_INTERVAL, FEWEST_FOR_TEST
-from ndcg_ml._decide.matching import describe_changes, list_ids, rows_of_ids
+from ndcg_ml._decide.matching import describe_changes, list_ids, refuse_without_answer, rows_of_ids
 from ndcg_ml._decide.saved import judgement_digests
 from ndcg_ml._decide.verdict import PASSES, Outcome, gate_outcome
 from ndcg_ml.flavor import Flavor
@@ -259,6 +259,7 @@ def gate(
     if not 0 <= share <= 1:
         raise ValueError(f"drop_at_most must be from 0 to 1; got {brief(drop_at_most)}.")
     _require_same_definition(base, new)
+    refuse_without_answer([(BASE, base), (NEW, new)])
 
     # Only the same queries with the same judgements can be compared.
     rows, changes = _find_changes(base, new)

@@ -256,13 +256,13 @@ def warn_of_empty_answers(result: RunEvaluation[Any]) -> None:
     if not empty:
         return
     if result.queries == "users":
-        warn_caller(
-            f"no items are retrieved for {len(empty)} of {result.n_queries} users, the first {brief(empty[0])}; each "
-            "counts with an NDCG of 0. If they should not count, leave out their rows.",
-        )
+        words = f"no items are retrieved for {len(empty)} of {result.n_queries} users, the first {brief(empty[0])}"
+        words, fix = f"{words}; each counts with an NDCG of 0", "leave out their rows"
     else:
-        warn_caller(
-            f"the run answers {len(empty)} of {result.n_queries} topics with an empty list, the first "
-            f"{brief(empty[0])}; each counts as retrieving nothing, with a per_query.n_retrieved of 0. If they should "
-            "not count, remove them from the run and choose queries='both'.",
-        )
+        words = f"the run answers {len(empty)} of {result.n_queries} topics with an empty list, the first"
+        words += f" {brief(empty[0])}; each counts as retrieving nothing, with a per_query.n_retrieved of 0"
+        fix = "remove them from the run and choose queries='both'"
+    if result.n_unanswered < result.n_queries:
+        warn_caller(f"{words}. If they should not count, {fix}.")
+    else:
+        warn_caller(f"{words}. Find out why the system returned nothing.")

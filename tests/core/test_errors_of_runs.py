@@ -1,7 +1,6 @@
 """What runs, files and ``evaluate_topk`` refuse: the type of the error, what its message names, and which line."""
 
 import gzip
-import json
 import math
 import re
 from ast import literal_eval
@@ -174,27 +173,6 @@ def test_a_file_is_refused_with_its_lines(tmp_path, monkeypatch, qrels, run, opt
     follow(str(caught.value), options, lambda **new: evaluate_run(**sides, **options | new))
 
 
-@pytest.mark.parametrize(
-    ("run", "options"),
-    [
-        ({"q1": [], "q2": []}, {}),
-        ({"q1": {}, "q2": {}}, {}),
-        ({"q1": [], "q9": ["a"]}, {}),
-        ({"q1": [], "q9": ["a"]}, {"queries": "both"}),
-        ({"q1": ["a"]}, {"exclude": {"q1": ["a"]}}),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:exclude leaves out")
-@pytest.mark.parametrize("as_file", [False, True])
-@pytest.mark.parametrize("function", [evaluate_run, align])
-def test_a_run_in_which_no_topic_has_a_document_is_refused(tmp_path, run, options, as_file, function):
-    if as_file:
-        (tmp_path / "run").write_text(json.dumps(run))
-        run = tmp_path / "run"
-    with pytest.raises(ValueError, match=r"run.* must hold a document in at least one evaluated topic; got none"):
-        function(QRELS, run, **options)
-
-
 def test_align_advises_to_keep_repeats():
     with pytest.raises(ValueError, match=r"a document must not appear twice.*or pass duplicates=.keep.\."):
         align(ONE, TWICE)
@@ -212,8 +190,6 @@ TOPK = [
     ([[0.5, 1.0]], HELD, {}, TypeError, r"retrieved_ids must hold integers.*got dtype float64", lambda: evaluate_topk(np.argsort(-np.array([[0.5, 1.0]]), axis=1)[:, :2], HELD)),
     ([["a", "b"]], HELD, {}, TypeError, r"retrieved_ids must hold integers.*evaluate_run", lambda: evaluate_run({"0": {"a": 1}}, {"0": ["a", "b"]})),
     ([[1, -2]], HELD, {}, ValueError, "item numbers, or -1 for none; got -2"),
-    ([[-1], [-1]], HELD, {}, ValueError, "retrieved_ids must hold an item for at least one user; got none for 2"),
-    ([[], []], HELD, {}, ValueError, "retrieved_ids must hold an item for at least one user; got none for 2"),
     ([[1], 3], HELD, {}, ValueError, "one list of items per user; row 1 is 3"),
     ([[1], [[2, 3], [4]]], HELD, {}, ValueError, "^retrieved_ids must be a one- or two-dimensional array"),
     ([[1], [2, "a"]], HELD, {}, TypeError, "retrieved_ids must hold integers"),

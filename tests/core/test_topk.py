@@ -161,3 +161,7 @@ def test_a_catalogue_has_users_and_items_and_says_who_is_shown_nothing(tmp_path)
     with pytest.warns(UserWarning, match=r"no items are retrieved for 1 of 2 users, the first 1;"):
         result = evaluate_topk([[0], [-1]], ([0, 1], [0, 0], [1, 1]), flavor="recbole", k=1)
     assert (result.value, result.n_unanswered) == (0.5, 1)
+    for nothing in ([[-1], [-1]], [[], []]):
+        with pytest.warns(UserWarning, match=r"for 2 of 2 users, .* Find out why the system returned nothing"):
+            result = evaluate_topk(nothing, ([0, 1], [0, 0], [1, 1]), flavor="recbole", k=1)
+        assert (result.value, result.n_unanswered) == (0, 2)
