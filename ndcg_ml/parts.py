@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._core.arrays import ids_as_array, plain_array, real_array, score_array
+from ndcg_ml._core.arrays import convert_ids, ids_as_array, is_integer, plain_array, real_array, score_array
 from ndcg_ml._core.checks import KSpec, cutoffs, refuse_docid, warn_of_lists_of_one
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.frames import is_frame, refuse_lazy
@@ -528,7 +528,7 @@ def digests(ids: NDArray[Any]) -> tuple[str, Digests]:
         return "time", times.view(np.uint64)
     if kind in "biu":
         return "int", ids.astype(np.uint64 if kind == "u" else np.int64).view(np.uint64)
-    if values and all(map(_is_integer, values)):
+    if values and all(map(is_integer, values)):
         wide = next((value for value in values if not -(2**63) <= value <= _64_BITS), None)
         if wide is not None:
             raise TypeError(
@@ -573,27 +573,6 @@ def join_digests(parts: Sequence[tuple[str, Digests]]) -> tuple[str, Digests]:
             "sampled repeatedly."
         )
     return kinds[0], ids
-
-
-def convert_ids(ids: NDArray[Any]) -> NDArray[Any]:
-    """Convert an array of Python numbers or times to their NumPy type. Return other arrays unchanged."""
-    values: list[Any] = ids.tolist() if ids.dtype == object else []
-    if not values or isinstance(values[0], (str, bytes)):  # NumPy's strings would drop trailing NULs
-        return ids
-    if all(map(_is_integer, values)):
-        for dtype in (np.int64, np.uint64):
-            if np.iinfo(dtype).min <= min(values) and max(values) <= np.iinfo(dtype).max:
-                return np.array(values, dtype=dtype)
-        return ids  # NumPy would round them to floats
-    if len(set(map(type, values))) == 1:
-        array = np.array(values)
-        if array.dtype.kind in "fM" and array.ndim == 1:
-            return array
-    return ids
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, (int, np.integer, np.bool_)) and not isinstance(value, np.timedelta64)
 
 
 def _hashes(values: list[bytes]) -> Digests:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._core.arrays import plain_array, real_array
+from ndcg_ml._core.arrays import convert_ids, plain_array, real_array
 from ndcg_ml._core.checks import K, KSpec, OneK, cutoffs, is_vector
 from ndcg_ml._core.frames import refuse_unknown_ids
 from ndcg_ml._core.layout import FloatArray, Groups, IntArray, keys_of, starts_of
@@ -174,9 +174,8 @@ def _read_retrieved(value: Any) -> NDArray[np.integer[Any]]:
             if not is_vector(row):
                 raise ValueError(f"retrieved_ids must have one list of items per user; row {at} is {brief(row)}.")
         sizes = np.fromiter(map(len, value), np.int64, len(value))
-        flat = plain_array(list(chain.from_iterable(value)), "retrieved_ids")
+        flat = _as_integers(list(chain.from_iterable(value)), "retrieved_ids")
         ids = np.full((sizes.size, int(sizes.max())), -1, dtype=np.int64)
-        _require_integers(flat, "retrieved_ids")
         ids[np.arange(ids.shape[1]) < sizes[:, None]] = flat
         return ids
     ids = plain_array(value, "retrieved_ids")
@@ -189,18 +188,21 @@ def _read_retrieved(value: Any) -> NDArray[np.integer[Any]]:
         raise ValueError(f"retrieved_ids must hold at least one user; got shape {ids.shape}.")
     if not ids.size:  # no items were retrieved
         return np.full((len(ids), 1), -1)
-    _require_integers(ids, "retrieved_ids")
-    return ids
+    return _as_integers(ids, "retrieved_ids")
 
 
-def _require_integers(ids: NDArray[Any], name: str) -> None:
-    if ids.dtype.kind not in "iu":
+def _as_integers(value: Any, name: str) -> NDArray[np.integer[Any]]:
+    ids = plain_array(value, name)
+    if ids.dtype == object:
+        ids = convert_ids(ids.ravel()).reshape(ids.shape)
+    if ids.size and ids.dtype.kind not in "iu":
         fix = "For scores, pass numpy.argsort(-scores, axis=1)[:, :k]. " if name == "retrieved_ids" else ""
         raise TypeError(
             f"{name} must hold integers, numbers from 0; got dtype {ids.dtype}. {fix}Use evaluate_run for other ids."
         )
     if ids.dtype == np.uint64 and ids.size and ids.max() >= _MOST_ITEMS:
         raise ValueError(f"{name} must be below 2^40; got {ids.max()}. Number the items 0, 1, 2, ...")
+    return ids
 
 
 def _read_held_out(value: Any, n_users: int, users: NDArray[Any] | None) -> _Held:
@@ -267,22 +269,19 @@ def _read_matrix(matrix: Any, n_users: int) -> _Held:
 
 
 def _read_arrays(users: Any, items: Any, grades: Any, n_users: int, *, once: bool = False) -> _Held:
-    ids = {"users": plain_array(users, "held_out users"), "items": plain_array(items, "held_out items")}
-    for name, numbers in ids.items():
-        if numbers.size:
-            _require_integers(numbers, f"held_out {name}")
+    ids = [_as_integers(users, "held_out users"), _as_integers(items, "held_out items")]
     values = real_array(grades, "the grades of held_out").astype(np.float64, copy=False)
     if not np.isfinite(values).all():
         raise ValueError(
             f"the grades of held_out must be finite; got {values[~np.isfinite(values)][0]}. Leave the entry out."
         )
-    shapes = (*(numbers.shape for numbers in ids.values()), values.shape)
+    shapes = (*(numbers.shape for numbers in ids), values.shape)
     if len(set(shapes)) > 1 or values.ndim != 1:
         raise ValueError(
             "held_out must be three arrays of equal length (users, items, grades); got shapes "
             f"{', '.join(map(str, shapes))}."
         )
-    row, item = (numbers.astype(np.int64) for numbers in ids.values())
+    row, item = (numbers.astype(np.int64) for numbers in ids)
     if row.size and (row.min() < 0 or row.max() >= n_users):
         invalid = row.min() if row.min() < 0 else row.max()
         raise ValueError(
@@ -294,13 +293,14 @@ def _read_arrays(users: Any, items: Any, grades: Any, n_users: int, *, once: boo
     if not rising.all():  # usually they are already sorted
         places = np.lexsort((item, row))
         row, item, values = row[places], item[places], values[places]
-    repeated = np.flatnonzero((row[1:] == row[:-1]) & (item[1:] == item[:-1]))
+    again = np.append(False, (row[1:] == row[:-1]) & (item[1:] == item[:-1]))[: row.size]
     if once:
-        row, item, values, places = (np.delete(column, repeated) for column in (row, item, values, places))
-    elif repeated.size:
+        row, item, values, places = row[~again], item[~again], values[~again], places[~again]
+    elif again.any():
+        at = int(again.argmax())
         raise ValueError(
-            f"held_out must have each item once per user; user {row[repeated[0]]} has item {item[repeated[0]]} twice. "
-            "Leave one of the entries out, or add their grades (.sum_duplicates() of a matrix)."
+            f"held_out must have each item once per user; user {row[at]} has item {item[at]} twice. Leave one of the "
+            "entries out, or add their grades (.sum_duplicates() of a matrix)."
         )
     starts = np.append(0, np.cumsum(np.bincount(row, minlength=n_users)))
     return _Held(starts, item, values, places, int(item.max(initial=-1)) + 1, False)

@@ -239,6 +239,28 @@ def is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or not value == value  # noqa: SIM201
 
 
+def convert_ids(ids: NDArray[Any]) -> NDArray[Any]:
+    """Convert an array of Python numbers or times to their NumPy type. Return other arrays unchanged."""
+    values: list[Any] = ids.tolist() if ids.dtype == object else []
+    if not values or isinstance(values[0], (str, bytes)):  # NumPy's strings would drop trailing NULs
+        return ids
+    if all(map(is_integer, values)):
+        for dtype in (np.int64, np.uint64):
+            if np.iinfo(dtype).min <= min(values) and max(values) <= np.iinfo(dtype).max:
+                return np.array(values, dtype=dtype)
+        return ids  # NumPy would round them to floats
+    if len(set(map(type, values))) == 1:
+        array = np.array(values)
+        if array.dtype.kind in "fM" and array.ndim == 1:
+            return array
+    return ids
+
+
+def is_integer(value: object) -> bool:
+    """Whether an id is an integer, of Python or NumPy."""
+    return isinstance(value, (int, np.integer, np.bool_)) and not isinstance(value, np.timedelta64)
+
+
 def names_at(ids: NDArray[Any], rows: IntArray) -> list[Any]:
     return keys_of(ids.ravel()[rows])
 
@@ -255,13 +277,19 @@ def doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
         values = ids.ravel().tolist()
         if any(map(is_missing, values)):
             raise ValueError("doc_id must have an id for every document; got a missing value.")
-        kinds = set(map(type, values))
+        ids = convert_ids(ids.ravel())
+        kinds = set(map(type, ids.tolist()))
         if len(kinds) > 1:
             names = sorted(kind.__name__ for kind in kinds)
             raise TypeError(
                 f"doc_id must hold ids of one type, so that they have an order; got {', '.join(names)}. Convert them, "
                 "for example to strings."
             )
+    if ids.dtype.kind == "f":
+        raise TypeError(
+            f"doc_id must hold strings or integers, which are compared as text; got floats, such as {ids.ravel()[0]}. "
+            "Convert them to strings or integers."
+        )
     unique, codes = np.unique(ids, return_inverse=True)
     if unique.dtype.kind in "iu" or (unique.size and unique.dtype == object and type(unique[0]) is int):
         codes = _text_order(unique)[codes]

@@ -143,6 +143,10 @@ CASES = {
     "a superfluous axis of labels": (np.array(Y)[:, None], S, {"qid": Q}, ValueError, r"y_true\.squeeze\(-1\)", lambda: ndcg_score(np.array(Y)[:, None].squeeze(-1), S, qid=Q)),
     "three axes, the last of them superfluous": (np.ones((2, 3, 1)), np.ones((2, 3, 1)), {}, ValueError, r"not have the shape \(2, 3, 1\).*squeeze\(-1\)", lambda: (ndcg_score(*[np.ones((2, 3, 1)).squeeze(-1)] * 2), ndcg_score(*[np.ones((2, 3, 1)).reshape(6, 1)] * 2, mask=np.ones((6, 1), dtype=bool)))),
     "ids of two types": (Y, S, {"qid": Q, "doc_id": [1, "1", 2, 3]}, TypeError, "^doc_id must hold ids of one type"),
+    **{
+        f"ids that are floats, {name}": (Y, S, {"qid": Q, "doc_id": ids}, TypeError, "doc_id must hold strings or integers.*got floats, such as 9.0. Convert them to", lambda ids=ids: [ndcg_score(Y, S, qid=Q, doc_id=[*map(kind, ids)]) for kind in (str, int)])
+        for name, ids in {"a list": [9.0, 10, 100, 11], "an array": np.float32([9, 10, 100, 11]), "objects": np.array([9.0, 10.0, 100.0, 11.0], dtype=object)}.items()
+    },
     "ids of two types in rows": (Y2, S2, {"doc_id": [[1, "1"], [2, 3]]}, TypeError, "^doc_id must hold ids of one type"),
     "bytes and text": (Y, S, {"qid": Q, "doc_id": [b"1", "1", "2", "3"]}, TypeError, "^doc_id must hold ids of one type"),
     "a huge sum of sizes": (Y, S, {"group": np.array([2**62] * 4 + [4])}, ValueError, "group must sum to the number of rows, 4; got a sum of 18446744073709551620"),
