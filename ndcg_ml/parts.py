@@ -229,7 +229,8 @@ def evaluate_part(
     ------
     TypeError, ValueError
         As for ``ndcg_score``; neither `qid` nor `query_id` is given, or both are; an id in `query_id` is repeated; or
-        the NDCG of a query is too large for float64, which may happen if the ideal omits relevant documents.
+        the NDCG of a query is too large for float64, which may happen if the ideal omits relevant documents, or is nan
+        because its DCG and its ideal are too large.
 
     Examples
     --------
@@ -268,11 +269,11 @@ def evaluate_part(
 
 def _part(queries: Queries, y_score: ArrayLike, flavor: Flavor, k: KSpec) -> PartialEvaluation:
     """Evaluate queries as a part."""
-    # Exact sums give bitwise identical values for every split of the data. They cannot contain nan, so that empty
-    # queries whose value is nan are counted, but not added.
+    # Exact sums give bitwise identical values for every split of the data. They cannot contain nan, so empty queries
+    # whose value is nan are counted, but add 0.
     prepared: Prepared[Any] = Prepared(flavor, k, queries)
-    terms = prepared.totals(y_score).terms(flavor)
-    sums = (tuple(exact_sum(column[~np.isnan(column)].tolist()) for column in side) for side in terms[:2])
+    terms = prepared.totals(y_score).terms(flavor.replace(empty=0.0) if flavor.empty != flavor.empty else flavor)
+    sums = (tuple(exact_sum(column.tolist()) for column in side) for side in terms[:2])
     kind, numbers = digests(queries.ids)
     return replace(
         _empty_part(flavor, k),
