@@ -196,8 +196,7 @@ def refuse_docid(flavor: Flavor, caller: str, because: str) -> None:
     """Refuse a tie-breaking rule by document id for a caller without ids; `because` explains why it has none."""
     if flavor.ties in TIES_BY_ID:
         raise ValueError(
-            f"{caller} does not support ties={flavor.ties!r} because {because}. "
-            f"Use flavor={flavor.replace(ties='average').short_text!r}."
+            f"{caller} does not support ties={flavor.ties!r} because {because}. Use {flavor._advice(ties='average')}."
         )
 
 
@@ -215,7 +214,7 @@ def without_doc_ids(flavor: Flavor) -> str:
     order = "descending" if flavor.ties == "docid" else "ascending"
     return (
         f"doc_id must be given under ties={flavor.ties!r}, which orders tied documents by {order} id; got None. Pass "
-        f"doc_id= (one id per document), or use flavor={flavor.replace(ties='average').short_text!r}."
+        f"doc_id= (one id per document), or use {flavor._advice(ties='average')}."
     )
 
 

@@ -75,6 +75,8 @@ CASES = {
     "2-D qid": (Y, S, {"qid": [[1, 1, 2, 2]]}, ValueError, r"qid must be one-dimensional.*got shape \(1, 4\)"),
     "NaN score": (Y, [0.4, math.nan, math.nan, 0.1], {"qid": Q}, ValueError, "y_score must not hold NaN.*got 2 of 4, the first at row 1.*-inf", lambda: ndcg_score(Y, [0.4, -math.inf, 0.2, 0.1], qid=Q)),
     "NaN label": ([3, math.nan, 1, 2], S, {"qid": Q}, ValueError, "y_true must not hold NaN.*unjudged='raise'; got 1 of 4.*flavor='sklearn\\[unjudged=zero\\]'"),
+    "NaN label under the recommended flavor": ([3, math.nan, 1, 2], S, {"qid": Q, "flavor": Flavor(k=10, empty="skip")}, ValueError, "or use flavor='ndcg@10\\[empty=skip,unjudged=zero\\]', which gives"),
+    "NaN label under a callable": ([3, math.nan, 1, 2], S, {"qid": Q, "flavor": Flavor(gain=abs)}, ValueError, r"or use flavor=flavor\.replace\(unjudged='zero'\), which gives"),
     "infinite label": ([3, math.inf, 1, 2], S, {"qid": Q}, ValueError, "y_true must be finite; got labels from 1.0 to inf"),
     "negative label": ([3, -1, 1, 2], S, {"qid": Q}, ValueError, "y_true must be >= 0.*got 1 negative labels, the lowest -1.0.*flavor='sklearn\\[negative=zero\\]'", lambda: ndcg_score([[3, -1], [1, 2]], S2, mask=np.array([[True, False], [True, True]]))),
     "fraction with a table": ([3, 0.5, 1, 2], S, {"qid": Q, "flavor": Flavor(gain=(0, 1, 3, 7))}, ValueError, "integer grades from 0 to 3.*got 0.5.*Extend the table"),
@@ -189,8 +191,9 @@ def test_ndcg_score_evaluate_and_dcg_score_refuse(case):
     assert "\n" not in text
     with pytest.raises(error, match=f"(?s){message}"):
         evaluate(y, s, **arguments)
-    if flavor := re.search(r"flavor='([a-z_]+\[[^']+)'", text):
-        ndcg_score(y, s, **{**arguments, "flavor": flavor[1]})
+    if advice := re.search(r"flavor=(flavor\.replace\(.*?\)|'[a-z_@0-9]+\[[^']+')", text):
+        passed = as_flavor(arguments.get("flavor", "sklearn"))
+        ndcg_score(y, s, **{**arguments, "flavor": eval(advice[1], {"flavor": passed})})
     if "flavor.replace(gain='linear', off_table='raise')" in text:
         flavor = as_flavor(arguments["flavor"]).replace(gain="linear", off_table="raise")
         ndcg_score(y, s, **{**arguments, "flavor": flavor})
