@@ -20,7 +20,7 @@ from ndcg_ml._core.queries import read_weights
 from ndcg_ml._core.query_groups import group_by_ids, unique_ids
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._decide.intervals import FEWEST_FOR_INTERVAL
-from ndcg_ml._unjudged.completions import RangeError
+from ndcg_ml._unjudged.completions import ModifiedError, RangeError
 from ndcg_ml._unjudged.judge_next import ToJudge, next_to_judge
 from ndcg_ml._unjudged.range import Pair, Range, match_systems, require_documents
 
@@ -520,13 +520,16 @@ class UnjudgedDocuments:
             return True
 
     def notes(self, pairs: Sequence[tuple[int, int, float]]) -> list[str]:
-        """Return notes on the ranges; none if all documents are judged, or a range is unknown."""
+        """Return notes on the ranges; none if all documents are judged, or there is no range for the flavor."""
         if len(pairs) > _MOST_PAIRS or not lack_labels(self._sources):
             return []
         known = []
         for a, b, difference in pairs:
             try:
                 limits = self.range(a, b, difference)
+            except ModifiedError:
+                words = "an array of labels or scores was modified after its evaluation: pass copies"
+                return [f"unknown whether labels of unjudged documents could change the sign, because {words}"]
             except RangeError:
                 return []
             if limits.n_unjudged:
