@@ -143,7 +143,7 @@ class Identification:
         """Return a line with the number of matches, with and without a preset."""
         shown = repr(self.value) if self.decimals is None else f"{self.value:.{self.decimals}f}"
         if not self.matches:
-            return f"{shown}: no match; the nearest are"
+            return f"{shown}: no match{', also not in per cent' * (1 < self.value <= 100)}; the nearest are"
         presets = sum(bool(match.presets) for match in self.matches)
         others = len(self.matches) - presets
         counts = [f"{presets} match{'es' * (presets != 1)} with a preset"] if presets else ["no preset"]
@@ -174,8 +174,6 @@ class Identification:
         written = _count_decimals(self.value)
         if not self.matches and self.decimals is not None and written < self.decimals:
             lines.append(f"if the number was rounded to fewer decimals, pass decimals={written}")
-        if not self.matches and 1 < self.value <= 100:
-            lines.append(f"nor does {_hundredth(self.value)} match, if the number is in per cent")
         return lines
 
 
@@ -303,7 +301,7 @@ def identify(
     if isinstance(decimals, EllipsisType) and not isinstance(value, str):
         digits = min(_count_decimals(number), _USUAL_DECIMALS)  # 71 per cent is 0.71
     places = None if digits is None else digits + 2
-    in_per_cent = _identification(float(_hundredth(number)), places, candidates, ks, not_tried)
+    in_per_cent = _identification(float(_as_decimal(number).scaleb(-2)), places, candidates, ks, not_tried)
     return replace(in_per_cent, value=number, decimals=digits, per_cent=True) if in_per_cent.matches else found
 
 
@@ -602,10 +600,6 @@ def _expected_matches(number: float, within: float, values: list[float]) -> floa
 def _as_decimal(value: float) -> Decimal:
     """Return a number as it was probably typed, with at most 15 digits."""
     return Decimal(f"{value:.15g}")
-
-
-def _hundredth(value: float) -> str:
-    return f"{_as_decimal(value).scaleb(-2):f}"
 
 
 def _count_decimals(value: float) -> int:

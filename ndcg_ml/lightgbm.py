@@ -317,12 +317,10 @@ class _Watch:
                 "Leave it out and pass StopEarly(..., rounds=)."
             )
         machines = [str(env.params.get(name)) for name in ("machines", "workers", "nodes")]
-        counts = [int(env.params.get(name) or 1) for name in ("num_machines", "num_machine")]
-        if max(counts) > 1 or any("," in listed for listed in machines):
+        if any("," in each for each in machines) or int(env.params.get("num_machines") or 1) > 1:
             raise ValueError(
                 "StopEarly must not be used on several machines, as by DaskLGBMRanker, because each would stop by its "
-                "own rows and leave the others waiting. Train a fixed number of rounds, and pass all predictions to "
-                "ndcg_score."
+                "own rows. Train a fixed number of rounds, and pass all predictions to ndcg_score."
             )
         evaluated = [_set_and_metric(entry) for entry in env.evaluation_result_list or ()]
         # As in LightGBM's own callback, because the training data of a Booster may have any name.

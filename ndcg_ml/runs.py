@@ -351,11 +351,16 @@ def _aligned(
         left_out, excluded = _find_excluded(exclude, pair)
         n_excluded = int((left_out & included).sum())
         included &= ~left_out
-    _warn_of_mistakes(pair, match, included)
-
-    rows = _choose_rows(pair, match, included)
     grades = np.full(ranked.topic.size, np.nan)
     grades[match >= 0] = judged.value[match[match >= 0]]
+    if included.any():  # otherwise, ``evaluate_run`` warns of empty answers
+        run_result.warn_of_no_match(judged, ranked, match, included, int(chosen.sum()))
+        run_result.warn_of_ranks(ranked, grades)
+        # The formats of files differ, so that they cannot be swapped.
+        if judged.lines is None and are_fractions(judged.value) and are_grades(ranked.value):
+            warn_of_swap("qrels", "run")
+
+    rows = _choose_rows(pair, match, included)
     n_run, n_more = rows.of_run.size, rows.of_qrels.size
     is_given = flavor is not None and flavor.ideal == "given"
     return AlignedRun(
@@ -489,18 +494,6 @@ def _first_topics(topics: Topics, flags: BoolArray) -> str:
     numbers = np.flatnonzero(flags)
     some = ", ".join(map(brief, topics.names(numbers[:3]).tolist()))
     return some + (f", ... ({numbers.size} topics)" if numbers.size > 3 else "")
-
-
-def _warn_of_mistakes(pair: _Pair, match: IntArray, included: BoolArray) -> None:
-    """Warn of likely mistakes in the documents that the run has in the evaluated topics."""
-    judged, ranked = pair.judged, pair.ranked
-    if not included.any():  # ``evaluate_run`` warns of empty answers
-        return
-    run_result.warn_of_no_match(judged, ranked, match, included, int(pair.chosen.sum()))
-    run_result.warn_of_ranks(ranked)
-    # The formats of files differ, so that they cannot be swapped.
-    if judged.lines is None and are_fractions(judged.value) and are_grades(ranked.value):
-        warn_of_swap("qrels", "run")
 
 
 def _check_exclude(exclude: Any) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core.arrays import convert_ids, plain_array, real_array
-from ndcg_ml._core.checks import K, KSpec, OneK, cutoffs, is_vector
+from ndcg_ml._core.checks import K, KSpec, OneK, cutoffs, is_vector, warn_caller
 from ndcg_ml._core.frames import refuse_unknown_ids
 from ndcg_ml._core.layout import FloatArray, Groups, IntArray, keys_of, starts_of
 from ndcg_ml._core.mean import Totals
@@ -97,7 +97,8 @@ def evaluate_topk(
     Warns
     -----
     UserWarning
-        No items are retrieved for a user who has relevant items.
+        No items are retrieved for a user who has relevant items; or all lists are shorter than the cut-off, although
+        there are more items.
 
     See Also
     --------
@@ -150,6 +151,12 @@ def evaluate_topk(
     result = as_run_evaluation(evaluation, np.concatenate(sizes), np.concatenate(judged), "users", ids[:0], ids[:0])
     refuse_lost_topics(result)
     warn_of_empty_answers(result)
+    longest, largest = int(result.per_query.n_retrieved.max()), max(cut or 0 for cut in ks)
+    if 0 < longest < largest and not (held.has_columns and held.n_items < largest):
+        warn_caller(
+            f"every list of retrieved_ids is shorter than the cut-off {largest}; the longest has {longest} items. "
+            f"Retrieve {largest} items for each user, or pass k={longest}."
+        )
     return result
 
 

@@ -1,6 +1,6 @@
 """Arguments as checked arrays: labels, scores, flags and ids. No other module converts arguments to arrays.
 
-Also the signs that labels and scores are in each other's place.
+Also the signs that labels and scores are in each other's place, or that scores are ranks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import EXACT_INTEGERS
 from ndcg_ml._core.frames import refuse_lazy
-from ndcg_ml._core.layout import IntArray, as_objects, keys_of
+from ndcg_ml._core.layout import Groups, IntArray, as_objects, keys_of, ranges
 from ndcg_ml._core.one_line import brief, brief_text
 
 # -- one argument as a checked array ----------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ def _text_order(ids: NDArray[Any]) -> IntArray:
     return place
 
 
-# -- labels and scores in each other's place --------------------------------------------------------------------------
+# -- labels and scores in each other's place, and ranks as scores -----------------------------------------------------
 
 # Half-precision scores above 256 are all integers, and so are numbers of views. Grades are seldom above this one.
 _LARGEST_GRADE = 100
@@ -331,3 +331,27 @@ def are_grades(scores: NDArray[Any]) -> bool:
     if not scores.size or not (scores.min() >= 0 and 0 < scores.max() <= _LARGEST_GRADE):
         return False
     return bool((scores == np.floor(scores)).all())
+
+
+# Fewer or shorter queries may have such scores by chance.
+_FEWEST_RANKED, _SHORTEST_RANKED = 10, 5
+
+
+def are_ranks(scores: NDArray[Any], labels: NDArray[Any], groups: Groups) -> bool:
+    """Whether the scores of every query are 1, 2, ..., n, and fall as the labels rise, as if 1 were the best.
+
+    Queries of fewer than five documents are ignored, and there must be ten others. Nearly always the scores of the
+    first one decide, so that this costs no time.
+    """
+    sizes, long = groups.sizes, groups.sizes >= _SHORTEST_RANKED
+    if np.count_nonzero(long) < _FEWEST_RANKED:
+        return False
+    first = int(long.argmax())
+    rows = slice(int(groups.starts[first]), int(groups.starts[first] + sizes[first]))
+    some = scores[rows] if groups.order is None else scores[groups.order[rows]]
+    if some.min() != 1 or some.max() != some.size:
+        return False
+    order, rank, counted = groups.sort_rows(scores).rows(), ranges(np.ones_like(sizes), sizes), np.repeat(long, sizes)
+    from_middle = rank - np.repeat((sizes + 1) / 2, sizes)
+    falls = (np.nan_to_num(labels[order]) * from_middle)[counted].sum() < 0
+    return bool(falls and (scores[order] == rank)[counted].all())

@@ -283,6 +283,14 @@ def warn_of_swap(labels: str, scores: str) -> None:
     )
 
 
+def warn_of_ranks(scores: str, first: float, query: str) -> None:
+    """Warn that the scores of every query may be ranks, counted from `first`."""
+    warn_caller(
+        f"{scores} count up {first:g}, {first + 1:g}, ... in every {query}, like ranks, but the document with the "
+        "highest score is ranked first. If these are ranks, pass the scores, or negate the ranks."
+    )
+
+
 def warn_caller(message: str) -> None:
     """Warn, attributed to the first caller outside this package."""
     level, frame = 2, sys._getframe(1)

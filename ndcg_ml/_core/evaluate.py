@@ -110,8 +110,9 @@ def ndcg_score(
     Warns
     -----
     UserWarning
-        Every query has one document; or most labels are fractions and all scores are integers from 0 to 100, as if
-        `y_true` and `y_score` were swapped.
+        Every query has one document; most labels are fractions and all scores are integers from 0 to 100, as if
+        `y_true` and `y_score` were swapped; or the scores of each query are 1, 2, ..., n and fall as the labels rise,
+        as if they were ranks (in at least ten queries of five or more documents; shorter ones are ignored).
 
     See Also
     --------

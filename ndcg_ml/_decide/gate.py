@@ -24,7 +24,7 @@ from ndcg_ml._decide.compare import compare
 from ndcg_ml._decide.comparison import Comparison
 from ndcg_ml._decide.differences import DIFFERENCE, INTERVAL, VERDICT, Difference, Settings
 from ndcg_ml._decide.intervals import FEWEST_FOR_INTERVAL, FEWEST_FOR_TEST
-from ndcg_ml._decide.matching import describe_changes, list_ids, refuse_without_answer, rows_of_ids
+from ndcg_ml._decide.matching import describe_changes, list_ids, rows_of_ids
 from ndcg_ml._decide.saved import judgement_digests
 from ndcg_ml._decide.verdict import PASSES, Outcome, gate_outcome
 from ndcg_ml.flavor import Flavor
@@ -259,7 +259,6 @@ def gate(
     if not 0 <= share <= 1:
         raise ValueError(f"drop_at_most must be from 0 to 1; got {brief(drop_at_most)}.")
     _require_same_definition(base, new)
-    refuse_without_answer([(BASE, base), (NEW, new)])
 
     # Only the same queries with the same judgements can be compared.
     rows, changes = _find_changes(base, new)
@@ -287,7 +286,8 @@ def gate(
     ks = base._totals.ks
     values, values_now = (side.per_query.ndcg.reshape(len(rows), -1) for side in (base, new))
     n_values = int((~np.isnan(values).any(axis=1)).sum())
-    if n_values < FEWEST_FOR_INTERVAL and np.array_equal(values, values_now, equal_nan=True):
+    answered = not (base._unanswered().all() or new._unanswered().all())  # otherwise, compare refuses
+    if answered and n_values < FEWEST_FOR_INTERVAL and np.array_equal(values, values_now, equal_nan=True):
         ks = ()
     families = len(ks) * (2 if slices else 1)
     shared = Settings(confidence=as_confidence(confidence), margin=margin, n_resamples=1, n_families=max(families, 1))

@@ -155,13 +155,17 @@ def sources_of_evaluations(named: Mapping[str, list[Any]], k: int | None | Ellip
         cut-offs may.
     """
     runs = [(name, run) for name, of_one in named.items() for run in of_one]
-    for _, run in runs:
+    for name, run in runs:
         if not isinstance(run, Evaluation):
             raise TypeError(
                 f"systems must be evaluations; got {type(run).__name__}. Use compare(evaluate(y, a, qid=q), "
                 "evaluate(y, b, qid=q)), or compare_values for precomputed values."
             )
-    refuse_without_answer(runs)
+        if run._unanswered().all():  # nearly always for another reason than its quality
+            raise ValueError(
+                f"every system must return documents for at least one query; {visible(name)} returns none for "
+                f"{run.n_queries}. Find out why, and evaluate it again."
+            )
     known = [run._totals.ks for _, run in runs]
     if k is ... and any(len(ks) > 1 for ks in known):
         raise ValueError(f"k must be the cut-off to compare, because the evaluations have several: {brief(known[0])}.")
@@ -186,16 +190,6 @@ def sources_of_evaluations(named: Mapping[str, list[Any]], k: int | None | Ellip
         ndcg, share, _ = run._totals.shares(run.flavor, cut_off)
         sources.append(Source(name, run.per_query.qid, ndcg, share, run.per_query.weight, run, cut_off))
     return sources
-
-
-def refuse_without_answer(runs: Iterable[tuple[str, Evaluation[Any]]]) -> None:
-    """Raise if a system returns no document for any query, which nearly always has another reason than its quality."""
-    for name, run in runs:
-        if run._unanswered().all():
-            raise ValueError(
-                f"every system must return documents for at least one query; {visible(name)} returns none for "
-                f"{run.n_queries}. Find out why, and evaluate it again."
-            )
 
 
 def sources_of_values(named: Mapping[str, list[Any]], qid: Any, query_weight: Any, measure: object) -> list[Source]:

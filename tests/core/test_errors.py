@@ -530,6 +530,37 @@ def test_which_labels_and_scores_seem_to_be_swapped(labels, scores, given, warns
     assert ["as if the two were swapped" in str(each.message) for each in seen] == [True] * warns
 
 
+GRADES, BEST_FIRST = np.tile([2, 0, 1, 0, 0], (10, 1)), np.tile([1.0, 3.0, 2.0, 5.0, 4.0], (10, 1))
+ONE_OTHER = np.where(np.arange(50).reshape(10, 5) == 47, 2.5, BEST_FIRST)
+BESIDE = np.append(BEST_FIRST, np.full((10, 1), 7.5), axis=1)
+
+
+@pytest.mark.parametrize(
+    ("labels", "scores", "given", "warns"),
+    [
+        (GRADES, BEST_FIRST, {}, True),
+        (GRADES, BEST_FIRST.astype(int), {}, True),
+        (GRADES.ravel(), BEST_FIRST.ravel(), {"qid": np.arange(50) // 5}, True),
+        (GRADES.ravel(), BEST_FIRST.ravel(), {"qid": np.arange(50) % 10}, False),
+        (np.append(GRADES, [1, 0]), np.append(BEST_FIRST, [0.5, 0.7]), {"group": [5] * 10 + [2]}, True),
+        (GRADES, 6 - BEST_FIRST, {}, False),  # 1 is the worst
+        (GRADES, BEST_FIRST - 1, {}, False),
+        (GRADES, ONE_OTHER, {}, False),
+        (GRADES[1:], BEST_FIRST[1:], {}, False),
+        (GRADES[:, [0, 1, 2, 4]], np.tile([1, 3, 2, 4], (10, 1)), {}, False),
+        (np.append(GRADES, GRADES[:, :1], axis=1), BESIDE, {}, False),
+        (np.append(GRADES, GRADES[:, :1], axis=1), BESIDE, {"mask": BESIDE != 7.5}, True),
+        (np.append(GRADES, GRADES[:, :1], axis=1), BESIDE, {"retrieved": BESIDE != 7.5}, True),
+        (np.where(GRADES == 1, np.nan, GRADES), BEST_FIRST, {"flavor": "sklearn[unjudged=zero]"}, True),
+    ],
+)
+def test_which_scores_seem_to_be_ranks(labels, scores, given, warns):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        ndcg_score(labels, scores, **given)
+    assert ["count up 1, 2, ... in every query, like ranks" in str(each.message) for each in seen] == [True] * warns
+
+
 @pytest.mark.parametrize("layout", [{"qid": np.arange(2)}, {"group": [1] * 6}, {"group": [1, 0, 1, 1, 1, 1, 1]}])
 def test_row_numbers_as_ids_cause_a_warning(layout):
     n_rows, n_queries = sum(layout.get("group", [1, 1])), len(layout.get("group", [1, 1]))

@@ -380,7 +380,7 @@ def test_a_number_in_per_cent_is_divided_and_tried(typed):
 
 
 def test_a_number_that_does_not_match_in_per_cent_either():
-    assert "nor does 0.20612345 match, if the number is in per cent" in str(identify(20.612345, **DATA))
+    assert "20.6123: no match, also not in per cent; the nearest" in str(identify(20.612345, **DATA))
     for value in (1.0, 0.5, 101.5, ndcg_score(**DATA)):
         assert not identify(value, **DATA).per_cent
         assert "per cent" not in str(identify(value, **DATA))

@@ -296,17 +296,6 @@ def test_signalling_nans_cause_no_warning():
         ndcg_score([[1, 2]], scores, flavor=Flavor(score_dtype="float32"))
 
 
-@pytest.mark.parametrize("numbers", [[np.int64(9), 10, np.uint8(100)], [np.int32(9), np.int32(10), np.int32(100)]])
-def test_integers_of_numpy_among_objects_are_integers(numbers):
-    ids = np.array(numbers, dtype=object)
-    by_text = ndcg_score([2, 1, 0], [1, 1, 1], group=[3], doc_id=["9", "10", "100"], flavor="trec_eval")
-    assert ndcg_score([2, 1, 0], [1, 1, 1], group=[3], doc_id=ids, flavor="trec_eval") == by_text < 1
-    qrels, run = ({"q": dict(zip(numbers, column, strict=True))} for column in ([2, 1, 0], [1.0, 1.0, 1.0]))
-    assert evaluate_run(qrels, run).value == by_text
-    for retrieved in (ids[None], [ids, ids[:1]]):
-        assert evaluate_topk(retrieved, ([0], ids[:1], [1])).per_query.ndcg[0] == 1
-
-
 @pytest.mark.parametrize("ids", [[b"\x01", b"\x01\x00", b"\x02"], ["a", "a\x00", "b"], [("a", 1), ("a", 2), ("b", 1)]])
 def test_different_document_ids_of_a_list_stay_different(ids):
     flavor = Flavor(ties="docid")

@@ -667,7 +667,13 @@ def ranked(*scores):
 
 @pytest.mark.parametrize(
     "run",
-    [ranked([1, 2, 3, 4, 5]), ranked([1, 2, 3], [1, 2, 3]), ranked([1, 2, 3, 4], [1, 2]), ranked([1, 2, 3, 4, 5], [1])],
+    [
+        ranked([1, 2, 3, 4, 5]),
+        ranked([1, 2, 3], [1, 2, 3]),
+        ranked([1, 2, 3, 4], [1, 2]),
+        ranked([1, 2, 3, 4, 5], [1]),
+        ranked(*[[2, 1, 3, 5, 4]] * 10),  # in any order, but higher grades have lower scores
+    ],
 )
 def test_scores_that_count_up_are_told(run, tmp_path):
     for form in (run, run_file(tmp_path / "run", run)):
@@ -697,6 +703,8 @@ def test_ranks_from_0_and_mixed_lines_of_topics_are_told(tmp_path):
         ranked([1, 2, 3, 4, 5], [2, 1]),
         ranked([1, 2, 3, 4, 6]),
         ranked([2, 3, 4, 5, 6]),
+        ranked(*[[2, 1, 3, 5, 4]] * 9),
+        ranked(*[[4, 5, 3, 1, 2]] * 10),
         dict([*ranked([2, 3], [1, 2, 3, 4, 5]).items()][::-1]),
         ranked([1, -1.7e308, 1.7e308, math.inf, math.inf]),
         {"q1": DOCUMENTS},

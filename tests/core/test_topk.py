@@ -1,6 +1,7 @@
 """Full-catalogue evaluation from item numbers: the numbers of ``evaluate_run``, and what is refused."""
 
 import math
+import re
 import warnings
 from types import SimpleNamespace
 from typing import Any
@@ -54,6 +55,11 @@ def by_ids(retrieved: np.ndarray, held: Any, flavor: Any, k: Any) -> Any:
     return evaluate_run(qrels, run, flavor=flavor, k=k)
 
 
+def objects(numbers: np.ndarray) -> np.ndarray:
+    """The same integers of NumPy as objects."""
+    return np.array([*numbers.ravel()], dtype=object).reshape(numbers.shape)
+
+
 def outcome(function: Any, *arguments: Any, **settings: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -73,6 +79,7 @@ def check(seed: int, flavor: Any, k: Any, repeats: bool = False) -> None:
             retrieved.astype(np.uint64) if retrieved.min() >= 0 else retrieved,
             (*np.uint8(arrays[:2]), arrays[2]),
         ),
+        "objects": (objects(retrieved), (objects(arrays[0]), objects(arrays[1]), arrays[2])),
         "matrix": (retrieved.astype(np.int32), csr(*held, (len(retrieved), n_items))),
         "lists": ([[item for item in row if item >= 0] for row in retrieved.tolist()], arrays),
     }
@@ -165,3 +172,17 @@ def test_a_catalogue_has_users_and_items_and_says_who_is_shown_nothing(tmp_path)
         with pytest.warns(UserWarning, match=r"for 2 of 2 users, .* Find out why the system returned nothing"):
             result = evaluate_topk(nothing, ([0, 1], [0, 0], [1, 1]), flavor="recbole", k=1)
         assert (result.value, result.n_unanswered) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("k", "n_items", "warns"),
+    [(10, 40, True), ((2, 10), 40, True), (3, 40, False), (None, 40, False), (10, 6, False), (6, 6, True)],
+)
+def test_lists_that_are_all_shorter_than_the_cut_off_are_told(k: Any, n_items: int, warns: bool) -> None:
+    held = csr(np.array([0, 1]), np.array([1, 5]), np.ones(2), (2, n_items))
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        evaluate_topk([[1, 2, -1], [3, 5, 4]], held, k=k)
+        evaluate_topk([[1, 2, -1], [3, 5, 4]], ([0, 1], [1, 5], [1, 1]), k=3)
+    words = "retrieved_ids is shorter than the cut-off .*; the longest has 3 items. Retrieve .* or pass k=3"
+    assert [re.search(words, str(each.message)) is not None for each in seen] == [True] * warns
