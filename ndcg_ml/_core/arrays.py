@@ -285,7 +285,7 @@ def doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
                 f"doc_id must hold ids of one type, so that they have an order; got {', '.join(names)}. Convert them, "
                 "for example to strings."
             )
-    if ids.dtype.kind == "f":
+    if ids.size and ids.dtype.kind == "f":
         raise TypeError(
             f"doc_id must hold strings or integers, which are compared as text; got floats, such as {ids.ravel()[0]}. "
             "Convert them to strings or integers."

@@ -174,7 +174,7 @@ class Queries:
         ):
             warn_of_swap("y_true", "y_score")
         if self.fractional is not None and arrays.are_ranks(scores, self.labels.ravel(), ranked):
-            warn_of_ranks("y_score: the scores", 1, "query")
+            warn_of_ranks("the scores in y_score", 1, "query")
         return scores
 
 

@@ -207,7 +207,7 @@ def test_a_query_of_size_zero_is_an_empty_query():
     result = evaluate(Y, S, group=[2, 0, 2], flavor="lightgbm")
     assert (result.n_queries, result.n_empty) == (3, 1)
     assert result.per_query.ndcg[1] == 1.0
-    assert evaluate(np.zeros((2, 0)), np.zeros((2, 0), dtype=int)).n_empty == 2
+    assert evaluate(np.zeros((2, 0)), np.zeros((2, 0), dtype=int), doc_id=np.zeros((2, 0))).n_empty == 2
 
 
 def test_scores_of_excluded_rows_may_be_nan():
