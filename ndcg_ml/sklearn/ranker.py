@@ -37,9 +37,9 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         (sizes), ``qid`` or ``group_id`` (one code per row), or none of them. It is cloned and not changed.
     flavor : Flavor or str, default "sklearn"
         The NDCG of ``score`` and of early stopping. The cut-off is the flavor's: ``"lightgbm@10"``.
-    qid_column : str or int, optional
-        The column of X that holds the query ids, for use without metadata routing: a name for a DataFrame, a position
-        for an array. The ranker never sees it, neither in ``fit`` nor in ``predict``.
+    qid_column : str, optional
+        The name of the column of X that holds the query ids, in a DataFrame, for use without metadata routing. The
+        ranker never sees it, neither in ``fit`` nor in ``predict``.
     early_stopping_rounds : int, optional
         Hold out whole queries in ``fit`` and stop if their NDCG does not increase for this many rounds; the ranker then
         predicts with its best round. For LightGBM, XGBoost and CatBoost. Default: no early stopping.
@@ -118,7 +118,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         ranker: Any,
         *,
         flavor: Flavor | str = "sklearn",
-        qid_column: str | int | None = None,
+        qid_column: str | None = None,
         early_stopping_rounds: int | None = None,
         validation_fraction: float = 0.1,
         random_state: int | np.random.RandomState | None = None,
@@ -172,8 +172,8 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         # The rows: features without the column of ids, grades, and one weight per query.
         X = table(X)  # noqa: N806
         match_index({"X": X, "y": y, "qid": qid, "sample_weight": sample_weight, "groups": groups})
-        validate_data(self, X, skip_check_array=True)
         features, ids = split_column(X, self.qid_column)
+        validate_data(self, features, skip_check_array=True)
         grades = _grades(y, X.shape[0])
         ids = ids_of_rows(qid, ids, groups, grades.size)
         layout = group_by_ids(ids, grades.size)

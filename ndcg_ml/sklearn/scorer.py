@@ -52,10 +52,9 @@ def ndcg_scorer(
         ``{"ndcg_at_1": ..., "ndcg_at_10": ...}``, from one prediction, for searches with several metrics: pass
         ``refit="ndcg_at_10"``. Without a cut-off the name is ``"ndcg"``. Tools that take one number, such as ``RFECV``,
         need one cut-off.
-    qid_column : str or int, optional
-        The column of X that holds the query ids: a name for a DataFrame, a position for an array. The estimator gets X
-        with that column; ``QueryRanker(..., qid_column=...)`` removes it. Routed ``groups`` are then only for the
-        splitter.
+    qid_column : str, optional
+        The name of the column of X that holds the query ids, in a DataFrame. The estimator gets X with that column;
+        ``QueryRanker(..., qid_column=...)`` removes it. Routed ``groups`` are then only for the splitter.
     qid : array-like of shape (n_rows_in_all,), optional
         The ids of all rows that will be split, in any order: the scorer then refuses cut queries in every tool, by
         counting rows. Pass it if the tool is not scikit-learn's, or if folds leave out rows that cannot be used (then
@@ -135,7 +134,7 @@ class NDCGScorer:
         flavor: Flavor | str,
         k: KSpec = ...,
         *,
-        qid_column: str | int | None = None,
+        qid_column: str | None = None,
         qid: ArrayLike | None = None,
         keep_queries: bool = False,
     ) -> None:
@@ -147,7 +146,7 @@ class NDCGScorer:
         refuse_nan(flavor, "a scorer", "one nan makes a search return its first candidate")
         self.flavor = flavor
         self.names: tuple[str, ...] | None = tuple(map(metric_key, self.ks)) if several else None
-        self.qid_column: str | int | None = folds.check_column(qid_column)
+        self.qid_column: str | None = folds.check_column(qid_column)
         self._known = None if qid is None else folds.WholeQueries(qid)
         self._request: bool | str | None = None
         self._weight_request: bool | str | None = None
@@ -474,7 +473,7 @@ class Carrier(float):
 # -- the search that calls the scorer, read from the variables of the calling functions -------------------------------
 
 
-def _current_split(scored: NDArray[Any], qid_column: str | int | None) -> tuple[NDArray[Any], NDArray[np.int64]] | None:
+def _current_split(scored: NDArray[Any], qid_column: str | None) -> tuple[NDArray[Any], NDArray[np.int64]] | None:
     """Return the ids of all rows and the positions of the test rows of scikit-learn's split.
 
     None if there is no split, or if the scored ids are not those of its test rows.

@@ -118,7 +118,7 @@ def test_ids_in_a_column_need_no_routing(library, kind):
     assert search.best_score_ == pytest.approx(np.mean(manual(RANKERS[library], X, y, qid)), abs=1e-12)
     plain = QueryRanker(RANKERS[library]()).fit(X, y, qid)
     assert np.array_equal(search.predict(frame), plain.predict(X))
-    assert list(search.best_estimator_.feature_names_in_) == ["a", "b", "c", "d", "qid"]
+    assert list(search.best_estimator_.feature_names_in_) == [*"abcd"]
 
 
 def manual(make, X, y, qid, flavor=LIGHTGBM, cv=None):
@@ -130,21 +130,17 @@ def manual(make, X, y, qid, flavor=LIGHTGBM, cv=None):
 
 
 FORMS = {
-    "first": (0, lambda X, ids: np.column_stack([ids, X])),
-    "last": (-1, lambda X, ids: np.column_stack([X, ids])),
-    "lists": (0, lambda X, ids: np.column_stack([ids, X]).tolist()),
-    "csr": (-5, lambda X, ids: scipy.sparse.csr_matrix(np.column_stack([ids, X]))),
-    "coo": (-1, lambda X, ids: scipy.sparse.coo_array(np.column_stack([X, ids]))),
-    "frame": (0, lambda X, ids: pd.DataFrame(np.column_stack([ids, X]))),
-    "pyarrow": ("qid", lambda X, ids: frames(X, ids)["pyarrow"]),
+    "numbers as labels": lambda X, ids: pd.DataFrame(X).assign(qid=ids),
+    "floats": lambda X, ids: pd.DataFrame(np.column_stack([ids, X]), columns=["qid", *"abcd"]),
+    "pyarrow": lambda X, ids: frames(X, ids)["pyarrow"],
 }
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_ids_in_a_column_of_any_table(form):
-    codes, (column, make) = np.unique(qid, return_inverse=True)[1], FORMS[form]
-    table = make(X, codes)
-    model = QueryRanker(lgbm(), qid_column=column).fit(table, y)
+    codes = np.unique(qid, return_inverse=True)[1]
+    table = FORMS[form](X, codes)
+    model = QueryRanker(lgbm(), qid_column="qid").fit(table, y)
     assert np.array_equal(model.predict(table), QueryRanker(lgbm()).fit(X, y, codes).predict(X))
     assert model.score(table, y) == ndcg_score(y, model.predict(table), qid=codes, flavor=model.flavor)
 
@@ -156,27 +152,6 @@ class First(BaseEstimator):
 
     def predict(self, X):
         return X["a"].to_numpy() if isinstance(X, pa.Table) else np.asarray(X)[:, 0]
-
-
-def test_a_position_or_a_label_of_a_table_is_the_same_column():
-    codes = np.unique(qid, return_inverse=True)[1].astype(float)
-    wide = np.column_stack([X, codes])
-
-    def uses(columns, column):
-        """Return the score and the first fold; fit the ranker as well."""
-        frame = pd.DataFrame(wide, columns=columns)
-        first = next(test.tolist() for _, test in QueryKFold(3, qid_column=column).split(frame))
-        model = QueryRanker(Ridge(), qid_column=column).fit(frame, y)
-        assert set(model.trained_queries_.sizes) == set(codes)
-        return ndcg_scorer(LIGHTGBM, qid_column=column)(First(), frame, y), first
-
-    by_name = uses([*"abcd", "qid"], "qid")
-    assert by_name[0] == ndcg_score(y, wide[:, 0], qid=qid, flavor=LIGHTGBM)
-    assert uses([*"abcd", "qid"], 4) == uses([*"abcd", "qid"], -1) == by_name
-    assert uses(None, 4) == by_name  # the label 4 is also at position 4
-    uses([0, 1, 2, 3, -1], -1)  # the label -1 is also at position -1
-    for column in ("qid", 4, -1):
-        assert ndcg_scorer(LIGHTGBM, qid_column=column)(First(), frames(X, qid)["pyarrow"], y) == by_name[0]
 
 
 def test_a_polars_frame_of_numbers_reaches_the_ranker_as_an_array():
@@ -220,7 +195,7 @@ def test_without_scoring_a_search_uses_the_flavor_of_the_ranker(routing):
 def test_a_column_of_ids_passes_through_a_pipeline():
     frame = frames(X, np.unique(qid, return_inverse=True)[1])["pandas"]
     scale = ColumnTransformer([("scale", StandardScaler(), list("abcd"))], remainder="passthrough")
-    pipe = make_pipeline(scale, QueryRanker(lgbm(), qid_column=-1))
+    pipe = make_pipeline(scale.set_output(transform="pandas"), QueryRanker(lgbm(), qid_column="remainder__qid"))
     scaled = StandardScaler().fit(X).transform(X)
     expected = QueryRanker(lgbm()).fit(scaled, y, qid)
     assert np.array_equal(pipe.fit(frame, y).predict(frame), expected.predict(scaled))
@@ -378,7 +353,7 @@ SCORER = {
     "empty": (lambda: ndcg_scorer(Flavor(empty=math.nan)), ValueError, "does not support empty=nan.*'skip'", lambda: ndcg_scorer("ndcg[empty=skip]")),
     "ids of lists": (lambda: of_lists(qid=QID), ValueError, PER_ROW, of_lists),
     "groups of lists": (lambda: of_lists(groups=QID), ValueError, PER_ROW, None),
-    "a column of ids of lists": (lambda: of_lists(ndcg_scorer("sklearn", qid_column=0)), ValueError, PER_ROW, None),
+    "a column of ids of lists": (lambda: of_lists(ndcg_scorer("sklearn", qid_column="qid")), ValueError, PER_ROW, None),
     "all ids of lists": (lambda: of_lists(ndcg_scorer("sklearn", qid=QID)), ValueError, PER_ROW, None),
     "routed ids of lists": (lambda: search(LISTS), ValueError, r"set_score_request\(qid=False\)", lambda: search(LISTS, ndcg_scorer("sklearn").set_score_request(qid=False))),
     "a column of labels without routing": (lambda: cross_validate(LinearRegression(), ROWS, Y[:, None], scoring=ndcg_scorer("sklearn"), cv=GroupKFold(3), groups=QID), ValueError, "no query ids arrived", None),
@@ -398,16 +373,20 @@ def split(X=ROWS, y=None, groups=None, **settings):
     return list(QueryKFold(3, **settings).split(X, y, groups))
 
 
+def floats(dtype, number):
+    return pd.DataFrame({"qid": np.array([0, 1, number], dtype)})
+
+
 SPLITTER = {
     "ids and a column": (lambda: split(qid=QID, qid_column="qid"), ValueError, "either qid or qid_column; got both", None),
     "neither": (lambda: split(), ValueError, "got neither.*use GroupKFold", lambda: next(GroupKFold(3).split(ROWS, Y, QID))),
     "fewer ids": (lambda: split(qid=QID[:-1]), ValueError, "inconsistent numbers of samples", None),
     "no such column": (lambda: split(qid_column="qid"), ValueError, "in its column qid_column='qid'", lambda: split(FRAME, qid_column="qid")),
-    "numbers and names as labels": (lambda: split(FRAME.set_axis(["a", 0, 1, "qid"], axis=1), qid_column=1), ValueError, "X has numbers as column labels", None),
+    "a position": (lambda: split(qid_column=0), TypeError, r"qid_column must be the name of a column.*got 0 of type int.*pd\.DataFrame\(X\)\.assign\(qid=qid\)", lambda: split(pd.DataFrame(ROWS).assign(qid=QID), qid_column="qid")),
     **{f"missing ids: {ids[:2]}": (lambda ids=ids: split(qid=np.array(ids * 20)), ValueError, "^qid must have an id for every row", None) for ids in (["a", "b", None, "c"], [1.0, 2.0, np.nan, 3.0])},
     **{f"missing ids: {name}": (lambda X=X: split(X, qid_column="qid"), ValueError, MISSING_ID, None) for name, X in MISSING.items()},
     **{
-        f"{dtype.__name__} of {number}": (lambda dtype=dtype, number=number: split(np.array([[0], [1], [number]], dtype), qid_column=0), ValueError, rf"got {exact} in {dtype.__name__}, which is exact only below {exact}\. ", lambda dtype=dtype, less=number - number // exact: split(np.array([[0], [1], [less]], dtype), qid_column=0))
+        f"{dtype.__name__} of {number}": (lambda dtype=dtype, number=number: split(floats(dtype, number), qid_column="qid"), ValueError, rf"got {exact} in {dtype.__name__}, which is exact only below {exact}\. ", lambda dtype=dtype, less=number - number // exact: split(floats(dtype, less), qid_column="qid"))
         for dtype, exact in ((np.float64, 2**53), (np.float32, 2**24), (np.float16, 2**11)) for number in (exact, -exact)
     },
 }  # fmt: skip
@@ -435,18 +414,17 @@ RANKER = {
     "weights within a query": (lambda: fit(weight=(1, 2, 1)), ValueError, "equal in all rows of a query.*query 1 has weights from 1.0 to 2.0", lambda: fit(weight=(1, 1, 2))),
     "weights of queries": (lambda: fit(weight=(1, 1)), ValueError, "sample_weight must be one per row", None),
     **{f"weights {weight}": (lambda weight=weight: fit(weight=weight), ValueError, "finite and >= 0, and not zero in every", lambda: fit(weight=(0.5, 0.5, 0))) for weight in ((-0.5, -0.5, 1), (0, 0, 0), (math.inf, math.inf, 1))},
-    "a name without columns": (lambda: fit(qid_column="q", qid=None), ValueError, "in its column qid_column='q'; got a ndarray without named", None),
-    **{f"position {at}": (lambda at=at: fit(qid_column=at, qid=None), ValueError, rf"qid_column={at} must be a column of X; got X of shape \(3, 1\)", None) for at in (1, -2)},
-    "half a position": (lambda: fit(qid_column=0.5, qid=None), TypeError, "qid_column must be the name of a column", None),
-    "other ids": (lambda: fit(qid_column=0), ValueError, "must agree if both are given", None),
-    "fractions": (lambda: fit(qid_column=0, qid=None, X=((0.5,), (0.5,), (1.5,))), ValueError, "got fractions.*0.5", None),
+    "a position": (lambda: QueryRanker(Ridge(), qid_column=-1).fit(ROWS, Y), TypeError, r"qid_column must be the name of a column.*got -1 of type int.*pd\.DataFrame\(X\)\.assign\(qid=qid\)", lambda: QueryRanker(Ridge(), qid_column="qid").fit(pd.DataFrame(ROWS).assign(qid=QID), Y)),
+    "an array by name": (lambda: QueryRanker(Ridge(), qid_column="qid").fit(ROWS, Y), ValueError, r"got a ndarray without named columns.*pd\.DataFrame\(X\)\.assign\(qid=qid\).*RFE, need metadata routing", None),
+    "other ids": (lambda: QueryRanker(Ridge(), qid_column="qid").fit(FRAME, Y, QID + 1), ValueError, "must agree if both are given", None),
+    "fractions": (lambda: QueryRanker(Ridge(), qid_column="qid").fit(FRAME.assign(qid=QID + 0.5), Y), ValueError, "got fractions.*0.5", None),
     "no rounds": (lambda: fit(early_stopping_rounds=0), ValueError, "early_stopping_rounds must be an integer >= 1", None),
     "no boosting": (lambda: fit(early_stopping_rounds=5), ValueError, "needs a ranker of LightGBM, XGBoost or CatBoost; got Ridge", None),
     **{f"{share!r} held out": (lambda share=share: fit(early_stopping_rounds=5, validation_fraction=share), ValueError, f"validation_fraction must be a number between 0 and 1, .* got {share!r}", None) for share in (0, 1.0, None)},
     "one query": (lambda: fit(early_stopping_rounds=5, qid=(1, 1, 1)), ValueError, "at least two queries.*got 1", None),
     "a class": (lambda: fit(ranker=LGBMRanker), TypeError, r"ranker must be an estimator, such as LGBMRanker\(\); got <class", None),
     "a name": (lambda: fit(ranker="LGBMRanker"), TypeError, r"ranker must be an estimator.*got 'LGBMRanker' of type str\.$", None),
-    "a pipeline": (lambda: fit(ranker=make_pipeline(StandardScaler(), "passthrough", LGBMRanker())), ValueError, "Put QueryRanker inside the pipeline", lambda: make_pipeline(ColumnTransformer([("scale", StandardScaler(), [1, 2, 3])], remainder="passthrough"), QueryRanker(LGBMRanker(verbosity=-1), qid_column=-1)).fit(np.column_stack([QID, ROWS]), Y)),
+    "a pipeline": (lambda: fit(ranker=make_pipeline(StandardScaler(), "passthrough", LGBMRanker())), ValueError, "Put QueryRanker inside the pipeline", lambda: make_pipeline(StandardScaler(), QueryRanker(LGBMRanker(verbosity=-1))).fit(ROWS, Y, queryranker__qid=QID)),
     **{f"early stopping with {setting}": (lambda ranker=ranker: stopped(ranker, early_stopping_rounds=3), ValueError, f"early_stopping_rounds must be None with {setting}", lambda ranker=ranker: stopped(ranker.set_params(verbosity=0))) for setting, ranker in DART.items()},
     "columns in another order": (lambda: QueryRanker(First()).fit(FRAME, Y, QID).predict(FRAME[FRAME.columns[::-1]]), ValueError, "feature names should match", None),
     **{f"fit({name}=)": (lambda name=name: QueryRanker(Ridge()).fit([[1.0], [2.0]], [1, 0], **{name: [2]}), TypeError, rf"QueryRanker\.fit got an unexpected keyword argument '{name}'\.{hint}$", None) for name, hint in {"group": r" Did you mean 'qid'\?", "weights": r" Did you mean 'sample_weight'\?", "xyzzy": ""}.items()},
@@ -464,24 +442,3 @@ def test_what_is_refused_and_what_is_advised(table, case):
         call()
     if advised is not None:
         advised()
-
-
-@pytest.mark.parametrize(
-    ("labels", "column"),
-    [
-        ([0, 4, 2, 3, 1], 1),  # the label of the ids, but the position of a feature
-        ([0, 4, 2, 3, 1], 4),  # the position of the ids, but the label of a feature
-        ([0, 1, 2, 3, 4], -1),
-    ],
-)
-def test_a_number_is_refused_if_columns_have_numbers_as_labels(labels, column):
-    frame = pd.DataFrame(np.column_stack([Y, ROWS, QID]).astype(float), columns=labels)
-    for use in (
-        lambda X: ndcg_scorer("sklearn", qid_column=column)(First(), X, Y),
-        lambda X: split(X, qid_column=column),
-        lambda X: QueryRanker(Ridge(), qid_column=column).fit(X, Y),
-    ):
-        with pytest.raises(ValueError, match=r"X has numbers as column labels.*X\.columns\.astype\(str\)"):
-            use(frame)
-        if column != 1:
-            use(frame.set_axis(frame.columns.astype(str), axis=1))

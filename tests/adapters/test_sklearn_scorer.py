@@ -413,7 +413,6 @@ def test_query_k_fold_is_group_k_fold_without_groups():
         (QueryKFold(4, qid=qid), X),
         (QueryKFold(4, qid=qid.tolist()), X.tolist()),
         (QueryKFold(4, qid_column="qid"), pd.DataFrame(X).assign(qid=qid)),
-        (QueryKFold(4, qid_column=3), np.column_stack([X, qid])),
     ):
         assert folds_of(splitter, table) == expected
         assert splitter.get_n_splits() == 4
@@ -428,12 +427,12 @@ def test_query_k_fold_is_group_k_fold_without_groups():
 @pytest.mark.parametrize("how", ["qid", "qid_column"])
 def test_query_k_fold_by_user_refuses_other_groups(routing, how):
     user = qid // 3
-    table = np.column_stack([X, user])
-    splitter = QueryKFold(3, qid=user) if how == "qid" else QueryKFold(3, qid_column=3)
+    table = pd.DataFrame(X, columns=list("abc")).assign(user=user)
+    splitter = QueryKFold(3, qid=user) if how == "qid" else QueryKFold(3, qid_column="user")
     with pytest.raises(ValueError, match=r"groups must be equal to the ids of QueryKFold.*they differ.*qid=qid"):
         grid(cv=splitter).fit(table, y, groups=qid)
     search = grid(cv=splitter).fit(table, y, qid=qid)
-    assert search.cv_results_["mean_test_score"][0] == by_hand(GroupKFold(3).split(X, y, user), table=table)
+    assert search.cv_results_["mean_test_score"][0] == by_hand(GroupKFold(3).split(X, y, user), table=table.to_numpy())
 
 
 # -- rows that are repeated or left out ------------------------------------------------------------------------------
@@ -502,14 +501,15 @@ def score(estimator, X, y, scorer, error_score):
         return error_score
 
 def search(estimator, X, y, folds, scorer, value):
-    scores = [score(estimator.fit(X[a], y[a]), X[b], y[b], scorer, value) for a, b in folds]
+    scores = [score(estimator.fit(X.iloc[a], y[a]), X.iloc[b], y[b], scorer, value) for a, b in folds]
     return np.array(scores, dtype=np.float64)
 """
 
 
 @pytest.mark.parametrize("error_score", ["raise", np.nan, -1.0])
 def test_an_error_in_a_search_of_dask_does_not_become_a_score(error_score):
-    wide, with_ids = np.column_stack([X, qid]), ndcg_scorer("lightgbm", k=10, qid_column=-1, qid=qid)
+    wide = pd.DataFrame(X, columns=list("abc")).assign(qid=qid)
+    with_ids = ndcg_scorer("lightgbm", k=10, qid_column="qid", qid=qid)
     dask = {"__name__": "dask_ml.model_selection.methods"}
     exec(FOREIGN_SEARCH, dask)
     begin = "" if error_score == "raise" else "an error of the NDCG scorer: "
