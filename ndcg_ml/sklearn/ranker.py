@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils import check_random_state, get_tags
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone, is_classifier
+from sklearn.utils import check_random_state, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ndcg_ml._core.arrays import real_array
@@ -19,16 +19,17 @@ from ndcg_ml._core.layout import FloatArray, Groups, IntArray, ranges
 from ndcg_ml._core.query_groups import group_by_ids
 from ndcg_ml.flavor import Flavor, as_flavor, refuse_unknown
 from ndcg_ml.sklearn.folds import WholeQueries, ids_of_rows, split_column, table, weight_of_queries
-from ndcg_ml.sklearn.scorer import NDCGScorer
+from ndcg_ml.sklearn.scorer import NDCGScorer, expected_grade, scores_of
 
 
-class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class QueryRanker(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A ranker that is fitted with one query id per row, of any dtype and in any order.
 
     It gives ``LGBMRanker``, ``XGBRanker`` and ``CatBoostRanker`` one interface, for every tool of scikit-learn that
     passes metadata or a DataFrame. Rows are sorted by query id, the rows of a query keep their order, and each library
-    gets the queries in its own form: LightGBM sizes, XGBoost and CatBoost sorted codes. A regressor that takes no
-    queries is fitted on the rows as they are.
+    gets the queries in its own form: LightGBM sizes, XGBoost and CatBoost sorted codes. A regressor or classifier that
+    takes no queries is fitted on the rows as they are. For scikit-learn it is a regressor: ``predict`` returns scores,
+    those of a classifier being the expected grade, ``predict_proba(X) @ classes_``.
 
     Parameters
     ----------
@@ -61,7 +62,10 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     best_score_ : float or None
         NDCG of the held-out queries after that round.
     n_features_in_, feature_names_in_
-        Number and names of the columns of X as given to ``fit``, including the column of ids.
+        Number and names of the columns of X that the ranker sees, without the column of ids.
+    feature_importances_, coef_
+        Those of the ranker, for these columns; absent if it has none. For the ranking losses of CatBoost, which has
+        none without data, importances are its ``PredictionValuesChange``.
 
     Raises
     ------
@@ -88,7 +92,8 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     With metadata routing enabled, ``fit`` and ``score`` take the ids under the name ``groups``, like a group splitter;
     if the split is not by query, pass both: ``fit(X, y, groups=user, qid=qid)``.
     Pass ``scoring=ndcg_scorer(...)`` to ``RFECV``: without it, scikit-learn 1.9 selects by R squared rather than by
-    ``score``.
+    ``score``. ``RFE`` and ``RFECV`` drop the names of columns, so pass the ids by metadata routing. Pass it for a
+    pipeline too, if scikit-learn is older than 1.8, which gives the ``score`` of a pipeline no ids.
 
     Examples
     --------
@@ -199,7 +204,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
-        """Return the scores of the rows, in their order.
+        """Return the scores of the rows, in their order: predictions, or the expected grades of a classifier.
 
         Parameters
         ----------
@@ -214,25 +219,45 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         X = table(X)  # noqa: N806
         validate_data(self, X, skip_check_array=True, reset=False)
         features, _ = split_column(X, self.qid_column)
-        return np.asarray(self.ranker_.predict(readable(features)))
+        validate_data(self, features, skip_check_array=True, reset=False)
+        return scores_of(self.ranker_, readable(features))
 
-    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> float:  # noqa: N803
+    def score(
+        self,
+        X: Any,  # noqa: N803
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> float:
         """Return the NDCG of the predictions under `flavor`, by query.
 
         Parameters
         ----------
-        X, y, qid, groups
-            As for ``fit``.
+        X, y, qid, sample_weight, groups
+            As for ``fit``. With `sample_weight`, the mean over queries is weighted.
 
         Returns
         -------
         float
         """
-        return NDCGScorer(self.flavor, qid_column=self.qid_column)(self, X, y, qid=qid, groups=groups)
+        scorer = NDCGScorer(self.flavor, qid_column=self.qid_column)
+        return scorer(self, X, y, qid=qid, groups=groups, sample_weight=sample_weight)
+
+    @property
+    def feature_importances_(self) -> NDArray[Any]:
+        """The ranker's importances of the columns that it sees."""
+        found = self.ranker_.feature_importances_
+        return found if np.ndim(found) else self.ranker_.get_feature_importance(type="PredictionValuesChange")
+
+    @property
+    def coef_(self) -> NDArray[Any]:
+        """The ranker's coefficients of the columns that it sees."""
+        return self.ranker_.coef_
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
+        tags = super().__sklearn_tags__()  # of a regressor, because predict returns a number per row
         if self.ranker is not None:  # None until a grid over rankers sets it
             inner = get_tags(self.ranker)
             tags.input_tags.allow_nan = inner.input_tags.allow_nan
@@ -260,7 +285,7 @@ def _grades(y: Any, n_rows: int) -> NDArray[Any]:
         raise ValueError("QueryRanker requires y to be passed, but the target y is None.")
     grades = real_array(y, "y")
     if grades.shape == (n_rows, 1):
-        grades = grades.ravel()
+        grades = column_or_1d(grades, warn=True)  # as scikit-learn's regressors
     if grades.shape != (n_rows,):
         raise ValueError(f"y must have one label per row, shape ({n_rows},); got {grades.shape}.")
     if not np.isfinite(grades).all():
@@ -339,8 +364,8 @@ def fit_and_stop(
             f"early_stopping_rounds needs a ranker of LightGBM, XGBoost or CatBoost; got {type(ranker).__name__}. "
             "Leave early_stopping_rounds=None."
         )
-    best = stop(ranker, {"X": training.X, "y": training.y, **arguments}, validation, flavor, rounds)
-    scores = np.asarray(ranker.predict(validation.X))
+    best = stop(ranker, training, validation, flavor, rounds)
+    scores = scores_of(ranker, validation.X)
     return best, ndcg_score(validation.y, scores, flavor=flavor, group=validation.sizes, query_weight=validation.weight)
 
 

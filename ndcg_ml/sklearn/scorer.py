@@ -214,7 +214,9 @@ class NDCGScorer:
         ----------
         estimator : estimator
             The scores are ``predict(X)``. For a classifier of grades they are the expected grade,
-            ``predict_proba(X) @ classes_``, because its predicted classes would tie most documents.
+            ``predict_proba(X) @ classes_``, because its predicted classes would tie most documents. If `y_true` is
+            two-dimensional, they are the probabilities of each label, as of ``OneVsRestClassifier``, or the expected
+            grade of each output, as of ``MultiOutputClassifier``.
         X : array-like of shape (n_rows, n_features)
         y_true : array-like of shape (n_rows,) or (n_queries, n_documents)
             Graded labels. If two-dimensional, each row is one query, as for ``sklearn.metrics.ndcg_score``, and there
@@ -251,7 +253,15 @@ class NDCGScorer:
         except Exception as error:  # also warnings as errors
             return _raise_or_return(error)
         try:
-            totals = prepared.totals(_expected_grades(estimator, X, grades.shape, axes))
+            scores = scores_of(estimator, X, axes, of_lists=grades.ndim == 2)
+            if grades.ndim == 1 and scores.shape == (grades.size, 1):
+                scores = scores.ravel()
+            if scores.shape != grades.shape:
+                raise ValueError(
+                    f"predictions must be one score per document, shape {grades.shape}; "
+                    f"{type(estimator).__name__} returned shape {scores.shape}."
+                )
+            totals = prepared.totals(scores)
             values = totals.values(self.flavor)
         except EmptyQueryError as error:
             return _raise_or_return(ValueError(f"a fold cannot be scored: {error}"))
@@ -327,43 +337,45 @@ def _warn_of_cut_queries(estimator: Any, ids: NDArray[Any]) -> None:
         trained.warn_of_cut(ids, stacklevel=5)
 
 
-def _expected_grades(estimator: Any, X: Any, shape: tuple[int, ...], axes: Axes | None) -> NDArray[Any]:  # noqa: N803
-    if is_classifier(estimator):
-        scores = _expected_class(estimator, X)
-    else:
+def scores_of(estimator: Any, X: Any, axes: Axes | None = None, *, of_lists: bool = False) -> NDArray[Any]:  # noqa: N803
+    """Return the scores of the rows: predictions; if the estimator is a classifier, the expected grade of each row.
+
+    With `of_lists`, each row of X is a query, and a classifier has an output for each of its documents.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A classifier without probabilities, or whose classes are not numbers; predictions whose index is not `axes`.
+    """
+    if not is_classifier(estimator):
         predicted = estimator.predict(X)
         match_index({"predictions": predicted}, axes)
-        scores = plain_array(predicted, "predictions")
-    if len(shape) == 1 and scores.shape == (*shape, 1):
-        scores = scores.ravel()
-    if scores.shape != shape:
-        raise ValueError(
-            f"predictions must be one score per document, shape {shape}; "
-            f"{type(estimator).__name__} returned shape {scores.shape}."
-        )
-    return scores
-
-
-def _expected_class(estimator: Any, X: Any) -> NDArray[Any]:  # noqa: N803
+        return plain_array(predicted, "predictions")
     name = type(estimator).__name__
     if not hasattr(estimator, "predict_proba"):
         decide = getattr(estimator, "decision_function", None)
         scores = None if decide is None else np.asarray(decide(X))
-        if scores is not None and scores.ndim == 1:  # two classes: one score, higher for the second
+        if scores is not None and scores.ndim == 1 + of_lists:  # two classes: one score, higher for the second
             return scores
         raise TypeError(
             f"a classifier must have predict_proba, for the expected grade; {name} does not. "
             "Use a regressor, or wrap it in CalibratedClassifierCV."
         )
     probabilities = estimator.predict_proba(X)
-    if isinstance(probabilities, list) or np.ndim(estimator.classes_) != 1:
-        raise TypeError(f"a classifier must have one output; {name} has several. Use a regressor.")
+    if isinstance(probabilities, list):  # of the classes of each document
+        outputs = zip(probabilities, estimator.classes_, strict=True)
+        return np.stack([expected_grade(each, classes) for each, classes in outputs], axis=1)
+    # Otherwise one probability per document, that of being relevant.
+    return np.asarray(probabilities) if of_lists else expected_grade(probabilities, estimator.classes_)
+
+
+def expected_grade(probabilities: Any, classes: Any) -> NDArray[Any]:
+    """Return the expected grade of each row, from the probabilities of its classes."""
     try:
-        grades = np.asarray(estimator.classes_, dtype=np.float64)
+        grades = np.asarray(classes, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(
-            "a classifier's classes must be grades (numbers) to have an expected grade; "
-            f"{name} has {list(estimator.classes_)!r}."
+            f"a classifier's classes must be grades (numbers) to have an expected grade; got {list(classes)!r}."
         ) from error
     return np.asarray(probabilities) @ grades
 
@@ -525,9 +537,7 @@ _TURN_ERRORS = {
 
 def _error_score_of_caller() -> float | None:
     """Return the number by which the caller replaces an exception, or None if it lets exceptions through."""
-    # With scoring=None, scikit-learn calls this package through _PassthroughScorer.
-    frames = (frame for frame in _frames() if type(frame.f_locals.get("self")).__name__ != "_PassthroughScorer")
-    callers = [*islice((frame for frame in frames if not _module(frame).startswith("ndcg_ml.")), 2)]
+    callers = [*islice((frame for frame in _frames() if not _passes_on(frame)), 2)]
     above = _TURN_ERRORS.get((_module(callers[0]), callers[0].f_code.co_name)) if callers else None
     if above is None:
         return None
@@ -535,6 +545,13 @@ def _error_score_of_caller() -> float | None:
     if isinstance(number, str):  # "raise"
         return None
     return float("nan") if number is None else number
+
+
+def _passes_on(frame: FrameType) -> bool:
+    """Whether the function passes on what this package returns, as do methods ``score`` of pipelines and searches."""
+    # With scoring=None, scikit-learn calls this package through _PassthroughScorer.
+    through = type(frame.f_locals.get("self")).__name__ == "_PassthroughScorer" or frame.f_code.co_name == "score"
+    return _module(frame).startswith("ndcg_ml.") or (through and _module(frame).startswith("sklearn."))
 
 
 def _variables_of_sklearn(*names: str) -> Mapping[str, Any]:

@@ -20,7 +20,8 @@ from lightgbm import LGBMRanker
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_selection import RFECV, SequentialFeatureSelector
-from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
+from sklearn.inspection import permutation_importance
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -34,8 +35,11 @@ from sklearn.model_selection import (
     permutation_test_score,
     validation_curve,
 )
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 from ndcg_ml import Flavor, evaluate, ndcg_score
 from ndcg_ml.sklearn import CutQueryWarning, QueryKFold, QueryRanker, ndcg_scorer
@@ -83,6 +87,9 @@ def test_a_classifier_is_scored_by_its_expected_grade():
     got = ndcg_scorer(LIGHTGBM)(forest, X, y, qid=qid)
     assert got == ndcg_score(y, expected, qid=qid, flavor=LIGHTGBM)
     assert got != ndcg_score(y, forest.predict(X), qid=qid, flavor=LIGHTGBM)
+    ranker = QueryRanker(forest, flavor=LIGHTGBM).fit(X, y, qid)
+    assert np.array_equal(ranker.predict(X), ranker.ranker_.predict_proba(X) @ forest.classes_)
+    assert ranker.score(X, y, qid) == ndcg_scorer(LIGHTGBM)(ranker.ranker_, X, y, qid=qid)
     binary = RidgeClassifier().fit(X, y > 1)
     got = ndcg_scorer("sklearn")(binary, X, (y > 1).astype(int), qid=qid)
     assert got == ndcg_score((y > 1).astype(int), binary.decision_function(X), qid=qid)
@@ -122,6 +129,24 @@ def test_two_dimensional_labels_take_no_ids(routing):
     folds = [(Y[test], Ridge().fit(X[at], Y[at]).predict(X[test])) for at, test in GroupKFold(4).split(X, Y, user)]
     expected = [ndcg_score(*fold, flavor=LIGHTGBM) for fold in folds]
     assert search.cv_results_["mean_test_score"][0] == pytest.approx(np.mean(expected), abs=1e-12)
+
+
+MULTI_LABEL = {
+    "one versus rest": (OneVsRestClassifier(LogisticRegression()), lambda model: model.predict_proba(X)),
+    "without probabilities": (OneVsRestClassifier(LinearSVC()), lambda model: model.decision_function(X)),
+    "a list": (
+        make_pipeline(StandardScaler(), MultiOutputClassifier(LogisticRegression())),
+        lambda model: np.transpose([each[:, 1] for each in model.predict_proba(X)]),
+    ),
+}
+
+
+@pytest.mark.parametrize("how", MULTI_LABEL)
+def test_a_classifier_of_several_labels_is_scored_by_their_probabilities(how):
+    Y = (np.random.default_rng(0).normal(size=(len(X), 5)) + X[:, :1] > 0.5).astype(int)
+    model, scores = MULTI_LABEL[how]
+    found = ndcg_scorer("sklearn", k=3)(model.fit(X, Y), X, Y)
+    assert found == ndcg_score(Y, scores(model), k=3) > ndcg_score(Y, model.predict(X), k=3)
 
 
 # -- errors stop a search --------------------------------------------------------------------------------------------
