@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,8 @@ class QueryRanker(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: i
         ranker never sees it, neither in ``fit`` nor in ``predict``.
     early_stopping_rounds : int, optional
         Hold out whole queries in ``fit`` and stop if their NDCG does not increase for this many rounds; the ranker then
-        predicts with its best round. For LightGBM, XGBoost and CatBoost. Default: no early stopping.
+        predicts with its best round. For rankers, regressors and classifiers of LightGBM, XGBoost and CatBoost
+        (``CatBoostClassifier``: of the grades 0 and 1). Default: no early stopping.
     validation_fraction : float, default 0.1
         Share of the queries that early stopping holds out: at least one query, never all.
     random_state : int, RandomState or None, default None
@@ -194,7 +196,7 @@ class QueryRanker(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: i
         self.best_iteration_: int | None = None
         self.best_score_: float | None = None
         if stopping is None:
-            ranker.fit(training.X, training.y, **query_arguments(ranker, training))
+            training.fit(ranker)
         else:
             validation = RowsByQuery(features, grades, layout, weight, by_id[held_out[by_id]])
             self.best_iteration_, self.best_score_ = fit_and_stop(ranker, training, validation, flavor, stopping)
@@ -336,6 +338,10 @@ class RowsByQuery:
         """Weight of each row's query."""
         return None if self.weight is None else np.repeat(self.weight, self.sizes)
 
+    def fit(self, ranker: Any, **more: Any) -> None:
+        """Fit a ranker in place, with the arguments by which it takes queries."""
+        ranker.fit(self.X, self.y, **query_arguments(ranker, self), **more)
+
 
 def fit_and_stop(
     ranker: Any, training: RowsByQuery, validation: RowsByQuery, flavor: Flavor, rounds: int
@@ -348,7 +354,6 @@ def fit_and_stop(
         Number of rounds with which it predicts.
     best_score : float
     """
-    arguments = query_arguments(ranker, training)
     # Dropouts change earlier trees, so LightGBM does not stop; a linear model has one set of weights.
     settings = ranker.get_params()
     for name in ("boosting_type", "boosting", "boost", "booster"):
@@ -361,7 +366,7 @@ def fit_and_stop(
     stop = next((stop for library, stop in _STOP.items() if library in modules), None)
     if stop is None:
         raise ValueError(
-            f"early_stopping_rounds needs a ranker of LightGBM, XGBoost or CatBoost; got {type(ranker).__name__}. "
+            f"early_stopping_rounds needs a model of LightGBM, XGBoost or CatBoost; got {type(ranker).__name__}. "
             "Leave early_stopping_rounds=None."
         )
     best = stop(ranker, training, validation, flavor, rounds)
@@ -410,41 +415,51 @@ def _arguments(estimator: Any) -> set[str]:
 def _stop_lightgbm(ranker: Any, training: dict[str, Any], validation: RowsByQuery, flavor: Flavor, rounds: int) -> int:
     from ndcg_ml.lightgbm import StopEarly
 
-    stop = StopEarly(flavor, rounds=rounds)
-    weight = () if validation.row_weight is None else (validation.row_weight,)
-    ranker.set_params(**stop.params)
-    ranker.fit(**training, **stop.fit((validation.X, validation.y, validation.sizes, *weight)))
+    stop, weight = StopEarly(flavor, rounds=rounds), validation.row_weight
+    stop.eval.of_classes = partial(expected_grade, classes=np.unique(training.y))
+    held_out = stop.fit((validation.X, validation.y, validation.sizes))
+    # LightGBM passes sizes to the metric of a ranker only, and may number the classes.
+    held_out["eval_metric"] = lambda _, scores: stop.eval(validation.y, scores, weight, validation.sizes)
+    if "eval_group" not in _arguments(ranker):
+        del held_out["eval_group"]
+    quiet = {} if {"verbose", "verbosity"} & {*ranker.get_params()} else {"verbosity": -1}
+    ranker.set_params(**stop.params, **quiet)
+    training.fit(ranker, **held_out)
     return ranker.best_iteration_
 
 
-def _stop_xgboost(ranker: Any, training: dict[str, Any], validation: RowsByQuery, flavor: Flavor, rounds: int) -> int:
+def _stop_xgboost(ranker: Any, training: RowsByQuery, validation: RowsByQuery, flavor: Flavor, rounds: int) -> int:
     from ndcg_ml.xgboost import NDCGCallback
 
     callback = NDCGCallback(
         flavor, X=validation.X, y=validation.y, group=validation.sizes, query_weight=validation.weight, rounds=rounds
     )
+    callback.of_classes = partial(expected_grade, classes=np.unique(training.y))
     own = ranker.callbacks
     ranker.set_params(callbacks=[*(own or []), callback])
-    ranker.fit(**training)
+    training.fit(ranker, verbose=False)
     ranker.set_params(callbacks=own)  # the callback holds the validation data
     return int(ranker.best_iteration) + 1
 
 
-def _stop_catboost(ranker: Any, training: dict[str, Any], validation: RowsByQuery, flavor: Flavor, rounds: int) -> int:
+def _stop_catboost(ranker: Any, training: RowsByQuery, validation: RowsByQuery, flavor: Flavor, rounds: int) -> int:
     from catboost import Pool
 
     from ndcg_ml.catboost import NDCGEval
 
-    held_out = Pool(
-        validation.X,
-        validation.y,
-        group_id=validation.codes,
-        group_weight=validation.row_weight,
-        cat_features=ranker.get_params().get("cat_features"),
-    )
-    learn = (training["y"], training["group_id"])
+    settings, grades = ranker.get_params(), np.unique(training.y).tolist()
+    if is_classifier(ranker) and grades != [0, 1]:
+        raise ValueError(
+            "early_stopping_rounds with CatBoostClassifier needs grades 0 and 1, because CatBoost numbers others; got "
+            f"{len(grades)} grades up to {grades[-1]:g}. Use CatBoostRegressor, or leave early_stopping_rounds=None."
+        )
+    rows = query_arguments(ranker, validation)
+    weight, categories = rows.pop("sample_weight", None), settings.get("cat_features")
+    held_out = Pool(validation.X, validation.y, weight=weight, cat_features=categories, **rows)
+    learn = (training.y, training.codes)
     ranker.set_params(eval_metric=NDCGEval(flavor, learn=learn, pools=[(validation.y, validation.codes)]))
-    ranker.fit(**training, eval_set=held_out, early_stopping_rounds=rounds, use_best_model=True)
+    quiet = {} if {"verbose", "silent", "logging_level"} & {*settings} else {"verbose": False}
+    training.fit(ranker, eval_set=held_out, early_stopping_rounds=rounds, use_best_model=True, **quiet)
     return int(ranker.get_best_iteration()) + 1
 
 
