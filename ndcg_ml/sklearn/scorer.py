@@ -157,7 +157,8 @@ class NDCGScorer:
                 "aggregate='micro'. Use flavor.replace(aggregate='macro'), or leave keep_queries=False."
             )
         self.kept: KeptQueries | None = KeptQueries(uuid.uuid4().hex) if keep_queries else None
-        self._cache: Cache[Prepared[Any]] = Cache(16)  # all candidates of a search share folds
+        # By the ids of all rows of a search, which its folds share; then by fold, which its candidates share.
+        self._cache: Cache[tuple[folds.WholeQueries | None, Cache[Prepared[Any]]]] = Cache(2)
 
     def __repr__(self) -> str:
         column = "" if self.qid_column is None else f", qid_column={self.qid_column!r}"
@@ -304,25 +305,28 @@ class NDCGScorer:
             return prepare(y_true, flavor=self.flavor, k=k, query_weight=sample_weight), grades
         column = None if self.qid_column is None else folds.column_of(X, self.qid_column)
         ids = folds.ids_of_rows(qid, column, groups, grades.size)
-        split = _current_split(ids, self.qid_column)
+        every, test = _current_split(ids, self.qid_column) or (None, None)
         weight = None if sample_weight is None else folds.weight_of_queries(sample_weight, group_by_ids(ids, ids.size))
 
+        def all_queries() -> tuple[folds.WholeQueries | None, Cache[Prepared[Any]]]:
+            return self._known or (None if every is None else folds.WholeQueries(every)), Cache(16)
+
+        whole, prepared_folds = self._cache.get_or_make((every,), all_queries)
+
         def make() -> Prepared[Any]:
-            whole, fix = self._known, ""
-            if split is not None:
-                folds.refuse_repeated_rows(*split)
-                if whole is None:
-                    whole = folds.WholeQueries(split[0])
-                    fix = " If rows were left out on purpose, pass the ids of the others: "
-                    fix += "ndcg_scorer(..., qid=qid[in_use])"
+            if every is not None and test is not None:
+                folds.refuse_repeated_rows(every, test)
             if whole is not None:
-                whole.refuse_cut(ids, fix)
+                whole.refuse_cut(ids, "" if whole is self._known else _LEFT_OUT)
             return prepare(grades, flavor=self.flavor, k=k, qid=ids, query_weight=weight)
 
-        prepared = self._cache.get_or_make((grades, ids, weight, *((None, None) if split is None else split)), make)
-        if split is None and self._known is None:
+        prepared = prepared_folds.get_or_make((grades, ids if every is None else test, weight), make)
+        if whole is None:
             _warn_of_cut_queries(estimator, ids)
         return prepared, grades
+
+
+_LEFT_OUT = " If rows were left out on purpose, pass the ids of the others: ndcg_scorer(..., qid=qid[in_use])"
 
 
 def _warn_of_cut_queries(estimator: Any, ids: NDArray[Any]) -> None:
