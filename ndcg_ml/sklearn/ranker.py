@@ -167,6 +167,9 @@ class QueryRanker(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: i
         QueryRanker
             Itself.
         """
+        for name in unknown:
+            if name in _INSTEAD or name in _arguments(self.ranker):
+                raise TypeError(f"QueryRanker.fit does not take {name!r}. {_INSTEAD.get(name, _OTHERWISE)}")
         refuse_unknown(QueryRanker.fit, unknown)
         # scikit-learn requires that parameters are checked in fit and not in __init__.
         if not hasattr(self.ranker, "fit") or isinstance(self.ranker, type):
@@ -219,7 +222,6 @@ class QueryRanker(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: i
         """
         check_is_fitted(self)
         X = table(X)  # noqa: N806
-        validate_data(self, X, skip_check_array=True, reset=False)
         features, _ = split_column(X, self.qid_column)
         validate_data(self, features, skip_check_array=True, reset=False)
         return scores_of(self.ranker_, readable(features))
@@ -378,12 +380,15 @@ def readable(X: Any) -> Any:  # noqa: N803
     """Return X in a container that all three libraries accept.
 
     XGBoost 3.2 needs pyarrow to read a polars frame, and LightGBM before 4.7 cannot read one; CatBoost 1.2 refuses
-    sparse arrays and LightGBM warns of them.
+    sparse arrays and indices of 64 bits, as of ``load_svmlight_file``, and LightGBM warns of sparse arrays.
     """
     if hasattr(X, "tocsr"):
         from scipy.sparse import csr_matrix
 
-        return csr_matrix(X)
+        X = csr_matrix(X)  # noqa: N806
+        if X.nnz < 2**31:
+            X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+        return X
     if type(X).__module__.partition(".")[0] == "polars" and all(dtype.is_numeric() for dtype in X.dtypes):
         return X.to_numpy()
     return X
@@ -412,7 +417,19 @@ def _arguments(estimator: Any) -> set[str]:
     return set(inspect.signature(estimator.fit).parameters) if hasattr(estimator, "fit") else set()
 
 
-def _stop_lightgbm(ranker: Any, training: dict[str, Any], validation: RowsByQuery, flavor: Flavor, rounds: int) -> int:
+# What to pass to QueryRanker instead of these arguments of a ranker's own fit.
+_OTHERWISE = "It passes X, y, query ids and weights only. Set a parameter of the ranker, or use its own fit."
+_STOPPING = (
+    "Pass QueryRanker(..., early_stopping_rounds=10), which holds out queries; for validation data of your own, "
+    "XGBRanker(callbacks=[ndcg_ml.xgboost.NDCGCallback(...)]), or use the ranker's own fit."
+)
+_INSTEAD = {
+    "group": "Pass one id per row instead of sizes: qid=np.repeat(np.arange(len(sizes)), sizes).",
+    **dict.fromkeys(("eval_set", "eval_X", "eval_y", "eval_group", "eval_qid", "eval_metric", "callbacks"), _STOPPING),
+}
+
+
+def _stop_lightgbm(ranker: Any, training: RowsByQuery, validation: RowsByQuery, flavor: Flavor, rounds: int) -> int:
     from ndcg_ml.lightgbm import StopEarly
 
     stop, weight = StopEarly(flavor, rounds=rounds), validation.row_weight

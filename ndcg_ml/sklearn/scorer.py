@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
 from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
@@ -32,8 +33,8 @@ from ndcg_ml.sklearn import folds
 def ndcg_scorer(
     flavor: Flavor | str,
     k: KSpec = ...,
-    *,
-    qid_column: str | int | None = None,
+    *_of_a_call: object,
+    qid_column: str | None = None,
     qid: ArrayLike | None = None,
     keep_queries: bool = False,
 ) -> NDCGScorer:
@@ -105,6 +106,12 @@ def ndcg_scorer(
     >>> sorted(ndcg_scorer("lightgbm", k=(1, 5))(search, X, y, qid=qid))
     ['ndcg_at_1', 'ndcg_at_5']
     """
+    if _of_a_call or hasattr(flavor, "fit"):
+        error = TypeError(
+            "scoring must be what ndcg_scorer returns, not ndcg_scorer itself: write scoring=ndcg_scorer(flavor, k=...)"
+            ", such as ndcg_scorer('lightgbm', k=10), and name further arguments."
+        )
+        return _raise_or_return(error)  # type: ignore[return-value]
     return NDCGScorer(flavor, k, qid_column=qid_column, qid=qid, keep_queries=keep_queries)
 
 
@@ -186,7 +193,17 @@ class NDCGScorer:
         -------
         NDCGScorer
             Itself.
+
+        Raises
+        ------
+        RuntimeError
+            Metadata routing is not enabled.
         """
+        if not get_config()["enable_metadata_routing"]:
+            raise RuntimeError(
+                "set_score_request is only available when metadata routing is enabled: otherwise scikit-learn ignores "
+                "the request. Enable it with sklearn.set_config(enable_metadata_routing=True)."
+            )
         self._request, self._weight_request = qid, sample_weight
         self.get_metadata_routing()  # refuses other values
         return self

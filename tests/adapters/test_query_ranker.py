@@ -180,9 +180,11 @@ def test_categories_with_early_stopping(library):
 
 
 @pytest.mark.parametrize("library", RANKERS)
-@pytest.mark.parametrize("form", [scipy.sparse.csr_matrix, scipy.sparse.csc_array])
+@pytest.mark.parametrize("form", ["csr_matrix", "csc_array"])
 def test_sparse_features(library, form):
-    sparse = form(np.where(np.abs(X) < 0.5, 0, X))
+    sparse = getattr(scipy.sparse, form)(np.where(np.abs(X) < 0.5, 0, X))
+    if form == "csr_matrix":  # load_svmlight_file returns such indices, which CatBoost refuses
+        sparse.indices, sparse.indptr = sparse.indices.astype(np.int64), sparse.indptr.astype(np.int64)
     assert QueryRanker(RANKERS[library]()).fit(sparse, y, qid).score(sparse, y, qid) > 0.8
 
 
@@ -386,13 +388,22 @@ def search(y=Y, scoring="sklearn", groups=QID, cv=None, **given):
         return grid.fit(ROWS, y, groups=groups, **given)
 
 
+def requested(**names):
+    with sklearn.config_context(enable_metadata_routing=True):
+        return ndcg_scorer("sklearn").set_score_request(**names)
+
+
 def of_lists(scorer=None, **ids):
     return (scorer or ndcg_scorer("sklearn"))(Ridge().fit(ROWS, LISTS), ROWS, LISTS, **ids)
 
 
 PER_ROW = r"two-dimensional y_true, shape \(80, 6\), has one query per row"
 SCORER = {
-    "several outputs": (lambda: score(KNeighborsClassifier(3), LISTS % [2, 3, 4, 4, 4, 4], qid=None), TypeError, "must have one output; KNeighborsClassifier has several", None),
+    "several outputs": (lambda: score(KNeighborsClassifier(3), fit_y=LISTS), ValueError, r"one score per document, shape \(80,\); KNeighborsClassifier returned shape \(80, 6\)", lambda: score(KNeighborsClassifier(3), LISTS, qid=None)),
+    "one output": (lambda: score(LogisticRegression(), LISTS, fit_y=Y, qid=None), ValueError, r"shape \(80, 6\); LogisticRegression returned shape \(80, 4\)", None),
+    "sparse lists": (lambda: score(OneVsRestClassifier(LogisticRegression()), scipy.sparse.csr_matrix(LISTS > 2), qid=None), TypeError, r"y_true must be a dense array; got a csr_matrix\. Pass y_true\.toarray\(\)", lambda: score(OneVsRestClassifier(LogisticRegression()), scipy.sparse.csr_matrix(LISTS > 2).toarray(), qid=None)),
+    "the function itself": (lambda: search(scoring=ndcg_scorer), ValueError, r"write scoring=ndcg_scorer\(flavor, k=\.\.\.\)", lambda: search(scoring=ndcg_scorer("lightgbm", k=10))),
+    "a request without routing": (lambda: ndcg_scorer("sklearn").set_score_request(sample_weight=True), RuntimeError, r"sklearn\.set_config\(enable_metadata_routing=True\)", lambda: requested(sample_weight=True)),
     "no probabilities": (lambda: score(RidgeClassifier()), TypeError, r"RidgeClassifier does not.*CalibratedClassifierCV", lambda: score(CalibratedClassifierCV(RidgeClassifier()))),
     "classes of words": (lambda: score(LogisticRegression(), Y, fit_y=np.array(list("abcd"))[Y]), TypeError, "classes must be grades", None),
     "two scores": (lambda: score(LinearRegression(), fit_y=np.stack([Y, Y], axis=1)), ValueError, r"one score per document, shape \(80,\); LinearRegression returned shape \(80, 2\)\.", lambda: score(LinearRegression(), fit_y=Y[:, None])),
@@ -404,14 +415,14 @@ SCORER = {
     "groups of lists": (lambda: of_lists(groups=QID), ValueError, PER_ROW, None),
     "a column of ids of lists": (lambda: of_lists(ndcg_scorer("sklearn", qid_column="qid")), ValueError, PER_ROW, None),
     "all ids of lists": (lambda: of_lists(ndcg_scorer("sklearn", qid=QID)), ValueError, PER_ROW, None),
-    "routed ids of lists": (lambda: search(LISTS), ValueError, r"set_score_request\(qid=False\)", lambda: search(LISTS, ndcg_scorer("sklearn").set_score_request(qid=False))),
+    "routed ids of lists": (lambda: search(LISTS), ValueError, r"set_score_request\(qid=False\)", lambda: search(LISTS, requested(qid=False))),
     "a column of labels without routing": (lambda: cross_validate(LinearRegression(), ROWS, Y[:, None], scoring=ndcg_scorer("sklearn"), cv=GroupKFold(3), groups=QID), ValueError, "no query ids arrived", None),
     "weights within a query": (lambda: score(Ridge(), qid=QID, sample_weight=Y + 1.0), ValueError, "sample_weight must be equal in all rows of a query", lambda: score(Ridge(), qid=QID, sample_weight=QID + 1.0)),
-    "weights not requested": (lambda: search(sample_weight=QID + 1.0), ValueError, r"not explicitly set as requested or not requested for (NDCGScorer|ndcg_scorer)", lambda: search(scoring=ndcg_scorer("sklearn").set_score_request(sample_weight=True), sample_weight=QID + 1.0)),
+    "weights not requested": (lambda: search(sample_weight=QID + 1.0), ValueError, r"not explicitly set as requested or not requested for (NDCGScorer|ndcg_scorer)", lambda: search(scoring=requested(sample_weight=True), sample_weight=QID + 1.0)),
     "no means of queries": (lambda: ndcg_scorer(Flavor(aggregate="micro"), keep_queries=True), ValueError, r"needs a flavor with aggregate='macro'.*Use flavor.replace\(aggregate='macro'\)", lambda: ndcg_scorer(Flavor(aggregate="micro").replace(aggregate="macro"), keep_queries=True)),
     "a word for a flag": (lambda: ndcg_scorer("sklearn", keep_queries="yes"), TypeError, "keep_queries must be", None),
     "weights that are not kept": (lambda: score(Ridge(), flavor=ndcg_scorer("sklearn", keep_queries=True), qid=QID, sample_weight=QID + 1.0), ValueError, "sample_weight must be None with keep_queries=True", None),
-    **{f"a request: {name!r}": (lambda name=name: ndcg_scorer("sklearn").set_score_request(qid=name), ValueError, "either a valid identifier or one of", None) for name in ("two words", "", b"qid")},
+    **{f"a request: {name!r}": (lambda name=name: requested(qid=name), ValueError, "either a valid identifier or one of", None) for name in ("two words", "", b"qid")},
     "a missing id of another fold": (lambda: search(groups=np.where(QID == 7, np.nan, QID), cv=[(np.arange(70, 80), np.arange(70))]), ValueError, "an id for every row", None),
     "no ids for a tool that passes errors on": (lambda: RFECV(Ridge(), scoring=ndcg_scorer("sklearn")).fit(ROWS, Y), ValueError, "^no query ids arrived", None),
     **{f"missing ids: {name}": (lambda X=X: ndcg_scorer("sklearn", qid_column="qid")(Ridge(), X, Y), ValueError, MISSING_ID, None) for name, X in MISSING.items()},
@@ -450,6 +461,12 @@ def stopped(ranker, **settings):
 
 
 DART = {"boosting_type='dart'": LGBMRanker(boosting_type="dart"), "boosting='dart'": LGBMRanker(boosting="dart"), "boost='dart'": LGBMRanker(boost="dart"), "booster='dart'": XGBRanker(booster="dart"), "booster='gblinear'": XGBRanker(booster="gblinear")}  # fmt: skip
+ELSEWHERE = {
+    "weights": "got an unexpected keyword argument 'weights'. Did you mean 'sample_weight'[?]$",
+    "xyzzy": "got an unexpected keyword argument 'xyzzy'.$",
+    **dict.fromkeys(("eval_set", "eval_qid"), "does not take 'eval_.*early_stopping_rounds=10.*NDCGCallback"),
+    **dict.fromkeys(("init_score", "categorical_feature"), "does not take .*Set a parameter of the ranker"),
+}
 RANKER = {
     "no ids": (lambda: fit(qid=None), ValueError, r"no query ids arrived.*groups=qid.*qid_column='qid'", None),
     "sizes": (lambda: fit(qid=(2, 1)), ValueError, r"one per row, shape \(3,\); got \(2,\).*sizes of queries are not ids", None),

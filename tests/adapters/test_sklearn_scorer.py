@@ -102,10 +102,12 @@ def test_copies_repr_cutoff_and_request():
     assert again(fitted, X, y, qid=qid) == ndcg_score(y, fitted.predict(X), qid=qid, flavor="lightgbm@3")
     assert repr(again) == repr(scorer) == "ndcg_scorer('lightgbm', k=3)"
     assert ndcg_scorer(LIGHTGBM, k=None).flavor.k is None
-    scorer = ndcg_scorer("sklearn").set_score_request(qid="session", sample_weight=True)
+    with sklearn.config_context(enable_metadata_routing=True):
+        scorer = ndcg_scorer("sklearn").set_score_request(qid="session", sample_weight=True)
     for again in (pickle.loads(pickle.dumps(scorer)), sklearn.clone(scorer, safe=False)):
         assert again.get_metadata_routing().score.requests == {"qid": "session", "groups": False, "sample_weight": True}
-    unset = scorer.set_score_request().get_metadata_routing().score.requests
+    with sklearn.config_context(enable_metadata_routing=True):
+        unset = scorer.set_score_request().get_metadata_routing().score.requests
     assert unset == {"qid": True, "groups": True, "sample_weight": None}
 
 
@@ -255,15 +257,16 @@ def test_the_names_of_several_cutoffs_are_names_for_experiment_trackers(routing)
 # Every user has two queries.
 users = np.char.add("u", (np.unique(qid, return_inverse=True)[1] // 2).astype(str))
 SCORER_NAMES = {
-    "by default": (ndcg_scorer(LIGHTGBM), "qid"),
-    "qid=True": (ndcg_scorer(LIGHTGBM).set_score_request(qid=True), "qid"),
-    "by another name": (ndcg_scorer(LIGHTGBM).set_score_request(qid="session"), "session"),
+    "by default": (lambda: ndcg_scorer(LIGHTGBM), "qid"),
+    "qid=True": (lambda: ndcg_scorer(LIGHTGBM).set_score_request(qid=True), "qid"),
+    "by another name": (lambda: ndcg_scorer(LIGHTGBM).set_score_request(qid="session"), "session"),
 }
 
 
 @pytest.mark.parametrize("how", SCORER_NAMES)
 def test_split_by_user_and_score_by_query(routing, how):
-    scorer, name = SCORER_NAMES[how]
+    make, name = SCORER_NAMES[how]
+    scorer = make()
     search = GridSearchCV(Ridge(), {"alpha": [1.0, 100.0]}, scoring=scorer, cv=GroupKFold(4))
     search.fit(X, y, groups=users, **{name: qid})
     for row, alpha in enumerate([1.0, 100.0]):
