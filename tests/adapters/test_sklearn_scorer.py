@@ -10,14 +10,17 @@ import pickle
 import re
 import subprocess
 import sys
+import tracemalloc
+from pathlib import Path
 
+import lightgbm
 import numpy as np
 import pandas as pd
 import polars as pl
 import sklearn
 from lanes import quick
 from lightgbm import LGBMRanker
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, StackingRegressor
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_selection import RFECV, SequentialFeatureSelector
 from sklearn.inspection import permutation_importance
@@ -30,6 +33,7 @@ from sklearn.model_selection import (
     KFold,
     PredefinedSplit,
     ShuffleSplit,
+    cross_val_score,
     cross_validate,
     learning_curve,
     permutation_test_score,
@@ -391,6 +395,109 @@ def test_ids_in_a_column_are_checked_too(cv):
     else:
         with cuts():
             search.fit(frame, y)
+
+
+def test_a_scorer_holds_the_ids_of_all_rows_once(routing):
+    ids = np.char.add("q" * 60, np.repeat(np.arange(500).astype(str), 20))  # 2.5 MB
+    tracemalloc.start()
+    scorer, table = ndcg_scorer("sklearn"), np.zeros((ids.size, 1))
+    before, _ = tracemalloc.get_traced_memory()
+    cross_validate(Ridge(), table, np.arange(ids.size) % 3, scoring=scorer, cv=GroupKFold(10), params={"groups": ids})
+    held = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert held < 2 * ids.nbytes
+
+
+# -- docs/sklearn.md, "Other tools": the line that is right, and what happens otherwise --------------------------------
+
+PAGE = (Path(__file__).parents[2] / "docs" / "sklearn.md").read_text("utf-8").split("## Other tools")[1]
+RIGHT = dict(re.findall(r"^\| `(\w+).*? \| `(.+)` \| ", PAGE, flags=re.MULTILINE))
+
+
+class Watched(QueryRanker):
+    """Count the fits on cut queries."""
+
+    n_cut = 0
+
+    def fit(self, X, y, qid=None, sample_weight=None, *, groups=None):
+        super().fit(X, y, qid, sample_weight, groups=groups)
+        Watched.n_cut += any(np.sum(query == IDS) != rows for query, rows in self.trained_queries_.sizes.items())
+        return self
+
+
+IDS, BY_QUERY, FRAME = qid, GroupKFold(5), pd.DataFrame(X, columns=list("abc")).assign(qid=qid)
+WATCHED = Watched(LGBMRanker(n_estimators=3, num_leaves=3, verbosity=-1, min_child_samples=2, n_jobs=1))
+BY_COLUMN = QueryRanker(Ridge(), qid_column="qid")
+OF_COLUMN = ndcg_scorer(LIGHTGBM, qid_column="qid")
+
+
+def in_folds(model):
+    return cross_val_score(model, X, y, scoring=SCORER, cv=BY_QUERY, **OPTIONS).mean()
+
+
+def refused(message, fit, *table, **ids):
+    with pytest.raises((TypeError, ValueError), match=message):
+        fit(*table, **ids)
+    return True
+
+
+def cut(fit, *table, **options):
+    fit(*table, **options)
+    return Watched.n_cut > 0
+
+
+def optuna_search():
+    return pytest.importorskip("optuna_integration").OptunaSearchCV(
+        WATCHED, {}, cv=BY_QUERY, scoring=SCORER, n_trials=1
+    )
+
+
+# By tool: whether what its line returns is right, and whether another line goes wrong as the page says.
+TOOLS_OF_PAGE = {
+    "RFECV": (
+        lambda found: found.support_[0] and np.isclose(found.cv_results_["mean_test_score"][-1], in_folds(WATCHED)),
+        lambda: refused("without named columns", RFECV(BY_COLUMN, scoring=OF_COLUMN).fit, FRAME, y),
+    ),
+    "permutation_importance": (
+        lambda found: found.importances_mean.argmax() == 0,
+        lambda: permutation_importance(BY_COLUMN.fit(FRAME, y), FRAME, y, scoring=OF_COLUMN).importances[3].any(),
+    ),
+    "learning_curve": (
+        lambda found: len(found) == 3 and max(found) < 1,
+        lambda: cut(learning_curve, WATCHED, X, y, scoring=SCORER, cv=BY_QUERY, **OPTIONS),
+    ),
+    "validation_curve": (
+        lambda found: found[1].mean(axis=1)[1] == in_folds(sklearn.clone(WATCHED).set_params(ranker__num_leaves=7)),
+        lambda: np.isnan(validation_curve(WATCHED, X, y, param_name="flavor", param_range=[1], **OPTIONS)[1]).all(),
+    ),
+    "StackingRegressor": (
+        lambda found: SCORER(found, X, y, qid=qid) > 0.8,
+        lambda: cut(StackingRegressor([("a", WATCHED)], QueryRanker(Ridge()), cv=5).fit, X, y, groups=qid),
+    ),
+    "HistGradientBoostingRegressor": (
+        lambda found: found.validation_queries_.size == 3,
+        lambda: refused("no query ids", HistGradientBoostingRegressor(early_stopping=True, scoring=SCORER).fit, X, y),
+    ),
+    "OptunaSearchCV": (
+        lambda found: 0 < found.best_score_ < 1,
+        lambda: refused("no query ids|No trials", optuna_search().fit, X, y, groups=qid),
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("tool", RIGHT)
+def test_the_right_line_of_a_tool(routing, tool):
+    is_right, goes_wrong = TOOLS_OF_PAGE[tool]
+    scope = {**vars(sklearn.model_selection), **vars(lightgbm), **globals()}
+    scope.update(model=WATCHED, ranker=WATCHED.ranker, scorer=SCORER, frame=FRAME)
+    if tool == "OptunaSearchCV":
+        scope[tool] = pytest.importorskip("optuna_integration").OptunaSearchCV
+        scope.update(vars(pytest.importorskip("optuna.distributions")))
+    Watched.n_cut = 0
+    assert is_right(eval(RIGHT[tool], scope))
+    assert Watched.n_cut == 0
+    assert goes_wrong()
 
 
 # -- outside of scikit-learn's splits --------------------------------------------------------------------------------
