@@ -150,6 +150,8 @@ def plain_array(value: Any, name: str) -> NDArray[Any]:
             f"{name} is a {type(value).__name__} of torch, and this function takes NumPy arrays. Use "
             f"ndcg_ml.torch.ndcg(scores, labels, ...) on tensors, or pass {name}.detach().cpu().numpy()."
         )
+    if hasattr(value, "tocsr"):
+        raise TypeError(f"{name} must be a dense array; got a {type(value).__name__}. Pass {name}.toarray().")
     # NumPy imports numpy.ma at its first use, which takes long, and without it there is no masked array.
     if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray):
         fix = ", with mask= for 2-D input" if name in _PER_ROW else ""

@@ -276,8 +276,8 @@ def scorer_routed(case: Case) -> float:
 
 
 def scorer_of_column(case: Case) -> float:
-    X = np.stack([case.qid, case.scores], axis=1)
-    return cross_validated(ndcg_scorer(case.flavor, case.k, qid_column=0), X, case)
+    X = pd.DataFrame({"qid": case.qid, "score": case.scores})
+    return cross_validated(ndcg_scorer(case.flavor, case.k, qid_column="qid"), X, case)
 
 
 def cross_validated(scoring: Any, X: np.ndarray, case: Case, **arguments: Any) -> float:

@@ -49,6 +49,7 @@ class Stubborn:
 
 CASES = {
     "no ids": (Y, S, {}, ValueError, r"qid or group must be given with 1-D input.*Pass qid=.*group=\[len\(y_true\)\].*ndcg_ml.sklearn.ndcg_scorer\(\)", lambda: (ndcg_score(Y, S, qid=Q), ndcg_score(Y, S, group=[len(Y)]))),
+    "classes": ([0, 2, 1], np.eye(3), {}, ValueError, r"pass np\.eye\(y_score\.shape\[1\]\)\[y_true\] as y_true", lambda: ndcg_score(np.eye(3)[[0, 2, 1]], np.eye(3))),
     "both": (Y, S, {"qid": Q, "group": [2, 2]}, ValueError, "qid and group.*pass one of them; got both", lambda: (ndcg_score(Y, S, qid=Q), ndcg_score(Y, S, group=[2, 2]))),
     "scores of another length": (Y, S[:3], {"qid": Q}, ValueError, r"y_score must have the shape of y_true, \(4,\); got \(3,\)"),
     "qid of another length": (Y, S, {"qid": [7, 7, 8]}, ValueError, r"qid must have one id per row, 4; got 3\.$"),

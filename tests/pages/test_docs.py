@@ -30,15 +30,16 @@ RECORDS = sorted([*ROOT.glob("benchmarks/results/*.md"), *ROOT.glob("reliability
 @pytest.mark.parametrize(
     ("name", "n_blocks", "needs", "printed"),
     [
-        ("sklearn", 9, "sklearn pandas lightgbm", "queries that it scores"),
+        ("sklearn", 10, "sklearn pandas lightgbm", "queries that it scores"),
         ("boosting", 7, "sklearn lightgbm xgboost catboost", "ties='average'"),
         ("runs", 4, "pandas", "look like 'd1', those of run like 'D1'"),
         ("losses", 7, "torch torchmetrics", "no ranks to cut off: flavor.k must be None in SoftmaxLoss"),
     ],
 )
-def test_the_code_of_a_page_runs(capsys, name, n_blocks, needs, printed):
+def test_the_code_of_a_page_runs(capsys, monkeypatch, tmp_path, name, n_blocks, needs, printed):
     for library in needs.split():
         pytest.importorskip(library)
+    monkeypatch.chdir(tmp_path)
     found = blocks(DOCS / f"{name}.md")
     assert len(found) == n_blocks
     assert printed in "".join(run_blocks(capsys, *found))
@@ -507,7 +508,7 @@ CHECKS = {
         assert abs(grid.get_best_result().metrics["ndcg_at_10"] - max(values)) < 1e-9
     """,
     "skore": """
-        expected = ndcg_score(y[test], ranker.predict(table[test]), qid=qid[test], flavor=flavor)
+        expected = ndcg_score(y[test], ranker.predict(table.iloc[test]), qid=qid[test], flavor=flavor)
         assert abs(report.metrics.get("ndcg_at_10") - expected) < 1e-12
     """,
     "skops": """
