@@ -24,6 +24,7 @@ from ndcg_ml._core.json_values import plain_id
 from ndcg_ml._core.kernel_and_threads import kernel_in_use, thread_count
 from ndcg_ml._core.one_line import brief_text, paragraph, visible
 from ndcg_ml._core.result import Evaluation
+from ndcg_ml._core.suggestions import install
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._decide.means import SAME
 from ndcg_ml._files.opening import write_atomically
@@ -54,7 +55,7 @@ def require() -> None:
         import matplotlib.style
     except ImportError as error:
         raise ImportError(
-            f"a report needs jinja2 and matplotlib: {error}. Install them with: pip install 'ndcg_ml[report]'"
+            f"a report needs jinja2 and matplotlib: {error}. Install them with: {install('report')}"
         ) from error
     del jinja2, matplotlib
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ndcg_ml import __version__
 from ndcg_ml._core.one_line import visible
-from ndcg_ml._core.suggestions import did_you_mean, nearest
+from ndcg_ml._core.suggestions import did_you_mean, install, nearest
 
 if TYPE_CHECKING:
     import click
@@ -55,7 +55,7 @@ def _run() -> int:
         import click
     except ModuleNotFoundError:
         print(
-            "The ndcg-ml command needs click, which is not installed. Install it with: pip install 'ndcg_ml[cli]'",
+            f"The ndcg-ml command needs click, which is not installed. Install it with: {install('cli')}",
             file=sys.stderr,
         )
         return 1

@@ -247,7 +247,7 @@ def test_without_numba_the_numpy_kernel_is_used_silently(not_loaded, monkeypatch
     monkeypatch.setattr(choice, "_WORTH_COMPILING", 0)
     assert used(prepare([1, 0], group=[2]), [1, 2], monkeypatch) == ["numpy"]
     with pytest.raises(
-        ImportError, match=r"kernel='compiled' .* Numba is not installed. .* pip install 'ndcg_ml\[fast\]'"
+        ImportError, match=r"kernel='compiled' .* Numba is not installed. .* pip install \"\.\[fast\]\""
     ):
         prepare([1, 0], group=[2], kernel="compiled")
 
@@ -255,7 +255,7 @@ def test_without_numba_the_numpy_kernel_is_used_silently(not_loaded, monkeypatch
 FAULTS = {
     "raise ImportError('Numba needs NumPy 1.24 or less')": "ImportError: Numba needs NumPy 1.24 or less",
     "raise SystemError('initialization failed')": "SystemError: initialization failed",
-    "__version__ = '0.57.1'": r"Numba 0.57.1 is older than 0.58.1. Install it with: pip install 'ndcg_ml\[fast\]'",
+    "__version__ = '0.57.1'": r"Numba 0.57.1 is older than 0.58.1. Install it with: pip install \"\.\[fast\]\"",
     "__version__ = '0.99.0'": "AttributeError: module 'numba' has no attribute 'config'",
 }
 
@@ -332,7 +332,10 @@ def test_without_a_cache_folder_the_kernel_is_compiled_every_time(compiled, tmp_
         ("compiled", None, None, True, "compiled (NDCG_ML_KERNEL=compiled)"),
         ("compiled", None, "it is broken", True, "none (NDCG_ML_KERNEL=compiled, but it is broken)"),
         ("numpy", print, None, True, "numpy (NDCG_ML_KERNEL=numpy)"),
-        (None, None, None, False, "numpy (Numba is not installed. Install it with: pip install 'ndcg_ml[fast]')"),
+        (
+            *(None, None, None, False),
+            'numpy (Numba is not installed. Install it with: pip install ".[fast]" in a clone of ndcg_ml)',
+        ),
     ],
 )
 def test_show_versions(variable, rank, failure, installed, kernel, not_loaded, monkeypatch, capsys):
