@@ -360,7 +360,7 @@ def _load() -> tuple[Rank | None, str | None]:
 def _gives_known_dcg(rank: Rank) -> bool:
     """Whether the kernel gives the known DCG of a short query with a tie at rank 2, and of a long query."""
     long = np.arange(40.0)
-    starts, sizes, cuts = np.array([0, 4]), np.array([4, long.size]), np.array([2])
+    starts, sizes, cuts = (np.array(each, dtype=np.int64) for each in ([0, 4], [4, long.size], [2]))
     scores = np.concatenate([[2.0, 2.0, -np.inf, 3.0], long])
     gains = np.concatenate([[1.0, 2.0, 4.0, 8.0], long])
     discounts = np.zeros(long.size)

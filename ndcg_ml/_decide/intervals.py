@@ -292,8 +292,12 @@ def _method(values: FloatArray, share: FloatArray) -> Method:
     if is_unsafe_to_resample(values, share):
         return "bounded"
     # BCa and t limits differ by .37 skewness / sqrt(n) of the width.
-    n = n_equal(share)
-    return "t" if n >= _MANY and 37 * abs(skewness(share * (values - share @ values))) < math.sqrt(n) else "bca"
+    n = n_equal(share)  # rounded, on each processor in its own way
+    return (
+        "t"
+        if n > _MANY * (1 - SAME) and 37 * abs(skewness(share * (values - share @ values))) < math.sqrt(n)
+        else "bca"
+    )
 
 
 def over_clusters(interval: Interval, queries: Means, clusters: Means, at: int, value: float) -> Interval:
