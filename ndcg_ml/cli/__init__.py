@@ -44,7 +44,8 @@ def main() -> None:
     except KeyboardInterrupt:
         code = _ended("interrupted", _INTERRUPTED)
     except OSError as error:
-        reader_left = error.errno == errno.EPIPE  # as in "| head": not an error
+        # As in "| head": not an error. Windows calls it an invalid argument.
+        reader_left = error.errno == errno.EPIPE or (error.errno == errno.EINVAL and error.filename is None)
         what = error.filename or "the output cannot be written"
         code = _ended("" if reader_left else f"{what}: {error.strerror or error}", 1)
     raise SystemExit(code)
@@ -54,10 +55,7 @@ def _run() -> int:
     try:
         import click
     except ModuleNotFoundError:
-        print(
-            f"The ndcg-ml command needs click, which is not installed. Install it with: {install('cli')}",
-            file=sys.stderr,
-        )
+        print(f"The ndcg-ml command needs click. Install it with: {install('cli')}", file=sys.stderr)
         return 1
     try:
         return int(command_group().main(prog_name="ndcg-ml", standalone_mode=False) or 0)
