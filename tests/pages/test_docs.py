@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import tomllib
 import warnings
 from pathlib import Path
 from statistics import NormalDist
@@ -206,6 +207,35 @@ def test_the_page_has_the_json_that_the_commands_print(tmp_path, monkeypatch):
 def test_targets_of_links_exist(page):
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
+
+
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+
+
+def brings(extra):
+    found = set()
+    for need in EXTRAS[extra]:
+        name, others = re.match(r"([\w.-]+)(?:\[([\w,]+)\])?", need).groups()
+        found |= set().union(*map(brings, others.split(","))) if name == "ndcg_ml" else {name}
+    return found
+
+
+def test_the_extras_are_those_of_the_page_and_every_line_that_installs_names_one():
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", (DOCS / "install.md").read_text("utf-8"), re.MULTILINE)
+    *each, (last, words) = [(extra, set(libraries.split(", "))) for extra, libraries in rows]
+    assert all(brings(extra) == libraries for extra, libraries in each)
+    assert (last, words, brings(last)) == (
+        "all",
+        {"all of these", "and pandas"},
+        set().union(*dict(each).values(), {"pandas"}),
+    )
+    assert EXTRAS.keys() - dict(rows).keys() == {"engines", "recipes", "test", "docs", "dev", "bench"}
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.glob("*.md"), *paths()):
+        for line in re.findall(r"\bpip (?:install|wheel) .*", page.read_text("utf-8")):
+            assert {
+                name for names in re.findall(r"\[([a-z,]+)\]", line) for name in names.split(",")
+            } <= EXTRAS.keys(), line
+            assert all((ROOT / file).exists() for file in re.findall(r"-c (\S+)", line)), line
 
 
 # -- docs/gate.md: its files run unchanged in a clone, and its tables are those of the records ------------------------
