@@ -1,6 +1,8 @@
 """The compiled kernel is bitwise identical to the NumPy kernel; when it is used; what happens if it cannot be."""
 
+import hashlib
 import itertools
+import math
 import os
 import subprocess
 import sys
@@ -105,6 +107,27 @@ def test_both_kernels_are_bitwise_identical(sizes, scores, compiled):
             )
             assert mine.dcg.tobytes() == other.dcg.tobytes(), (flavor, "dcg")
             assert (mine.ideal == other.ideal).all(), (flavor, "ideal")
+
+
+# Of DCG, ideal DCG and the mean, recorded on Linux x86-64. Square roots, not logarithms, are rounded alike everywhere.
+BITS = "07ebc3282374f88f"
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "compiled"])
+def test_a_kernel_returns_the_recorded_bits_on_every_system(kernel):
+    """A fused multiply-add would change them, and so would an integer of 32 bits that overflows."""
+    if kernel == "compiled":
+        the_compiled_kernel()
+    rng, digest = np.random.default_rng(59), hashlib.sha256()
+    group = np.concatenate([rng.integers(0, 36, 70), rng.integers(30, 400, 20), [3000]])
+    labels, scores = np.sqrt(rng.integers(0, 5, group.sum())), rng.integers(0, 200, group.sum()) / 8
+    for ties in ("average", "first"):
+        flavor = Flavor(ties=ties, discount=lambda rank: 1 / math.sqrt(rank), empty=0.0)
+        prepared = prepare(labels, group=group, flavor=flavor, k=(3, 10, None), kernel=kernel)
+        totals = prepared.totals(scores)
+        for part in (totals.dcg, totals.ideal, [*prepared(scores).values()]):
+            digest.update(np.asarray(part, "<f8").tobytes())
+    assert digest.hexdigest()[:16] == BITS
 
 
 @examples(100)
@@ -338,7 +361,11 @@ def test_without_a_cache_folder_the_kernel_is_compiled_every_time(compiled, tmp_
         ),
     ],
 )
-def test_show_versions(variable, rank, failure, installed, kernel, not_loaded, monkeypatch, capsys):
+def test_show_versions(variable, rank, failure, installed, kernel, not_loaded, monkeypatch, capsys, tmp_path):
+    about = "Name: ndcg_ml\nProject-URL: Place, https://a.example/x\nProject-URL: Nowhere, https://example.invalid/x\n"
+    (tmp_path / "ndcg_ml-9.dist-info").mkdir()
+    (tmp_path / "ndcg_ml-9.dist-info" / "METADATA").write_text(about)
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(choice, "_numba_is_installed", lambda: installed)
     monkeypatch.setenv("NDCG_ML_THREADS", "3")
     monkeypatch.setenv("NDCG_ML_KERNEL", variable or "")
@@ -349,3 +376,4 @@ def test_show_versions(variable, rank, failure, installed, kernel, not_loaded, m
     rows = dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines())
     assert (rows["numpy"], rows["threads"]) == (np.__version__, "at most 3, in the compiled kernel")
     assert rows["kernel"] == kernel
+    assert (rows["Place"], "Nowhere" in rows) == ("https://a.example/x", False)
