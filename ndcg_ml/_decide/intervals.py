@@ -291,13 +291,9 @@ def _method(values: FloatArray, share: FloatArray) -> Method:
     """Choose the default method: the bootstrap unless it is unsafe or the t interval agrees with it."""
     if is_unsafe_to_resample(values, share):
         return "bounded"
-    # BCa and t limits differ by .37 skewness / sqrt(n) of the width.
-    n = n_equal(share)  # rounded, on each processor in its own way
-    return (
-        "t"
-        if n > _MANY * (1 - SAME) and 37 * abs(skewness(share * (values - share @ values))) < math.sqrt(n)
-        else "bca"
-    )
+    # BCa and t limits differ by .37 skewness / sqrt(n) of the width. Processors round n differently.
+    n = n_equal(share) * (1 + SAME)
+    return "t" if n >= _MANY and 37 * abs(skewness(share * (values - share @ values))) < math.sqrt(n) else "bca"
 
 
 def over_clusters(interval: Interval, queries: Means, clusters: Means, at: int, value: float) -> Interval:

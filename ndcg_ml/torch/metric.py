@@ -25,8 +25,7 @@ try:
     from torchmetrics.utilities.distributed import gather_all_tensors
 except ImportError as _error:
     raise ImportError(
-        "ndcg_ml.torch.NDCG needs torchmetrics, which ndcg_ml.torch.ndcg and the losses do not. "
-        f"Install it with: {install('torch')}"
+        f"NDCG needs torchmetrics, and the losses do not. Install it with: {install('torch')}"
     ) from _error
 
 

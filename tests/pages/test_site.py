@@ -22,7 +22,6 @@ import zipfile
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -137,17 +136,6 @@ def test_the_address_of_the_project_is_in_all_places_or_a_placeholder_in_none() 
     for name, line in lines.items():
         text = (ROOT / name).read_text(encoding="utf-8")
         assert (line in text, ".invalid" in text) == (".invalid" not in url, False), f"{name} must have: {line}"
-
-
-@pytest.mark.long
-def test_the_site_links_to_the_project_but_not_to_a_placeholder(monkeypatch) -> None:
-    pages = pytest.importorskip("pages", reason="the site is built with the extra [docs]")
-    for repository, links in (("https://example.invalid/x", []), ("https://a.example/x", ["https://a.example/x"])):
-        config = SimpleNamespace(nav=[], site_url="", extra={})
-        monkeypatch.setattr(pages, "URLS", {"Repository": repository, "Documentation": "https://b.example/"})
-        pages.on_config(config)
-        assert [each["link"] for each in config.extra.get("social", [])] == links
-        assert config.site_url == ("https://b.example/" if links else "")
 
 
 @pytest.mark.long
