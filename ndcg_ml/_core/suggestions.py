@@ -30,6 +30,7 @@ _ELSEWHERE = {
     "ignore_ties": "ties",
     "log_base": "discount",
 }
+
 # The first release changes this to 'pip install "ndcg_ml[{}]"'. cmd.exe knows double quotes only.
 _INSTALL = 'pip install ".[{}]" in a clone of ndcg_ml'
 

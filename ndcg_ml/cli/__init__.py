@@ -44,10 +44,10 @@ def main() -> None:
     except KeyboardInterrupt:
         code = _ended("interrupted", _INTERRUPTED)
     except OSError as error:
-        # As in "| head": not an error. Windows calls it an invalid argument.
-        reader_left = error.errno == errno.EPIPE or (error.errno == errno.EINVAL and error.filename is None)
+        # As in "| head": not an error. Windows calls it an invalid argument, and names no file.
+        left = errno.EINVAL if os.name == "nt" and not error.filename else errno.EPIPE
         what = error.filename or "the output cannot be written"
-        code = _ended("" if reader_left else f"{what}: {error.strerror or error}", 1)
+        code = _ended("" if error.errno == left else f"{what}: {error.strerror or error}", 1)
     raise SystemExit(code)
 
 
