@@ -326,7 +326,7 @@ def _read_number(value: float | str, decimals: int | None | EllipsisType) -> tup
 def _merge_queries(queries: Queries) -> Queries:
     """Put the rows of all queries into one query."""
     groups = queries.groups
-    size = np.array([groups.sizes.sum()])
+    size = np.array([groups.sizes.sum()], dtype=np.intp)
     whole = Groups(sizes=size, starts=np.zeros(1, dtype=np.intp), order=groups.order, n_rows=groups.n_rows)
     return Queries(queries.labels, whole, queries.retrieved, axes=queries.axes)
 

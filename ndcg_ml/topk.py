@@ -347,7 +347,7 @@ def _check_grades(held: _Held, flavor: Flavor) -> None:
 def _batches(retrieved: NDArray[Any], held: _Held) -> Iterator[tuple[int, NDArray[Any], _Held]]:
     """Yield batches of users: the first user, and their retrieved and held-out items."""
     n_users, depth = retrieved.shape
-    rows = np.arange(1, n_users + 1) * depth + held.starts[1:]
+    rows = np.arange(1, n_users + 1, dtype=np.int64) * depth + held.starts[1:]
     marks = np.arange(_BATCH_ROWS, int(rows[-1]), _BATCH_ROWS)
     cuts = np.unique([0, *np.searchsorted(rows, marks).tolist(), n_users])
     for begin, end in pairwise(cuts.tolist()):
@@ -370,10 +370,11 @@ def _queries(
         retrieved, real = np.take_along_axis(retrieved, order, axis=1), np.take_along_axis(real, order, axis=1)
 
     # Combine user and item into one number. The numbers of held-out entries are already sorted.
-    user = np.repeat(np.arange(n_users), n_retrieved)
+    users = np.arange(n_users, dtype=np.int64)  # the default has 32 bits on Windows, under NumPy 1
+    user = np.repeat(users, n_retrieved)
     item = retrieved[real].astype(np.int64)
     width = max(held.n_items, int(retrieved.max()) + 1)
-    held_user = np.repeat(np.arange(n_users), np.diff(held.starts))
+    held_user = np.repeat(users, np.diff(held.starts))
     keys, held_keys = user * width + item, held_user * width + held.items
     at = np.searchsorted(held_keys, keys)
     hit = np.append(held_keys, -1)[at] == keys

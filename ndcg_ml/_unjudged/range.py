@@ -321,7 +321,7 @@ def _match(
     """
     chosen, of_query = [], []
     for side, documents in enumerate(two):
-        number = np.full(documents.n_queries, -1)
+        number = np.full(documents.n_queries, -1, dtype=np.int64)
         number[queries[selected, side]] = np.flatnonzero(selected)
         chosen.append(np.flatnonzero(number[documents.query] >= 0))
         of_query.append(number[documents.query[chosen[side]]])

@@ -255,7 +255,9 @@ def test_judgements_are_found_beside_the_baseline(files):
     assert invoke("gate base.json --run old.json --qrels moved.json --margin .01").exit_code == 0
 
 
-@pytest.mark.parametrize("place", ["../secret", "/etc/hostname", "link", "data/../../secret", "near"])
+@pytest.mark.parametrize(
+    "place", ["../secret", "/etc/hostname", "link", "data/../../secret", "near", "C:/secret", "//host/share/secret"]
+)
 def test_a_baseline_of_a_stranger_shows_no_file(files, place):
     """The author of a baseline can write its digest too."""
     (files / "repository").mkdir()
@@ -271,6 +273,8 @@ def test_a_baseline_of_a_stranger_shows_no_file(files, place):
     assert result.exit_code in (1, 2)
     assert "--qrels" in result.stderr
     assert "password" not in result.output
+    # To look whether a file of another host exists is to ask that host.
+    assert place[1] not in ":/" or "are not in its folder or below" in result.stderr
     assert place != "near" or "line 1" in invoke(f"{gate} --qrels repository/near").stderr
 
 

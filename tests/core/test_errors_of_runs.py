@@ -428,7 +428,7 @@ FILES = [
     ("saved", '{"ndcg_ml_evaluation": 2, "ndcg_ml_evaluation": 2}', r"must be a file that Evaluation\.save wrote; .*each key once; got 'ndcg_ml_evaluation' twice"),
     ("saved", "[" * 100_000, r"must be a file that Evaluation\.save wrote; .*recursion"),
     ("saved", "1" * 9999, r"must be a file that Evaluation\.save wrote; .*digits"),
-    ("saved", gzip.compress(b" " * (65 << 20), mtime=0), "must have at most 67108864 bytes when unpacked"),
+    ("saved", gzip.compress(b" " * (1 << 20), mtime=0) * 65, "must have at most 67108864 bytes when unpacked"),
     # tables
     ("rows", '{"qid": 1, "label": 1}\n', "must have the columns qid, label, score .* score is missing"),
     ("rows", '{"qid": 1, "label": 1, "score": 1}\n{"qid": 1, "score": 1}\n', "line 2: must have the key label, like the"),

@@ -82,6 +82,8 @@ def check(seed: int, flavor: Any, k: Any, repeats: bool = False) -> None:
         "objects": (objects(retrieved), (objects(arrays[0]), objects(arrays[1]), arrays[2])),
         "matrix": (retrieved.astype(np.int32), csr(*held, (len(retrieved), n_items))),
         "lists": ([[item for item in row if item >= 0] for row in retrieved.tolist()], arrays),
+        # Users times items exceed 32 bits, which is the default integer on Windows, under NumPy 1.
+        "large": (np.where(retrieved < 0, -1, retrieved << 26), (arrays[0], arrays[1] << 26, arrays[2])),
     }
     for name, form in forms.items():
         for part_rows in (1 << 18, 1 + seed % 12):
