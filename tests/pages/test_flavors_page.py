@@ -167,6 +167,18 @@ def test_the_code_prints_what_the_page_says(capsys):
     assert identified.endswith("\ntrec_eval\n")
 
 
+def test_pages_say_how_many_presets_were_compared_with_a_run():
+    run = [mirror for mirror in MIRRORS.values() if "reproduces " in mirror.verified]
+    alone = [mirror.name for mirror in MIRRORS.values() if "source alone" in mirror.verified]
+    assert alone == ["elasticsearch", "mlnet"]
+    for page in ("README.md", "CHANGELOG.md", "docs/evidence.md"):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        assert re.findall(r"\b(\d+) (?:of \d+ presets )?(?:were|are)\s(?:compared|checked)", text) == [f"{len(run)}"], (
+            page
+        )
+        assert re.findall(r"(\d+) presets", text) == [f"{len(MIRRORS)}"], page
+
+
 if __name__ == "__main__" and "--write" in sys.argv:
     found = outcomes(recorded(GOLDEN))
     COUNTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
