@@ -189,7 +189,7 @@ CLIENTS: dict[str, tuple[str | Callable[[], tuple[Any, float]], str, str]] = {
     "fastai": (fastai, "fastai", "python-fasthtml beartype"),
     "torchmetrics, `BootStrapper`": (f"{RECIPES}::test_a_section_runs[torchmetrics]", "torchmetrics", ""),
     "mlflow": (f"{RECIPES}::test_a_section_runs[mlflow]", "mlflow", ""),
-    "ranx": (f"{RECIPES}::test_a_section_runs[ranx]", "ranx", ""),
+    "ranx": (f"{RECIPES}::test_a_block_of_a_page_runs_alone_and_prints_what_is_shown[coming_from-2]", "ranx", ""),
     "pandas, polars, DuckDB": (f"{ENGINES}::test_files_larger_than_memory", "pandas polars duckdb", ""),
     "Dask": (f"{ENGINES}::test_dask_gives_the_number_of_one_machine", "dask", "distributed"),
     "Spark": (f"{ENGINES}::test_spark", "pyspark", ""),
@@ -199,7 +199,7 @@ CLIENTS: dict[str, tuple[str | Callable[[], tuple[Any, float]], str, str]] = {
 
 def by_test(test: str) -> str:
     """Return the verdict of a test of the package, in another process."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "", "-p", "no:cacheprovider", test]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=TABLE.parents[2])
     last = done.stdout.splitlines()[-1] if done.stdout else done.stderr
     if done.returncode == 0 and " passed" not in last:
@@ -213,14 +213,15 @@ def by_function(client: Callable[[], tuple[Any, float]]) -> str:
     return "equal" if abs(float(found) - expected) < 1e-6 else f"**{float(found)} for {expected}**"
 
 
-def code_lines(client: str | Callable[[], tuple[Any, float]]) -> int | None:
-    """Return the number of lines of a function or of a section of the recipes, without blank ones."""
+def code_lines(client: str | Callable[[], tuple[Any, float]], row: str) -> int | None:
+    """Return the number of lines of a function, or of the section that a row links to, without blank ones."""
     if not isinstance(client, str):
         code = inspect.getsource(client)
     elif client.startswith(RECIPES):
-        page = (TABLE.parents[2] / "docs" / "recipes.md").read_text("utf-8")
-        section = page.split(f"\n## {client.split('[')[1][:-1]}\n")[1].split("\n## ")[0]
-        code = "".join(re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL))
+        [(page, anchor)] = re.findall(r"\((\.\./\.\./docs/\w+\.md)#([\w-]+)\)", row)
+        sections = re.split(r"^## (.*)$", (TABLE.parent / page).read_text("utf-8"), flags=re.MULTILINE)[1:]
+        of_heading = {title.lower().replace(" ", "-"): text for title, text in zip(*[iter(sections)] * 2, strict=True)}
+        code = "".join(re.findall(r"```python\n(.*?)```", of_heading[anchor], flags=re.DOTALL))
     else:
         return None
     return sum(1 for line in code.splitlines() if line.strip())
@@ -233,7 +234,7 @@ def again(name: str, row: str) -> str:
     verdict = by_test(client) if isinstance(client, str) else by_function(client)
     _, _, _, lines, before, _, tested, _ = row.split("|")
     note = re.sub(r"^(equal|\*\*.*?\*\*)", "", before.strip())
-    lines = f" {code_lines(client) or lines.strip()} "
+    lines = f" {code_lines(client, row) or lines.strip()} "
     return f"| {name} | {', '.join(versions)} |{lines}| {verdict}{note} | {date.today()} |{tested}|"
 
 
