@@ -206,8 +206,14 @@ def test_the_page_has_the_json_that_the_commands_print(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *RECORDS], ids=lambda path: path.stem)
 def test_targets_of_links_exist(page):
-    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\((?!\w+:)([^)#]*)#?([^)]*)\)", page.read_text(encoding="utf-8")):
+        found = page.parent / target if target else page
+        assert found.exists(), target
+        if anchor and found.suffix == ".md":
+            text = re.sub(r"^```.*?^```", "", found.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+            titles = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
+            anchors = {re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title in titles}
+            assert anchor in anchors | {*re.findall(r'\bid="([^"]+)"', text)}, f"{target}#{anchor}"
 
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
