@@ -586,6 +586,15 @@ def test_what_is_refused_when_a_loss_is_made(case):
         advised()
 
 
+@pytest.mark.parametrize("loss", [SoftmaxLoss, ListMLELoss, LambdaNDCGLoss, ApproxNDCGLoss, PlackettLuceNDCGLoss])
+def test_a_callable_gain_below_0_is_refused_when_the_loss_is_called(loss):
+    shifted, labels = loss(Flavor(gain=lambda grade: grade - 1.0)), torch.tensor([[2, 1, 0, 3]])
+    with pytest.raises(ValueError, match=r"flavor\.gain must be >= 0 in a loss.*<lambda>.* with -1\. Shift it"):
+        shifted(ROW[None], labels)
+    shifted(ROW[None], labels, labels > 0)  # only documents have gains
+    loss(Flavor(gain=lambda grade: grade))(ROW[None], labels)
+
+
 @pytest.mark.parametrize("case", CALLED)
 @pytest.mark.parametrize("name", ["dense", "noise"])
 def test_what_is_refused_when_a_loss_is_called(name, case):

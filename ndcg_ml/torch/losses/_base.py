@@ -207,7 +207,7 @@ class ListLoss(nn.Module):
         A parameter has the wrong type.
     ValueError
         The reduction is unknown; or no loss supports the flavor: ``negative="allow"``, a gain table with negative
-        entries, or ``aggregate="micro"``.
+        entries, or ``aggregate="micro"``. When called: a callable gain is negative.
 
     Notes
     -----
@@ -280,7 +280,7 @@ class ListLoss(nn.Module):
         TypeError
             An argument is not a tensor, scores are not floats, mask is not bool, or indexes are not integers.
         ValueError
-            Shapes do not match, or, on the CPU, the flavor refuses a label.
+            Shapes do not match, a callable gain is negative, or, on the CPU, the flavor refuses a label.
         """
         return self.mean_over_draws([scores], labels, mask, indexes)
 
@@ -344,6 +344,8 @@ class ListLoss(nn.Module):
             judgements = kernel.judge(self.flavor, labels, listed, layout, full=mask is None)
             ranked = kernel.ranked_documents(self.flavor, judgements, None)
             gains = kernel.gains_of(self.flavor, judgements, kernel.ideal_pool(self.flavor, judgements, ranked))
+            if callable(self.flavor.gain) and gains.numel():
+                _refuse_negative_gain(gains.min().item(), repr(self.flavor.gain))
             weight, empty = self._weigh(layout, scores, judgements, ranked, gains)
             absent = None if mask is None and ranked is listed else ~ranked
         return _replace_scores(Lists(scores, gains, weight, ranked, empty, judgements.refused, None, absent), scores)
@@ -523,17 +525,21 @@ def _check_flavor(flavor: Flavor) -> Flavor:
             "flavor.negative must be 'raise', 'zero' or 'drop' in a loss; got 'allow', whose ideal may be 0 or less. "
             "Pass flavor.replace(negative='zero')."
         )
-    if isinstance(flavor.gain, tuple) and min(flavor.gain) < 0:
-        raise ValueError(
-            f"flavor.gain must be >= 0 in a loss, so that the ideal is above 0; got a table with {min(flavor.gain):g}. "
-            "Shift the table."
-        )
+    if isinstance(flavor.gain, tuple):
+        _refuse_negative_gain(min(flavor.gain), "a table")
     if flavor.aggregate == "micro":
         raise ValueError(
             "flavor.aggregate must be 'macro' in a loss, which is computed per list; got 'micro'. Pass "
             "flavor.replace(aggregate='macro')."
         )
     return flavor
+
+
+def _refuse_negative_gain(least: float, source: str) -> None:
+    if least < 0:
+        raise ValueError(
+            f"flavor.gain must be >= 0 in a loss, so that the ideal is above 0; got {source} with {least:g}. Shift it."
+        )
 
 
 def _refuse_faults(flavor: Flavor, read: Sequence[Lists], batches: Sequence[PaddedLists]) -> bool:
