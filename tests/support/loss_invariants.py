@@ -179,10 +179,19 @@ def half_precision_is_computed_in_float32(make):
         assert torch.equal(gradient, wide.to(dtype))
 
 
-def a_score_that_is_not_finite_makes_its_list_nan(make):
-    scores = torch.tensor([[0.1, math.nan], [0.3, -math.inf], [0.2, 0.1], [0.2, math.nan]], requires_grad=True)
-    value = make("none")(scores, torch.tensor([[1, 0]] * 3 + [[0, 0]]))
-    assert value.isnan().tolist() == [True, True, False, True]
+def a_score_that_is_not_finite_makes_loss_and_gradient_of_its_list_nan(make):
+    mask = torch.tensor([[True, True, False]] * 4 + [[False, False, False]])
+    labels = torch.tensor([[1, 0, 2]] * 3 + [[0, 0, 0], [1, 0, 2]])
+    for bad in (math.nan, math.inf, -math.inf):
+        for at in (0, 1):
+            scores = torch.tensor([[0.1, 0.9, bad], [0.3, 0.2, bad], [0.2, 0.1, bad], [0.2, 0.5, bad], [bad] * 3])
+            scores[[0, 3], at] = bad
+            value, gradient = value_and_gradient(make("none"), scores, labels, mask)
+            assert value.isnan().tolist() == [True, False, False, True, False]
+            assert (gradient.isnan() == (value.isnan()[:, None] & mask)).all()
+            assert gradient[[1, 2]].any(-1).all()
+            of_mean = value_and_gradient(make("mean"), scores, labels, mask)
+            assert [each.isnan().any() for each in of_mean] == [True, True]  # a GradScaler skips the step
 
 
 def it_never_waits_for_an_accelerator(make):
@@ -226,7 +235,7 @@ ANY = (
     odd_lists_have_finite_gradients,
     the_mean_is_over_lists_that_are_not_empty,
     half_precision_is_computed_in_float32,
-    a_score_that_is_not_finite_makes_its_list_nan,
+    a_score_that_is_not_finite_makes_loss_and_gradient_of_its_list_nan,
     it_never_waits_for_an_accelerator,
     another_default_device_changes_nothing,
     refusals_say_what_to_do,

@@ -169,8 +169,8 @@ class Lists(NamedTuple):
     refused : Tensor of bool, shape (n_lists,)
         Lists with a label that the flavor refuses.
     nan_penalty : Tensor, like `scores`, shape (n_lists, 1), or None
-        nan for a list with a score that is not finite, and 0 otherwise; added to the loss. None if the host has checked
-        that all scores are finite.
+        nan for a list with a score that is not finite, and 0 otherwise; its product with the scores is added to the
+        loss. None if the host has checked that all scores are finite.
     absent : Tensor of bool, like `scores`, or None
         The negation of `ranked`, or None if all slots are known to be ranked.
     """
@@ -212,10 +212,10 @@ class ListLoss(nn.Module):
     Notes
     -----
     Half-precision scores are promoted to float32, and the loss is in float32; autocast changes neither the loss nor its
-    gradient. Only scores of documents have a gradient. It is zero in an empty list, which remains in the graph. On the
-    CPU, ``forward`` raises an error if the flavor refuses a label. On other devices, in compiled code, and if
-    ``torch.func.vmap`` maps over labels, the loss of its list is nan, like that of a list with a score of nan or
-    infinity.
+    gradient. Only scores of documents have a gradient. It is zero in an empty list, which remains in the graph. A list
+    with a score of nan or infinity has a loss of nan and a gradient of nan, so that a ``GradScaler`` skips the step. On
+    the CPU, ``forward`` raises an error if the flavor refuses a label. On other devices, in compiled code, and if
+    ``torch.func.vmap`` maps over labels, loss and gradient of its list are nan too.
 
     Flat lists are padded to at most twice as many slots as rows and lists: if padding all of them to the longest takes
     more, lists of similar length are padded together. Because the lengths determine shapes, this waits for an
@@ -322,7 +322,7 @@ class ListLoss(nn.Module):
         return losses.sum() / (~_concatenate(empty)).sum().clamp(min=1)
 
     def _losses_of(self, lists: Lists, *, looked: bool, full: bool) -> Tensor:
-        """Compute the losses: 0 for empty lists, and nan for lists with invalid scores or labels."""
+        """Compute the losses: 0 for empty lists, and nan, with a gradient of nan, for invalid scores or labels."""
         loss = self.losses(lists)
         if loss.shape != lists.empty.shape:  # it would be broadcast
             raise ValueError(
@@ -332,9 +332,11 @@ class ListLoss(nn.Module):
         # A fill and its backward pass cost more than the check that avoids them.
         if not full:
             loss = loss.masked_fill(lists.empty, 0.0)
-        if lists.nan_penalty is not None:
-            loss = loss + lists.nan_penalty.squeeze(-1)
-        return loss if looked else loss.masked_fill(lists.refused, math.nan)
+        penalty = lists.nan_penalty
+        if not looked:
+            penalty = torch.zeros_like(lists.scores[:, :1]) if penalty is None else penalty
+            penalty = penalty.masked_fill(lists.refused.unsqueeze(-1), math.nan)
+        return loss if penalty is None else loss + (lists.scores * penalty).sum(-1)
 
     def _read(self, scores: Tensor, labels: Tensor, mask: Tensor | None) -> Lists:
         """Compute what all losses use."""
