@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 import warnings
-from contextlib import contextmanager
+from contextlib import nullcontext, suppress
 from functools import partial
 
 import numpy as np
@@ -23,12 +23,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
 from torch import nn
-from torch_batches import GENERATOR, LISTS, batches, tensors_of
+from torch_batches import GENERATOR, LISTS, Constants, batches, elsewhere, tensors_of
 from torchmetrics import MetricCollection
 from torchmetrics.wrappers import BootStrapper, MetricTracker, Running
 
 from ndcg_ml import Flavor, evaluate
-from ndcg_ml.torch import NDCG, EpochWarning, ndcg, ndcg_collection
+from ndcg_ml.torch import NDCG, EpochWarning, LambdaNDCGLoss, ndcg, ndcg_collection
 
 pytestmark = pytest.mark.usefixtures("kernel")
 running = pytest.mark.filterwarnings("ignore::ndcg_ml.torch.EpochWarning")  # computes while the epoch goes on
@@ -38,14 +38,6 @@ PERFECT = torch.tensor([[1.0, 0.0]]), torch.tensor([[1, 0]])
 WORST = torch.tensor([[1.0, 0.0]]), torch.tensor([[0, 1]])
 MIXED = (1 + 1 / math.log2(3)) / 2
 """The mean of both."""
-
-
-@contextmanager
-def elsewhere():
-    """Compiled code cannot look at data, as on an accelerator, which is not here."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.compiler, "is_compiling", lambda: True)
-        yield
 
 
 # -- the value ----------------------------------------------------------------------------------------------------
@@ -378,6 +370,20 @@ def test_update_never_waits_for_an_accelerator(settings_):
         metric.update(scores, labels, ids, mask=scores > 0)
         metric.update(scores.flatten(), labels.flatten(), indexes=labels.flatten().long())
         assert {part.device.type for part in tensors_of(metric)} == {"meta"}
+
+
+@pytest.mark.parametrize("kernel", ["torch"], indirect=True)
+@pytest.mark.parametrize("flavor", ["sklearn", "lightgbm", Flavor(ideal="max", gain=(0, 1, 3), max_grade=2)], ids=str)
+def test_constants_are_summed_on_the_host_and_kept_on_the_device(flavor):
+    scores, ids = torch.rand(3, 5, device="meta", requires_grad=True), torch.arange(3, device="meta")
+    metric = NDCG(flavor, k=[2, None]).to("meta")
+    for kept in (False, True):
+        with Constants() as seen, torch.inference_mode():
+            metric.update(scores, scores, ids, mask=scores >= 0)
+            metric.update(scores.flatten(), scores.flatten(), indexes=ids.repeat_interleave(5))
+        assert seen.n_sums == 0
+        assert not (kept and seen.n_made)
+    LambdaNDCGLoss(flavor)(scores, scores.detach()).backward()  # a tensor of inference mode would be refused
 
 
 def test_plot():

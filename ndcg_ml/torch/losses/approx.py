@@ -78,7 +78,7 @@ class _SoftRanks(torch.autograd.Function):
         one = counted.to(blocks.dtype)
         gap = (blocks.unsqueeze(-2) - blocks.unsqueeze(-1)) / temperature
         ranks = 0.5 + (torch.sigmoid(gap) * one.unsqueeze(-2)).sum(-1)
-        size = one.sum(-1)
+        size = counted.sum(-1)  # integers: CUDA has no deterministic cumulative sum of floats
         ranks = ranks + (size.cumsum(-1) - size).unsqueeze(-1)
         coefficients = _TAILS[scores.dtype]
         below = _from_above(-blocks.flip(-2, -1), one.flip(-2, -1), temperature, coefficients).flip(-2, -1)
