@@ -166,6 +166,15 @@ def check_tensor(value: object, name: str) -> Tensor:
             f"{name}.values() with indexes= (one query id per row)."
         )
     got = f"{name} must be a torch.Tensor; got {type(value).__module__}.{type(value).__qualname__}"
+    first = value.tolist() if isinstance(value, np.ndarray) else value
+    while isinstance(first, (list, tuple)) and first:
+        first = first[0]
+    if isinstance(first, (str, bytes)):
+        order = "sorted(ids), 10**9" if name == "doc_id" else "ids"  # which are compared as text
+        raise TypeError(
+            f"{got} of text. Number the ids of the whole data set once, before the loader: number = {{q: i for i, q in "
+            f"enumerate({order})}}, and pass torch.tensor([number[q] for q in {name}])."
+        )
     if _is_ragged(value):
         rows = f"[torch.as_tensor(row) for row in {name}]"
         raise TypeError(
@@ -234,7 +243,7 @@ def read_flags(value: object, name: str, scores: Tensor, of: str) -> Tensor:
 
 def read_integers(value: object, name: str, meaning: str, scores: Tensor, of: str) -> Tensor:
     """Check that the value is a tensor of integers, described by `meaning`, of the shape of the scores."""
-    return check_integers(_companion(value, name, scores, of), name, meaning).long()
+    return check_integers(_companion(value, name, scores, of), name, meaning)
 
 
 def constant(tensor: Tensor) -> Tensor:
@@ -390,7 +399,7 @@ def _padded_batch(
         labels=rows(labels),
         listed=rows(listed),
         retrieved=None if retrieved is None else rows(retrieved),
-        doc_id=None if doc_id is None else rows(doc_id),
+        doc_id=None if doc_id is None else rows(doc_id.long()),
         shape=tuple(leading),
         rows=None,
     )
@@ -401,14 +410,14 @@ def _flat_batch(
 ) -> Batch | None:
     if scores.numel() == 0:
         return None
-    indexes, rows = torch.sort(indexes, stable=True)
+    indexes, rows = torch.sort(indexes.long(), stable=True)
     return Batch(
         layout=Flat(indexes),
         scores=scores[rows],
         labels=labels[rows],
         listed=torch.ones_like(indexes, dtype=torch.bool),
         retrieved=None if retrieved is None else retrieved[rows],
-        doc_id=None if doc_id is None else doc_id[rows],
+        doc_id=None if doc_id is None else doc_id.long()[rows],
         shape=(),
         rows=rows,
     )

@@ -304,8 +304,8 @@ compute_with_cache
         Raises
         ------
         TypeError, ValueError
-            As for ``ndcg_ml.torch.ndcg``; on an accelerator, ``compute`` raises errors in the data. Padded input has
-            `indexes` under ``query_ids="batch"``, or none under ``split_queries=True``.
+            As for ``ndcg_ml.torch.ndcg``; on an accelerator, ``compute`` raises errors in the data. `indexes` have
+            dtype uint64. Padded input has `indexes` under ``query_ids="batch"``, or none under ``split_queries=True``.
 
         Warns
         -----
@@ -317,6 +317,11 @@ compute_with_cache
         if not self._batch_alone:
             self._warn_if_closed()
         preds, target = inputs.scores_and_labels(preds, target, mask, _NAMES)
+        if isinstance(indexes, Tensor) and indexes.dtype == torch.uint64:
+            raise TypeError(
+                "indexes must hold signed integers, as which they are kept; got dtype torch.uint64. Pass "
+                "indexes.long(): ids from 2^63 on become negative, and different ones stay different."
+            )
         list_ids = None
         if self.split_queries and indexes is None:
             raise ValueError(

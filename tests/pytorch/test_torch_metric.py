@@ -823,6 +823,9 @@ UPDATES = {
     "ids of rows": ((*LISTS, torch.zeros(2, 2).long()), ValueError, r"one query id per list, shape \(2,\).*got \(2, 2\)", lambda metric: (metric.update(*LISTS, torch.zeros(2, 2).long()[..., 0]), metric.update(*(each.flatten() for each in (*LISTS, torch.zeros(2, 2).long()))))),
     "fractions": ((*LISTS, torch.zeros(2)), TypeError, "indexes must hold integers, one query id per list; got dtype torch.float", lambda metric: metric.update(*LISTS, torch.zeros(2).long())),
     "a mask of floats": ((*LISTS, torch.tensor([0, 1]), torch.ones(2, 2)), TypeError, r"mask must be a tensor of bool.*mask\.bool", lambda metric: metric.update(*LISTS, torch.tensor([0, 1]), torch.ones(2, 2).bool())),
+    "ids from 2^63 on": ((*LISTS, torch.tensor([2**63, 5], dtype=torch.uint64)), TypeError, r"signed integers.*torch\.uint64.*Pass indexes\.long\(\)", lambda metric: metric.update(*LISTS, torch.tensor([2**63, 5], dtype=torch.uint64).long())),
+    "text": ((*LISTS, ["a", "b"]), TypeError, r"builtins.list of text.*number = {q: i for i, q in enumerate\(ids\)}.*number\[q\] for q in indexes\]", lambda metric: metric.update(*LISTS, torch.tensor([{q: i for i, q in enumerate(["a", "b"])}[q] for q in ["a", "b"]]))),
+    "an array of text": ((*LISTS, np.array([["a"], ["b"]])), TypeError, r"numpy\.ndarray of text.*number = {q: i", None),
     "a list": ((*LISTS, [*torch.tensor([0, 1])]), TypeError, r"indexes must be a torch.Tensor; got builtins.list\. Pass torch\.as_tensor\(", lambda metric: metric.update(*LISTS, torch.as_tensor([0, 1]))),
 }  # fmt: skip
 MADE = {

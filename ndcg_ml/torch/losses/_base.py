@@ -60,7 +60,7 @@ def check_lists(
     inputs.refuse_other_device(labels, "labels", scores, "scores")
     mask = None if mask is None else inputs.read_flags(mask, "mask", scores, "scores")
     if indexes is not None:
-        indexes = inputs.read_integers(indexes, "indexes", "one query id per row", scores, "scores")
+        indexes = inputs.read_integers(indexes, "indexes", "one query id per row", scores, "scores").long()
     return scores, inputs.constant(labels), mask, indexes
 
 
