@@ -422,8 +422,9 @@ def attempt_torch(arguments: dict[str, Any]) -> None:
         if isinstance(value, np.ndarray):
             with contextlib.suppress(Exception):
                 kept[names.get(name, name)] = torch.tensor(value)
-    value, flavor = tensors.ndcg(**kept), kept["flavor"]
+    value, flavor, mask = tensors.ndcg(**kept), kept["flavor"], kept.get("mask")
     for each in value.values() if isinstance(value, dict) else [value]:
+        each = each if mask is None else each[mask.any(-1)]  # a list without documents has no value
         may_be_nan = not isinstance(flavor, Flavor) or flavor.empty == "skip" or flavor.empty != flavor.empty
         expect(may_be_nan or not torch.isnan(each).any().item(), f"nan in {each}")
         if isinstance(flavor, Flavor) and bounded(flavor):

@@ -76,7 +76,8 @@ def ndcg_score(
         Series is refused unless its index is 0, 1, ..., because ``groupby(...).size()`` sorts the queries by id, and
         the rows may have another order.
     mask : array of bool, shape of `y_true`, optional
-        With 2-D input: True if the slot holds a document. Other slots are padding and may hold anything.
+        With 2-D input: True if the slot holds a document. Other slots are padding and may hold anything. A row without
+        a document is padding, not a query: its weight, slice and cluster are ignored.
     retrieved : array of bool, shape of `y_true`, optional
         True if the document was ranked. Other documents only enter the ``global`` ideal. Default: all were ranked.
     doc_id : array-like of shape of `y_true`, optional
@@ -87,9 +88,9 @@ def ndcg_score(
     query_weight : array-like of float, shape (n_queries,), pandas.Series, or mapping, optional
         Weight of each query. With `qid`, a Series is aligned by its index (even if that is 0, 1, ...) and a mapping by
         its keys; every query must have an entry. An array, or a polars Series, is in the order of first appearance in
-        `qid`. Without `qid`, weights are in the order of `group` or of the rows. A mapping, or a Series with another
-        index than 0, 1, ... (or than that of a 2-D `y_true`), is then refused, because it cannot be aligned. In a
-        scikit-learn search, pass ``sample_weight``; see ``ndcg_ml.sklearn.ndcg_scorer``.
+        `qid`. Without `qid`, weights are in the order of `group` or of all rows of a 2-D `y_true`. A mapping, or a
+        Series with another index than 0, 1, ... (or than that of a 2-D `y_true`), is then refused, because it cannot be
+        aligned. In a scikit-learn search, pass ``sample_weight``; see ``ndcg_ml.sklearn.ndcg_scorer``.
 
     Returns
     -------

@@ -92,7 +92,7 @@ def evaluate(flavor: Flavor, ks: Sequence[int | None], batch: Batch, *, count_fa
     invalid = judgements.refused
     for fault in faults.values():
         invalid = invalid | layout.any_of(fault)
-    totals = Totals(layout, dcg, ideal, empty_queries(ideal), invalid, None)
+    totals = Totals(layout.any_of(listed), dcg, ideal, empty_queries(ideal), invalid, None)
     if not count_faults:
         return totals
     # Only the message of an error needs the counts, which take a reduction per kind.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, get_args, overload
 
 import numpy as np
@@ -125,9 +125,9 @@ compute_with_cache
 
     Notes
     -----
-    The state consists of float64 sums, int64 counts and the ids of the queries seen, 8 bytes each (on an accelerator 8
-    bytes per row of 1-D input, until ``compute``). It remains exact if the model is cast (``.to(torch.bfloat16)``,
-    ``set_dtype``), and adds up over processes with any number of batches, including none.
+    The state consists of float64 sums, int64 counts and the ids of the queries seen, 8 bytes each (on an accelerator 16
+    bytes per list, or per row of 1-D input, until ``compute``). It remains exact if the model is cast
+    (``.to(torch.bfloat16)``, ``set_dtype``), and adds up over processes with any number of batches, including none.
 
     Use a metric in one thread at a time, like every metric of torchmetrics. A checkpoint that another thread saves
     during ``update`` may mix the states before and after a batch.
@@ -299,7 +299,7 @@ compute_with_cache
             Query ids: one per row of 1-D input, which requires them, or one per list of padded input, shape
             ``preds.shape[:-1]``, to detect queries that appear more than once.
         mask : Tensor of bool, optional
-            True for slots of padded input with a document.
+            True for slots of padded input with a document. A list without any is padding, not a query.
 
         Raises
         ------
@@ -344,32 +344,38 @@ compute_with_cache
 
     def _keep_sums(self, preds: Tensor, target: Tensor, indexes: Any, mask: Any, list_ids: Tensor | None) -> None:
         """Add the sums of these queries, and keep their ids to detect queries that appear again."""
-        ids = list_ids
         totals = inputs.rank_on_host(self.flavor, self.ks, preds, target, mask=mask, indexes=indexes)
+        held, ids = "ids", None
         if totals is not None:
             sums = Sums.from_numpy(totals.sums(self.flavor))
-            ids = ids if indexes is None else torch.from_numpy(totals.ids.astype(np.int64))
+            if list_ids is not None or indexes is not None:
+                ids = torch.from_numpy(totals.ids.astype(np.int64))
+                ids = ids if list_ids is None else list_ids[ids]  # of padded lists, these were positions
         else:
             batch = inputs.read_batch(self.flavor, preds, target, mask=mask, indexes=indexes, names=_NAMES)
             if batch is None:
                 return
-            if batch.rows is not None:  # only the device knows which ids of rows are equal
-                row_ids = indexes.detach().long()[batch.rows]
-                ids = row_ids.unique_consecutive() if _can_read(preds) else row_ids
             if _can_read(preds):
-                sums = evaluate_or_refuse(self.flavor, self.ks, batch, _NAMES).sums(self.flavor)
+                of_batch = evaluate_or_refuse(self.flavor, self.ks, batch, _NAMES)
             else:
-                sums = evaluate(self.flavor, self.ks, batch, count_faults=True).sums(self.flavor)
-        added = {}
+                of_batch = evaluate(self.flavor, self.ks, batch, count_faults=True)
+            sums = of_batch.sums(self.flavor)
+            # The id of each query, from those of rows or of lists. Only the device knows which ones are of queries.
+            first = of_batch.filled if batch.rows is None else batch.layout.starts
+            given = list_ids if batch.rows is None else indexes.detach().long()[batch.rows]
+            if given is not None and _can_read(preds):
+                ids = given[first]
+            elif given is not None:
+                held, ids = "row_ids", torch.stack([given, first.long()])
+        added: dict[str, Any] = {}
         for name, more in sums._asdict().items():
             state = getattr(self, name)
             # In the dtype of the sums, because casts of the module must not narrow them; and in a new tensor, because
             # copies of the state share the old one.
             added[name] = state.to(more.dtype) + more.to(state.device)
-        self.__dict__.update(added)  # at once, so that an interrupt leaves the sums of whole batches
         if self.query_ids == "global" and ids is not None:
-            held = self.ids if list_ids is not None or _can_read(preds) else self.row_ids
-            held.append(ids.to(self.device))
+            added[held] = [*getattr(self, held), ids.to(self.device)]
+        self.__dict__.update(added)  # at once, so that an interrupt leaves whole batches
 
     def _keep_rows(self, preds: Tensor, target: Tensor, indexes: Any, mask: Any, list_ids: Tensor | None) -> None:
         """Keep the rows, and raise for faults in them that can be detected now."""
@@ -379,9 +385,9 @@ compute_with_cache
             if batch is not None and can_read:
                 evaluate_or_refuse(flavor, (1,), batch, _NAMES)
         ids = indexes if list_ids is None else list_ids
-        for name, part in inputs.flatten_rows(preds, target, ids, mask, drop=can_read)._asdict().items():
-            if part.numel():
-                getattr(self, name).append(part.to(self.device))
+        added = inputs.flatten_rows(preds, target, ids, mask, drop=can_read)._asdict()
+        if added["ids"].numel():
+            self.__dict__.update({name: [*getattr(self, name), part.to(self.device)] for name, part in added.items()})
 
     @_uncompiled
     def forward(self, *args: Any, **kwargs: Any) -> T:
@@ -390,7 +396,8 @@ compute_with_cache
         Returns
         -------
         Tensor or dict
-            As for ``compute``; nan if the batch has no query to average.
+            As for ``compute``; nan if the batch has no query to average, or under ``split_queries=True`` a part of a
+            query that ``empty="raise"`` would refuse.
 
         Raises
         ------
@@ -460,16 +467,18 @@ compute_with_cache
         for name in ("preds", "target"):
             held = {part.dtype for part in getattr(self, name)}
             dtypes[name] = held.pop() if len(held) == 1 else dtypes[name]
-        preds, target, ids, listed = (self._join(name, dtypes[name]) for name in inputs.MetricRows._fields)
-        if _can_read(preds) and bool(listed.all()):
-            on_host = inputs.rank_on_host(self.flavor, self.ks, preds, target, indexes=ids)
-            if on_host is not None:
-                return Sums.from_numpy(on_host.sums(self.flavor))
-        batch = inputs.read_batch(self.flavor, preds, target, indexes=ids)
+        rows = inputs.MetricRows(*(self._join(name, dtypes[name]) for name in inputs.MetricRows._fields))
+        preds, target, ids = (part[rows.listed] for part in rows[:3])
+        flavor = self.flavor
+        if flavor.empty == "raise" and self._batch_alone:  # a part of a query may have no relevant document
+            flavor = flavor.replace(empty=math.nan)
+        on_host = inputs.rank_on_host(flavor, self.ks, preds, target, indexes=ids)
+        if on_host is not None:
+            return Sums.from_numpy(on_host.sums(flavor))
+        batch = inputs.read_batch(flavor, preds, target, indexes=ids)
         if batch is None:
             return Sums.zeros(len(self.ks), self.device)
-        batch = replace(batch, listed=listed[batch.rows])
-        return evaluate(self.flavor, self.ks, batch, count_faults=True).sums(self.flavor)
+        return evaluate(flavor, self.ks, batch, count_faults=True).sums(flavor)
 
     def _join(self, name: str, dtype: torch.dtype) -> Tensor:
         """Concatenate the parts of a list, of which there may be none."""
@@ -494,8 +503,8 @@ compute_with_cache
 
     def _reduce_row_ids(self) -> None:
         """Reduce ids of rows to ids of queries, which makes the host wait."""
-        self.ids = [*self.ids, *map(torch.unique_consecutive, self.row_ids)]
-        self.row_ids = []
+        ids = [*self.ids, *(given[first > 0] for given, first in self.row_ids)]
+        self.__dict__.update(ids=ids, row_ids=[])
 
     # -- epochs ------------------------------------------------------------------------------------------------------
 

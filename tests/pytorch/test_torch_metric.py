@@ -200,13 +200,32 @@ def test_what_the_caller_does_with_the_tensors_afterwards_changes_nothing(split,
     assert metric.compute() == pytest.approx(0.5 + 0.5 / np.log2(3))
 
 
-def test_a_list_without_documents_is_a_query():
-    for ids in (None, torch.tensor([4, 5])):
-        for split in (False, True) if ids is not None else (False,):
-            metric = NDCG(Flavor(empty=1.0), split_queries=split)
-            metric.update(torch.tensor([[0.1, 0.9]]), torch.tensor([[1, 0]]), None if ids is None else ids[:1])
-            metric.update(torch.zeros(1, 0), torch.zeros(1, 0), None if ids is None else ids[1:])
-            assert metric.compute().item() == pytest.approx(MIXED)
+@pytest.mark.parametrize(("split", "where"), [(False, nullcontext), (False, elsewhere), (True, nullcontext)])
+def test_an_interrupt_leaves_whole_batches(split, where):
+    def stop(frame, event, _):
+        nonlocal left
+        if event == "line" and frame.f_globals["__name__"] == "ndcg_ml.torch.metric":
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+        return stop
+
+    before, n_lines, left = sys.gettrace(), 0, 0
+    while left <= 0:  # before each line in turn, until there are no more
+        metric, n_lines = NDCG(split_queries=split), n_lines + 1
+        metric.update(*PERFECT, torch.tensor([4]))
+        with where(), suppress(KeyboardInterrupt):
+            left = n_lines
+            sys.settrace(stop)
+            try:
+                metric.update(*ROWS, torch.tensor([7, 7, 3]))
+            finally:
+                sys.settrace(before)
+        if not split:
+            metric._reduce_row_ids()
+        names = ("preds", "target", "ids", "listed") if split else ("ids",)
+        counts = {sum(part.numel() for part in getattr(metric, name)) for name in names}
+        assert len(counts | (set() if split else {int(metric.n_queries)})) == 1
 
 
 @running
@@ -741,7 +760,7 @@ def test_a_query_that_is_empty_at_one_cutoff_alone_is_refused():
 def test_split_queries_refuse_bad_rows_at_once_and_empty_queries_in_the_end():
     metric, ids = NDCG(Flavor(empty="raise"), split_queries=True), torch.tensor([3])
     mask = torch.tensor([[True, False]])  # padding may hold anything
-    metric.update(torch.tensor([[0.9, math.nan]]), torch.tensor([[0.0, -9.0]]), ids, mask)
+    assert metric(torch.tensor([[0.9, math.nan]]), torch.tensor([[0.0, -9.0]]), ids, mask).isnan()  # it may be a part
     for score, label in ((math.nan, 1.0), (0.5, math.nan), (0.5, -1.0)):
         with pytest.raises(ValueError, match=r"(preds|target) must .*got 1"):
             metric.update(torch.tensor([score]), torch.tensor([label]), ids)
@@ -757,8 +776,8 @@ def test_split_queries_elsewhere_refuse_bad_rows_in_compute():
     with elsewhere():
         mask = torch.tensor([[True, False, False]])
         metric.update(torch.tensor([[0.5, 0.9, math.nan]]), torch.tensor([[1.0, 0.0, -9.0]]), ids, mask)
-        metric.update(torch.zeros(1, 0), torch.zeros(1, 0), ids + 1)
-    assert metric.compute() == 0.5
+        metric.update(torch.tensor([[math.nan]]), torch.zeros(1, 1), ids + 1, mask[:, 1:2])
+    assert metric.compute() == 1.0
     with elsewhere():
         metric.update(torch.tensor([math.nan]), torch.tensor([1.0]), ids)
     with pytest.raises(ValueError, match=r"preds must not hold NaN.*got 1.*Found in the batches"):

@@ -342,7 +342,7 @@ class ListLoss(nn.Module):
         """Compute what all losses use."""
         scores, listed = widen(scores), _full_mask(labels, mask)
         with torch.no_grad():
-            layout = inputs.Padded(scores.shape[0], scores.shape[1], scores.device)
+            layout = inputs.Padded(scores.shape[1], scores.device)
             judgements = kernel.judge(self.flavor, labels, listed, layout, full=mask is None)
             ranked = kernel.ranked_documents(self.flavor, judgements, None)
             gains = kernel.gains_of(self.flavor, judgements, kernel.ideal_pool(self.flavor, judgements, ranked))
