@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.arrays import flag_array, hash_codes, ids_as_array, plain_array
+from ndcg_ml._core.checks import warn_caller
 from ndcg_ml._core.frames import refuse_index
 from ndcg_ml._core.layout import BoolArray, Groups, IntArray, keys_of, ranges, starts_of
 from ndcg_ml._core.one_line import brief
@@ -44,7 +45,13 @@ def group_rows(labels: NDArray[Any], qid: Any, group: Any, mask: Any) -> Groups:
     if qid is not None:
         return group_by_ids(qid, labels.size)
     if group is not None:
-        return group_by_sizes(group, labels.size)
+        groups = group_by_sizes(group, labels.size)
+        if n_empty := int((groups.sizes == 0).sum()):
+            warn_caller(
+                f"group holds {n_empty} sizes of 0, which are queries without documents, as in LightGBM. If they are "
+                "gaps between ids that np.bincount counted, pass the ids as qid=, or group=sizes[sizes > 0]."
+            )
+        return groups
     raise ValueError(
         "qid or group must be given with 1-D input: which rows belong to one query is never guessed. Pass qid= (one "
         "id per row, any dtype, any order) or group= (sizes of consecutive queries). For one query, "

@@ -494,6 +494,20 @@ def test_likely_mistakes_are_refused_or_warned_of_on_every_route(route):
         route(grades, scores)
 
 
+@pytest.mark.parametrize("route", ["ndcg_score", "dcg_score", "evaluate", "prepare", "explain_difference", "identify"])
+def test_sizes_of_0_are_queries_and_cause_a_warning(route):
+    ids, rows = [2, 2, 5, 5], (np.array([0, 1, 0, 2]), np.array([0.1, 0.2, 0.4, 0.3]))
+    sizes = np.bincount(ids)  # with a 0 for each gap
+    with pytest.warns(UserWarning, match=r"4 sizes of 0.*np\.bincount.*qid=, or group=sizes\[sizes > 0\]") as seen:
+        value = ROUTES[route](*rows, group=sizes)
+    assert seen[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        advised = [ROUTES[route](*rows, group=sizes[sizes > 0]), ROUTES[route](*rows, qid=ids)]
+    assert str(advised[0]) == str(advised[1])
+    assert not isinstance(value, float) or value == pytest.approx(advised[0] / 3)
+
+
 PAIR = [[0.5, 0.25, 0.75]]
 
 
