@@ -39,7 +39,8 @@ class EpochWarning(UserWarning):
 
     Each metric warns once for each of these: queries are added after ``compute`` without a ``reset`` (one metric for
     two loaders, or after a sanity check); queries are added after other weights were loaded, without a ``reset``; a
-    checkpoint is saved mid-epoch, without the state of the metric.
+    checkpoint is saved mid-epoch, without the state of the metric; several processes have equally many lists, some of
+    them without ids, so that the sampler may have repeated lists.
 
     Examples
     --------
@@ -59,6 +60,8 @@ _FIX = {
     "state": "this state_dict leaves out the queries seen since the last reset: an epoch that is resumed from it is "
     "averaged over the rest. Call metric.persistent(True) before training to save them, or save checkpoints between "
     "epochs.",
+    "repeats": "all processes have equally many lists, and some of these have no ids: a DistributedSampler, which "
+    "repeats lists to that end, would count them twice. Pass indexes=, one id per list, to find repeated lists.",
 }
 
 _uncompiled = never_compile("an NDCG adds to its state; ndcg_ml.torch.ndcg can be compiled")
@@ -138,16 +141,16 @@ compute_with_cache
     them. And a model without the metric could not load the checkpoint. A state of another flavor, or of other
     cut-offs, is refused.
 
-    A metric gives one ``EpochWarning`` if queries are added after ``compute`` without a ``reset``, one if they are
-    added after ``load_state_dict`` without a ``reset``, and one if ``state_dict`` leaves out the state mid-epoch.
+    A metric gives at most one ``EpochWarning`` of each kind.
 
     ``torchmetrics.wrappers.BootStrapper`` resamples the first dimension: the queries of padded input, but the rows of
     1-D input, which divides queries. Use it with padded input and without `indexes`, because a query that is drawn
     twice would be refused. ``Running`` refuses queries that appear twice within its window.
 
     A ``DistributedSampler`` repeats examples so that all processes have the same number. With ids, repeated queries are
-    detected and refused. Padded input without `indexes`, and rows under ``split_queries=True``, are not checked for
-    repeats: use a sampler that does not repeat, such as ``range(rank, n, world_size)``.
+    detected and refused. Padded input without `indexes` causes a warning if all processes have equally many lists, and
+    rows under ``split_queries=True`` are not checked: use a sampler that does not repeat, such as
+    ``range(rank, n, world_size)``.
 
     With ``split_queries=True``, rows keep their dtypes, and ``compute`` gathers those of all processes in each process.
     "first" and "last" order ties by arrival, by process and then by update.
@@ -198,7 +201,7 @@ compute_with_cache
     ids: list[Tensor]
     """One entry per query."""
     row_ids: list[Tensor]
-    """Sorted ids of rows on a device, one tensor per update, until ``compute`` reduces them to ids of queries."""
+    """Ids of rows or lists on a device, and 1 for one of each query, until ``compute`` reduces them to `ids`."""
     _update_count: int  # torchmetrics sets these two
     compute_on_cpu: bool
     _closed: str | None = None
@@ -514,10 +517,10 @@ compute_with_cache
             self._warn(self._closed)
             self._closed = None
 
-    def _warn(self, reason: str) -> None:
+    def _warn(self, reason: str, stacklevel: int = 6) -> None:
         if reason not in self._warned:
             self._warned = (*self._warned, reason)
-            warnings.warn(_FIX[reason], EpochWarning, stacklevel=6)
+            warnings.warn(_FIX[reason], EpochWarning, stacklevel=stacklevel)
 
     def reset(self) -> None:
         """Remove all queries, as between two epochs."""
@@ -581,7 +584,13 @@ compute_with_cache
             setattr(self, name, list(dist_sync_fn(self._join(name, dtype), group=group)))
         for name, default in self._defaults.items():
             if isinstance(default, Tensor):
-                setattr(self, name, torch.stack(list(dist_sync_fn(getattr(self, name), group=group))).sum(0))
+                of_processes = list(dist_sync_fn(getattr(self, name), group=group))
+                setattr(self, name, torch.stack(of_processes).sum(0))
+                if name == "n_queries" and not self._batch_alone and "ids" in self._defaults:
+                    # A sampler that makes all processes equal may have repeated lists without ids.
+                    n_ids = sum(part.numel() for part in self.ids)
+                    if len(of_processes) > 1 == len(set(map(int, of_processes))) and n_ids < self.n_queries:
+                        self._warn("repeats", stacklevel=7)
 
     def merge_state(self, incoming_state: dict[str, Any] | Metric) -> None:
         """Add the queries of another metric after those of this one.
