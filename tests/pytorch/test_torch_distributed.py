@@ -1,6 +1,6 @@
 """The torchmetrics metric over real processes: two of them, gloo on the CPU, every scenario in one start.
 
-With accelerate the processes run the code of docs/training.md, on batches of unequal width.
+With Lightning and accelerate the processes run the code of docs/training.md.
 """
 
 import pytest
@@ -8,12 +8,14 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("torchmetrics")
 
+import os
 import pickle
 import re
 import time
 import traceback
 import warnings
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -249,6 +251,8 @@ SCENARIOS = {
     "refused, then goes on": (refused_then_goes_on, QUERIES.score),
     "local": (local, None),
 }
+if find_spec("lightning"):  # of 41 queries, 21 train in each process, in batches of 8
+    SCENARIOS["lightning"] = (lightning_loads_a_share_per_process, lambda: [3, 41])
 """What each process does, and the value or the error that both must have."""
 
 
