@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._core.arrays import convert_ids, ids_as_array, is_integer, plain_array, real_array, score_array
+from ndcg_ml._core.arrays import convert_ids, flag_array, ids_as_array, is_integer, plain_array, real_array, score_array
 from ndcg_ml._core.checks import KSpec, cutoffs, refuse_docid, warn_of_lists_of_one
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.frames import is_frame, refuse_lazy
@@ -250,14 +250,17 @@ def evaluate_part(
         )
     for name, value in (("y_true", y_true), ("query_weight", query_weight)):
         refuse_lazy(value, name)  # np.shape below would compute the frame
-    # A worker may have no rows. Then all other arguments must be empty too.
-    if np.shape(y_true)[:1] == (0,) and np.size(() if group is None else group) == 0:
+    # A worker may have no rows, or only lists that pad a batch.
+    shape = np.shape(y_true)
+    if len(shape) == 2 and qid is None and group is None:
+        nothing = 0 in shape if mask is None else not flag_array(mask, "mask", shape).any()
+    else:
+        nothing = shape[:1] == (0,) and np.size(() if group is None else group) == 0
+    if nothing:
         others: dict[str, Any] = {"y_score": y_score, "qid": qid, "query_id": query_id, "query_weight": query_weight}
         for name, rows in (others | {"mask": mask, "retrieved": retrieved, "doc_id": doc_id}).items():
-            if rows is not None and np.shape(rows)[:1] != (0,):
-                raise ValueError(f"{name} must be as long as y_true, which has no rows; got shape {np.shape(rows)}.")
-        return _empty_part(flavor, k)
-    if mask is not None and np.shape(mask) == np.shape(y_true) and not np.any(mask):  # lists that pad a batch
+            if rows is not None and np.shape(rows)[:1] != shape[:1]:
+                raise ValueError(f"{name} must be as long as y_true, {shape[0]}; got shape {np.shape(rows)}.")
         return _empty_part(flavor, k)
     queries = Queries.read(y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id)
     if query_weight is not None:  # all may be 0 here, because other parts may have positive ones

@@ -401,7 +401,10 @@ def stream(*ids: Any, scores: Any = (1, 2)) -> PartialEvaluation:
     [
         *((lambda bad=bad: exact_sum([1.0, *bad]), ValueError, "too large for float64") for bad in ([math.nan], [math.inf], [math.inf, -math.inf], [1.7e308, 1.7e308])),
         (lambda: evaluate_part([], [1.0], qid=[]), ValueError, "y_score must be as long as y_true"),
-        *((lambda name=name: evaluate_part([], [], qid=[], **{name: [True]}), ValueError, f"{name} must be as long as y_true, which has no rows") for name in ("query_weight", "retrieved", "doc_id")),
+        *((lambda name=name: evaluate_part([], [], qid=[], **{name: [True]}), ValueError, f"{name} must be as long as y_true, 0; got") for name in ("query_weight", "retrieved", "doc_id")),
+        (lambda: evaluate_part(Y, S, qid=Q, mask=[False] * 4), ValueError, "mask is for 2-D input"),
+        (lambda: evaluate_part(Y2, S2, query_id=[1, 2], mask=[[0, 0], [0, 0]]), TypeError, "mask must be an array of bool"),
+        (lambda: evaluate_part(Y2, S2, query_id=[1], mask=MASK & False), ValueError, r"query_id must be as long as y_true, 2; got shape \(1,\)"),
         (lambda: part(query_weight=[0.0]).value, ValueError, "above 0"),
         (lambda: part(query_weight=[0.0, 0.0]), ValueError, "one weight per query"),
         (lambda: part(["a", "b"], [1, 0], flavor=Flavor(empty="raise")), ValueError, "query 'b'", lambda: part(["a", "b"], [1, 0], flavor="ndcg[empty=skip]").value),
