@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._core.arrays import convert_ids, ids_as_array, is_integer, plain_array, real_array, score_array
+from ndcg_ml._core.arrays import convert_ids, flag_array, ids_as_array, is_integer, plain_array, real_array, score_array
 from ndcg_ml._core.checks import KSpec, cutoffs, refuse_docid, warn_of_lists_of_one
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.frames import is_frame, refuse_lazy
@@ -216,10 +216,10 @@ def evaluate_part(
     Parameters
     ----------
     y_true, y_score, flavor, k, qid, group, mask, retrieved, doc_id, query_weight
-        As for ``ndcg_score``, except that there may be no rows and that all weights may be 0.
+        As for ``ndcg_score``, except that there may be no rows, or no document, and that all weights may be 0.
     query_id : array-like, one id per query, optional
-        The id of each query, with `group` or two-dimensional input. Query ids, also those in `qid`, must be integers,
-        strings, bytes, floats or times. They reveal a query that is in two parts.
+        The id of each query, with `group`, or of each row of two-dimensional input. Query ids, also those in `qid`,
+        must be integers, strings, bytes, floats or times. They reveal a query that is in two parts.
 
     Returns
     -------
@@ -250,19 +250,24 @@ def evaluate_part(
         )
     for name, value in (("y_true", y_true), ("query_weight", query_weight)):
         refuse_lazy(value, name)  # np.shape below would compute the frame
-    # A worker may have no rows. Then all other arguments must be empty too.
-    if np.shape(y_true)[:1] == (0,) and np.size(() if group is None else group) == 0:
+    # A worker may have no rows, or only lists that pad a batch.
+    shape = np.shape(y_true)
+    if len(shape) == 2 and qid is None and group is None:
+        nothing = 0 in shape if mask is None else not flag_array(mask, "mask", shape).any()
+    else:
+        nothing = shape[:1] == (0,) and np.size(() if group is None else group) == 0
+    if nothing:
         others: dict[str, Any] = {"y_score": y_score, "qid": qid, "query_id": query_id, "query_weight": query_weight}
         for name, rows in (others | {"mask": mask, "retrieved": retrieved, "doc_id": doc_id}).items():
-            if rows is not None and np.shape(rows)[:1] != (0,):
-                raise ValueError(f"{name} must be as long as y_true, which has no rows; got shape {np.shape(rows)}.")
+            if rows is not None and np.shape(rows)[:1] != shape[:1]:
+                raise ValueError(f"{name} must be as long as y_true, {shape[0]}; got shape {np.shape(rows)}.")
         return _empty_part(flavor, k)
     queries = Queries.read(y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id)
     if query_weight is not None:  # all may be 0 here, because other parts may have positive ones
         weight = read_weights(query_weight, queries.groups, group, queries.axes, all_may_be_zero=True)
         queries = replace(queries, weight=weight)
     if query_id is not None:
-        ids = unique_ids(query_id, queries.n_queries, "query_id")
+        ids = unique_ids(query_id, queries.groups.n_given, "query_id", queries.groups.filled)
         queries = replace(queries, groups=replace(queries.groups, ids=ids))
     return _part(queries, y_score, flavor, k)
 

@@ -132,12 +132,14 @@ def test_a_part_says_what_the_evaluation_says_wherever_its_cut_off_is_given() ->
     assert (beside + within).n_queries == 2
 
 
-@pytest.mark.parametrize("shape", ["flat", "two-dimensional", "group"])
+@pytest.mark.parametrize("shape", ["flat", "two-dimensional", "no slots", "padding", "group"])
 def test_a_part_without_rows_changes_nothing(shape: str) -> None:
     some = evaluate_part([1, 0], [0.1, 0.2], qid=["x", "x"])
     forms: dict[str, Any] = {
         "flat": lambda: evaluate_part([], [], qid=[]),
         "two-dimensional": lambda: evaluate_part(np.empty((0, 4)), np.empty((0, 4)), query_id=[]),
+        "no slots": lambda: evaluate_part(np.empty((2, 0)), np.empty((2, 0)), query_id=[7, 7]),
+        "padding": lambda: evaluate_part([[-1.0, np.nan]], [[np.nan] * 2], mask=[[False] * 2], query_id=[None]),
         "group": lambda: evaluate_part([], [], group=np.array([], dtype=int), query_id=[]),
     }
     nothing = forms[shape]()
