@@ -13,6 +13,7 @@ import posixpath
 import re
 import subprocess
 import sys
+import tomllib
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,6 +33,9 @@ SAME_PATH = ("CHANGELOG.md", "CONTRIBUTING.md", "*/results/*.md", "notebooks/*.i
 PAGES = {str(path.relative_to(ROOT)): str(path.relative_to(ROOT)) for glob in SAME_PATH for path in ROOT.glob(glob)}
 PAGES["README.md"] = "index.md"
 
+# The addresses of the project; the site has no link to a placeholder.
+URLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
+
 # The folder of the pages of the presets, which mkdocs.yml names, and the first letters of each group of them.
 _PRESETS = "flavors/"
 _GROUPS = ("ac", "df", "gl", "mo", "pr", "sz")
@@ -43,7 +47,11 @@ _LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)\s]*)?\))")
 
 
 def on_config(config: Any, **_: Any) -> Any:
-    """Put the pages of the presets in place of their folder, by first letter."""
+    """Put the pages of the presets in place of their folder, by first letter, and set the addresses."""
+    if ".invalid" not in URLS["Repository"]:
+        config.site_url = URLS["Documentation"]
+        # Not repo_url, for which the theme's script asks the host of the repository for its stars.
+        config.extra["social"] = [{"icon": "fontawesome/brands/git-alt", "link": URLS["Repository"], "name": "Source"}]
     groups = [
         {
             f"{first.upper()} to {last.upper()}": [
@@ -97,6 +105,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
             return match[0]
         return f"{match[1]}{posixpath.relpath(found, posixpath.dirname(here) or '.')}{match[3]}"
 
+    if here == "index.md":  # a badge would be loaded from another host
+        markdown = re.sub(r"^\[!\[tests\].*\n\n", "", markdown, flags=re.MULTILINE)
     if here == "flavors.md":
         markdown = re.sub(r"^\| `(\w+)` \|", rf"| [\1]({_PRESETS}\1.md) |", markdown, flags=re.MULTILINE)
     return _LINK.sub(site, markdown)

@@ -5,7 +5,7 @@ This module imports no adapter, because ``Flavor`` and the adapters import it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -288,7 +288,14 @@ class NamedMetric:
 
     The names are ``flavor.metric_name`` with ``@k``, never the name of a built-in metric. Flavors that no boosting
     library supports are refused.
+
+    Attributes
+    ----------
+    of_classes : callable or None
+        Returns one score per row from the probabilities of a classifier's classes. ``QueryRanker`` sets it.
     """
+
+    of_classes: Callable[[Any], Any] | None = None
 
     def __init__(self, flavor: Flavor | str, k: KSpec, library: str, why_no_nan: str) -> None:
         self.flavor: Flavor = as_flavor(flavor)
@@ -307,7 +314,9 @@ class NamedMetric:
         return as_arguments(self.flavor, self.ks, self._several)
 
     def one_score_per_row(self, scores: Any) -> Any:
-        """Return the scores; refuse several numbers per row."""
+        """Return the scores; refuse several numbers per row, unless they are of a classifier."""
+        if self.of_classes is not None and np.ndim(scores) == 2:
+            scores = self.of_classes(scores)
         if np.ndim(scores) != 1:
             raise ValueError(
                 f"{type(self).__name__} needs one score per row; got predictions of shape {np.shape(scores)}. "

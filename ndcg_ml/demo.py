@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ndcg_ml import PRESETS, Flavor, ndcg_score
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.one_line import visible
+from ndcg_ml._core.suggestions import install
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._files.opening import write_atomically
 from ndcg_ml.cli.inputs import OUTPUT, flavor_option, refuse_overwriting
@@ -447,7 +448,7 @@ def demo(flavor: Flavor, picture: str, scores: str | None) -> None:
                 click.echo(f"{trained[-1].framework}: {trained[-1].chosen}", err=True)
         curves = _picture(trained, flavor)
     except ImportError as error:
-        raise click.ClickException(f"{error}. The demo needs: pip install 'ndcg_ml[demo]'") from error
+        raise click.ClickException(f"{error}. The demo needs: {install('demo')}") from error
     except ValueError as error:  # a framework cannot compute the flavor, or the flavor rejects these data
         raise click.BadParameter(str(error), param_hint="--flavor") from error
     predictions = {model.framework: model.scores for model in trained}

@@ -361,21 +361,33 @@ class Flavor:
         >>> Flavor.preset("lightgbm", k=10, ties="average").short_text
         'lightgbm@10[ties=average]'
         """
-        name, start, changed = self._nearest()
+        return self._text_from(self)
+
+    def _text_from(self, near: Flavor) -> str:
+        """Return the short text, starting from the preset nearest to `near`."""
+        name, start, _ = near._nearest()
+        changed = self._changes_of(start)
         if callable(self.gain) or callable(self.discount) or len(changed) > _FEW_CHANGES:
             return str(self)
         at = "" if self.k == start.k else f"@{self.k}"
         switches = ",".join(f"{switch}={switch_text(value)}" for switch, value in changed.items())
         return f"{name}{at}{f'[{switches}]' if switches else ''}"
 
+    def _advice(self, **changes: Any) -> str:
+        """Return the argument of a call for this flavor with switches changed, for error messages."""
+        if callable(self.gain) or callable(self.discount):
+            return f"flavor=flavor.replace({', '.join(f'{name}={value!r}' for name, value in changes.items())})"
+        return f"flavor={self.replace(**changes)._text_from(self)!r}"
+
     @property
     def metric_name(self) -> str:
         """Short name for logs, the same in every process and different for every flavor.
 
         ``ndcg_<preset>``, or ``ndcg_<gain>`` for the default flavor. Up to two differing switches are appended:
-        ``ndcg_lightgbm_ties_average``. Otherwise it is ``ndcg_<digest of the text>``. It consists of letters, digits
-        and ``_``, starts with ``ndcg`` (XGBoost maximises such metrics), and is never the name of a library's own
-        metric. It excludes the cut-off; adapters append ``@k``.
+        ``ndcg_lightgbm_ties_average``. Otherwise it is ``ndcg_<digest>``; with a lambda, or another callable that
+        cannot be imported, the digest differs in every process. It consists of letters, digits and ``_``, starts with
+        ``ndcg`` (XGBoost maximises such metrics), and is never the name of a library's own metric. It excludes the
+        cut-off; adapters append ``@k``.
         """
         name, _, changed = self._nearest()
         few = len(changed) <= _FEW_CHANGES
@@ -384,17 +396,18 @@ class Flavor:
         words = [name, *(word for switch, value in changed.items() for word in (switch, switch_text(value)))]
         if few and all(word.replace("_", "").isalnum() for word in words):
             return "_".join(["ndcg", *words])
-        import hashlib  # a slow import that few calls need
-
-        return f"ndcg_{hashlib.sha256(str(self.replace(k=None)).encode()).hexdigest()[:8]}"
+        return f"ndcg_{flavor_text.hash_definition(self)[:8]}"
 
     def _nearest(self) -> tuple[str, Flavor, dict[str, object]]:
         """Return the first preset from which the fewest switches differ, and those switches."""
         mine, keys = self._key_without_k(), {"ndcg": _DEFAULT._key(), **_keys_of_presets()}
         name = min(keys, key=lambda name: sum(map(ne, mine, keys[name])))
         preset = PRESETS.get(name, _DEFAULT)
-        differ = {s: v for s, v in self._fields().items() if s != "k" and not same_value(v, getattr(preset, s))}
-        return name, preset, differ
+        return name, preset, self._changes_of(preset)
+
+    def _changes_of(self, preset: Flavor) -> dict[str, object]:
+        """Return the switches that differ from those of a preset."""
+        return {s: v for s, v in self._fields().items() if s != "k" and not same_value(v, getattr(preset, s))}
 
     def describe(self) -> str:
         """Return the formula and every switch in words and, for a preset, how it was verified and how it differs.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal
 from functools import lru_cache
 from types import EllipsisType
 from typing import Any, NamedTuple
@@ -83,6 +84,8 @@ class Identification:
         The decimals to which it was rounded.
     truncated : bool
         Whether no value rounds to the number, so that the matches are values that truncate to it.
+    per_cent : bool
+        Whether only a hundredth of the number has matches. They are given, and the expected numbers are those of it.
     matches : tuple of Match
         The matches, those with a preset first.
     nearest : tuple of Match
@@ -101,6 +104,7 @@ class Identification:
     value: float
     decimals: int | None
     truncated: bool
+    per_cent: bool = False
     matches: tuple[Match, ...]
     nearest: tuple[Match, ...]
     n_tried: int
@@ -139,11 +143,12 @@ class Identification:
         """Return a line with the number of matches, with and without a preset."""
         shown = repr(self.value) if self.decimals is None else f"{self.value:.{self.decimals}f}"
         if not self.matches:
-            return f"{shown}: no match; the nearest are"
+            return f"{shown}: no match{', also not in per cent' * (1 < self.value <= 100)}; the nearest are"
         presets = sum(bool(match.presets) for match in self.matches)
         others = len(self.matches) - presets
         counts = [f"{presets} match{'es' * (presets != 1)} with a preset"] if presets else ["no preset"]
         counts += [f"{others} other{'s' * (others != 1)} with one switch changed"] if others else []
+        counts += ["if it is in per cent"] * self.per_cent
         counts += ["if it was truncated rather than rounded"] * self.truncated
         return f"{shown}: {', '.join(counts)}"
 
@@ -169,8 +174,6 @@ class Identification:
         written = _count_decimals(self.value)
         if not self.matches and self.decimals is not None and written < self.decimals:
             lines.append(f"if the number was rounded to fewer decimals, pass decimals={written}")
-        if not self.matches and 1 < self.value <= 100:
-            lines.append(f"if the number is in per cent, pass {self.value / 100:.{written + 2}f}")
         return lines
 
 
@@ -249,7 +252,8 @@ def identify(
     without a preset come last.
 
     If nothing rounds to the value and it has no more than `decimals` decimals, flavors whose value truncates to it
-    match: 0.87669 matches 0.8766, but 1 does not match 0.9999.
+    match: 0.87669 matches 0.8766, but 1 does not match 0.9999. If a value above 1 has no match, a hundredth of it is
+    tried, in case it is in per cent.
 
     Numbers that were computed from all rows as one query, a frequent mistake, are found too: all presets are also tried
     without query ids (up to 100 000 rows), and such matches are marked.
@@ -291,7 +295,14 @@ def identify(
         else:
             together = _Search(_merge_queries(queries), y_score, data._replace(ids=False), ks, own_k=given is None)
             candidates += [each._replace(one_query=True) for each in together.values({}, only_presets=True)]
-    return _identification(number, digits, candidates, ks, not_tried)
+    found = _identification(number, digits, candidates, ks, not_tried)
+    if found.matches or not 1 < number <= 100:
+        return found
+    if isinstance(decimals, EllipsisType) and not isinstance(value, str):
+        digits = min(_count_decimals(number), _USUAL_DECIMALS)  # 71 per cent is 0.71
+    places = None if digits is None else digits + 2
+    in_per_cent = _identification(float(_as_decimal(number).scaleb(-2)), places, candidates, ks, not_tried)
+    return replace(in_per_cent, value=number, decimals=digits, per_cent=True) if in_per_cent.matches else found
 
 
 def _read_number(value: float | str, decimals: int | None | EllipsisType) -> tuple[float, int | None]:
@@ -315,7 +326,7 @@ def _read_number(value: float | str, decimals: int | None | EllipsisType) -> tup
 def _merge_queries(queries: Queries) -> Queries:
     """Put the rows of all queries into one query."""
     groups = queries.groups
-    size = np.array([groups.sizes.sum()])
+    size = np.array([groups.sizes.sum()], dtype=np.intp)
     whole = Groups(sizes=size, starts=np.zeros(1, dtype=np.intp), order=groups.order, n_rows=groups.n_rows)
     return Queries(queries.labels, whole, queries.retrieved, axes=queries.axes)
 
@@ -586,6 +597,11 @@ def _expected_matches(number: float, within: float, values: list[float]) -> floa
     return n_values * 2 * within / (high - low)
 
 
+def _as_decimal(value: float) -> Decimal:
+    """Return a number as it was probably typed, with at most 15 digits."""
+    return Decimal(f"{value:.15g}")
+
+
 def _count_decimals(value: float) -> int:
     """Return the number of decimals that a number needs."""
-    return len(f"{value:.15f}".rstrip("0").partition(".")[2])
+    return len(f"{_as_decimal(value):f}".partition(".")[2])

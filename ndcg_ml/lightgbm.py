@@ -191,8 +191,8 @@ class StopEarly:
     TypeError, ValueError
         Raised at construction for an invalid argument, or as for ``NDCGEval``. Raised in the first training round if
         there is no validation set; if there are several and `watch` is None; if `watch` is not the name of one; if the
-        metric is not evaluated; or if ``early_stopping_round`` is among the parameters of the booster, which makes
-        LightGBM (4.3 and 4.7) stop on every metric of every set.
+        metric is not evaluated; if ``early_stopping_round`` is among the parameters of the booster, which makes
+        LightGBM (4.3 and 4.7) stop on every metric of every set; or if the parameters name several machines.
 
     Notes
     -----
@@ -315,6 +315,12 @@ class _Watch:
                 "early_stopping_round must not be among the parameters with StopEarly; got "
                 f"{env.params['early_stopping_round']}. LightGBM would stop on every metric of every set as well. "
                 "Leave it out and pass StopEarly(..., rounds=)."
+            )
+        machines = [str(env.params.get(name)) for name in ("machines", "workers", "nodes")]
+        if any("," in each for each in machines) or int(env.params.get("num_machines") or 1) > 1:
+            raise ValueError(
+                "StopEarly must not be used on several machines, as by DaskLGBMRanker, because each would stop by its "
+                "own rows. Train a fixed number of rounds, and pass all predictions to ndcg_score."
             )
         evaluated = [_set_and_metric(entry) for entry in env.evaluation_result_list or ()]
         # As in LightGBM's own callback, because the training data of a Booster may have any name.

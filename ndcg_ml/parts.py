@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._core.arrays import ids_as_array, plain_array, real_array, score_array
+from ndcg_ml._core.arrays import convert_ids, ids_as_array, is_integer, plain_array, real_array, score_array
 from ndcg_ml._core.checks import KSpec, cutoffs, refuse_docid, warn_of_lists_of_one
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.frames import is_frame, refuse_lazy
@@ -229,7 +229,8 @@ def evaluate_part(
     ------
     TypeError, ValueError
         As for ``ndcg_score``; neither `qid` nor `query_id` is given, or both are; an id in `query_id` is repeated; or
-        the NDCG of a query is too large for float64, which may happen if the ideal omits relevant documents.
+        the NDCG of a query is too large for float64, which may happen if the ideal omits relevant documents, or is nan
+        because its DCG and its ideal are too large.
 
     Examples
     --------
@@ -268,11 +269,11 @@ def evaluate_part(
 
 def _part(queries: Queries, y_score: ArrayLike, flavor: Flavor, k: KSpec) -> PartialEvaluation:
     """Evaluate queries as a part."""
-    # Exact sums give bitwise identical values for every split of the data. They cannot contain nan, so that empty
-    # queries whose value is nan are counted, but not added.
+    # Exact sums give bitwise identical values for every split of the data. They cannot contain nan, so empty queries
+    # whose value is nan are counted, but add 0.
     prepared: Prepared[Any] = Prepared(flavor, k, queries)
-    terms = prepared.totals(y_score).terms(flavor)
-    sums = (tuple(exact_sum(column[~np.isnan(column)].tolist()) for column in side) for side in terms[:2])
+    terms = prepared.totals(y_score).terms(flavor.replace(empty=0.0) if flavor.empty != flavor.empty else flavor)
+    sums = (tuple(exact_sum(column.tolist()) for column in side) for side in terms[:2])
     kind, numbers = digests(queries.ids)
     return replace(
         _empty_part(flavor, k),
@@ -528,7 +529,7 @@ def digests(ids: NDArray[Any]) -> tuple[str, Digests]:
         return "time", times.view(np.uint64)
     if kind in "biu":
         return "int", ids.astype(np.uint64 if kind == "u" else np.int64).view(np.uint64)
-    if values and all(map(_is_integer, values)):
+    if values and all(map(is_integer, values)):
         wide = next((value for value in values if not -(2**63) <= value <= _64_BITS), None)
         if wide is not None:
             raise TypeError(
@@ -573,27 +574,6 @@ def join_digests(parts: Sequence[tuple[str, Digests]]) -> tuple[str, Digests]:
             "sampled repeatedly."
         )
     return kinds[0], ids
-
-
-def convert_ids(ids: NDArray[Any]) -> NDArray[Any]:
-    """Convert an array of Python numbers or times to their NumPy type. Return other arrays unchanged."""
-    values: list[Any] = ids.tolist() if ids.dtype == object else []
-    if not values or isinstance(values[0], (str, bytes)):  # NumPy's strings would drop trailing NULs
-        return ids
-    if all(map(_is_integer, values)):
-        for dtype in (np.int64, np.uint64):
-            if np.iinfo(dtype).min <= min(values) and max(values) <= np.iinfo(dtype).max:
-                return np.array(values, dtype=dtype)
-        return ids  # NumPy would round them to floats
-    if len(set(map(type, values))) == 1:
-        array = np.array(values)
-        if array.dtype.kind in "fM" and array.ndim == 1:
-            return array
-    return ids
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, (int, np.integer, np.bool_)) and not isinstance(value, np.timedelta64)
 
 
 def _hashes(values: list[bytes]) -> Digests:

@@ -69,9 +69,10 @@ def evaluate_run(
     Parameters
     ----------
     qrels : mapping, path or data frame
-        ``{topic: {document: grade}}``; ``{topic: [document, ...]}``, a list or set of relevant documents of grade 1;
-        the path of a file: TREC qrels (topic, iteration, document, grade), JSONL, JSON of such a dict, BEIR's TSV, CSV
-        or Parquet (docs/runs.md); or a pandas, polars or pyarrow frame with columns ``qid``, ``docno``, ``label``.
+        ``{topic: {document: grade}}``; ``{topic: [document, ...]}``, a list or set of relevant documents of grade 1, in
+        which repeats count once; the path of a file: TREC qrels (topic, iteration, document, grade), JSONL, JSON of
+        such a dict, BEIR's TSV, CSV or Parquet (docs/runs.md); or a pandas, polars or pyarrow frame with columns
+        ``qid``, ``docno``, ``label``.
     run : mapping, path or data frame
         ``{topic: {document: score}}``, higher is better; ``{topic: [document, ...]}``, best first; the path of a
         file: a TREC run (topic, Q0, document, rank, score, tag), whose ranks and tag are ignored, or another format;
@@ -121,12 +122,11 @@ def evaluate_run(
         An argument has the wrong type, such as a LazyFrame, which must be collected first; or ids are not all
         strings or all integers.
     ValueError
-        A missing id or column; a repeated document in a topic of the qrels, or of the run under ``duplicates="raise"``;
-        NaN scores or grades; no topic in both; a run without a document in any evaluated topic; a
-        retrieved document without a judgement under ``unjudged="raise"``; a topic with relevant documents in which
-        nothing is retrieved, if the flavor would score it 1 or skip it; a topic without a label in `by` or `cluster`,
-        or without a weight in `query_weight`; a weight of a topic that neither the qrels nor the run has; or as for
-        ``ndcg_score``.
+        A missing id or column; a document with two grades in a topic, or twice in one of the run under
+        ``duplicates="raise"``; NaN scores or grades; no topic in both; a retrieved document without a judgement under
+        ``unjudged="raise"``; a topic with relevant documents in which nothing is retrieved, if the flavor would score
+        it 1 or skip it; a topic without a label in `by` or `cluster`, or without a weight in `query_weight`; a weight
+        of a topic that neither the qrels nor the run has; or as for ``ndcg_score``.
 
     Warns
     -----
@@ -351,11 +351,16 @@ def _aligned(
         left_out, excluded = _find_excluded(exclude, pair)
         n_excluded = int((left_out & included).sum())
         included &= ~left_out
-    _check_answers(pair, match, included)
-
-    rows = _choose_rows(pair, match, included)
     grades = np.full(ranked.topic.size, np.nan)
     grades[match >= 0] = judged.value[match[match >= 0]]
+    if included.any():  # otherwise, ``evaluate_run`` warns of empty answers
+        run_result.warn_of_no_match(judged, ranked, match, included, int(chosen.sum()))
+        run_result.warn_of_ranks(ranked, grades)
+        # The formats of files differ, so that they cannot be swapped.
+        if judged.lines is None and are_fractions(judged.value) and are_grades(ranked.value):
+            warn_of_swap("qrels", "run")
+
+    rows = _choose_rows(pair, match, included)
     n_run, n_more = rows.of_run.size, rows.of_qrels.size
     is_given = flavor is not None and flavor.ideal == "given"
     return AlignedRun(
@@ -489,21 +494,6 @@ def _first_topics(topics: Topics, flags: BoolArray) -> str:
     numbers = np.flatnonzero(flags)
     some = ", ".join(map(brief, topics.names(numbers[:3]).tolist()))
     return some + (f", ... ({numbers.size} topics)" if numbers.size > 3 else "")
-
-
-def _check_answers(pair: _Pair, match: IntArray, included: BoolArray) -> None:
-    """Raise if the run has no document in an evaluated topic, and warn of likely mistakes."""
-    judged, ranked = pair.judged, pair.ranked
-    if not included.any():
-        raise ValueError(
-            f"{ranked.source} must hold a document in at least one evaluated topic; got none. Check why the system "
-            "returned nothing."
-        )
-    run_result.warn_of_no_match(judged, ranked, match, included, int(pair.chosen.sum()))
-    run_result.warn_of_ranks(ranked)
-    # The formats of files differ, so that they cannot be swapped.
-    if judged.lines is None and are_fractions(judged.value) and are_grades(ranked.value):
-        warn_of_swap("qrels", "run")
 
 
 def _check_exclude(exclude: Any) -> None:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypeAlias, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._core.arrays import plain_array, real_array
-from ndcg_ml._core.checks import K, KSpec, OneK, cutoffs, is_vector
+from ndcg_ml._core.arrays import convert_ids, plain_array, real_array
+from ndcg_ml._core.checks import K, KSpec, OneK, cutoffs, is_vector, warn_caller
 from ndcg_ml._core.frames import refuse_unknown_ids
 from ndcg_ml._core.layout import FloatArray, Groups, IntArray, keys_of, starts_of
 from ndcg_ml._core.mean import Totals
@@ -65,9 +65,10 @@ def evaluate_topk(
         The numbers of the items retrieved for each user, best first. -1 is padding or a masked item; the items after
         it move up.
     held_out : SciPy CSR matrix or array, shape (n_users, n_items), or tuple of three arrays (users, items, grades)
-        The held-out interactions with their grades, in any order. An entry of grade 0 is also a judgement. A user
-        without entries is an empty query. For implicit feedback, you can pass the relevant items only: a list of lists,
-        one per user, or a dict by row (by id, with `qid`).
+        The held-out interactions with their grades, in any order, which only a ``given`` ideal follows. An entry of
+        grade 0 is also a judgement. A user without entries is an empty query. For implicit feedback, you can pass the
+        relevant items only: a list of lists, one per user, or a dict by row (by id, with `qid`). Repeats in a list
+        count once.
     flavor : Flavor or str, default "trec_eval"
         As for ``evaluate_run``; most recommenders have a preset: ``"implicit"``, ``"recbole"``, ``"cornac"``,
         ``"lenskit"``, ``"replay"``, ... No items are tied, so ``ties`` has no effect. ``duplicates`` decides how to
@@ -89,14 +90,15 @@ def evaluate_topk(
     TypeError
         Ids or users that are not integers; a sparse matrix that is not in CSR format; a tensor.
     ValueError
-        Shapes that do not agree; no retrieved item; an item beyond the columns of the matrix, below -1 if retrieved or
-        below 0 if held out; repeated entries; a repeated id in `qid`; grades that are not finite; a repeated item for a
+        Shapes that do not agree; an item beyond the columns of the matrix, below -1 if retrieved or
+        below 0 if held out; repeated grades; a repeated id in `qid`; grades that are not finite; a repeated item for a
         user under ``duplicates="raise"``; items without a grade under ``unjudged="raise"``; or as for ``ndcg_score``.
 
     Warns
     -----
     UserWarning
-        No items are retrieved for a user who has relevant items.
+        No items are retrieved for a user who has relevant items; or all lists are shorter than the cut-off, although
+        there are more items.
 
     See Also
     --------
@@ -149,6 +151,12 @@ def evaluate_topk(
     result = as_run_evaluation(evaluation, np.concatenate(sizes), np.concatenate(judged), "users", ids[:0], ids[:0])
     refuse_lost_topics(result)
     warn_of_empty_answers(result)
+    longest, largest = int(result.per_query.n_retrieved.max()), max(cut or 0 for cut in ks)
+    if 0 < longest < largest and not (held.has_columns and held.n_items < largest):
+        warn_caller(
+            f"every list of retrieved_ids is shorter than the cut-off {largest}; the longest has {longest} items. "
+            f"Retrieve {largest} items for each user, or pass k={longest}."
+        )
     return result
 
 
@@ -161,6 +169,7 @@ class _Held(NamedTuple):
     starts: IntArray  # first entry of each user, and the end of the last, in the entries of all users
     items: NDArray[np.signedinteger[Any]]
     grades: FloatArray
+    places: IntArray  # position in the input, whose order the ideal "given" follows
     n_items: int
     has_columns: bool  # whether a matrix defines the number of items
 
@@ -172,9 +181,8 @@ def _read_retrieved(value: Any) -> NDArray[np.integer[Any]]:
             if not is_vector(row):
                 raise ValueError(f"retrieved_ids must have one list of items per user; row {at} is {brief(row)}.")
         sizes = np.fromiter(map(len, value), np.int64, len(value))
-        flat = plain_array(list(chain.from_iterable(value)), "retrieved_ids")
+        flat = _as_integers(list(chain.from_iterable(value)), "retrieved_ids")
         ids = np.full((sizes.size, int(sizes.max())), -1, dtype=np.int64)
-        _require_integers(flat, "retrieved_ids")
         ids[np.arange(ids.shape[1]) < sizes[:, None]] = flat
         return ids
     ids = plain_array(value, "retrieved_ids")
@@ -187,18 +195,21 @@ def _read_retrieved(value: Any) -> NDArray[np.integer[Any]]:
         raise ValueError(f"retrieved_ids must hold at least one user; got shape {ids.shape}.")
     if not ids.size:  # no items were retrieved
         return np.full((len(ids), 1), -1)
-    _require_integers(ids, "retrieved_ids")
-    return ids
+    return _as_integers(ids, "retrieved_ids")
 
 
-def _require_integers(ids: NDArray[Any], name: str) -> None:
-    if ids.dtype.kind not in "iu":
+def _as_integers(value: Any, name: str) -> NDArray[np.integer[Any]]:
+    ids = plain_array(value, name)
+    if ids.dtype == object:
+        ids = convert_ids(ids.ravel()).reshape(ids.shape)
+    if ids.size and ids.dtype.kind not in "iu":
         fix = "For scores, pass numpy.argsort(-scores, axis=1)[:, :k]. " if name == "retrieved_ids" else ""
         raise TypeError(
             f"{name} must hold integers, numbers from 0; got dtype {ids.dtype}. {fix}Use evaluate_run for other ids."
         )
     if ids.dtype == np.uint64 and ids.size and ids.max() >= _MOST_ITEMS:
         raise ValueError(f"{name} must be below 2^40; got {ids.max()}. Number the items 0, 1, 2, ...")
+    return ids
 
 
 def _read_held_out(value: Any, n_users: int, users: NDArray[Any] | None) -> _Held:
@@ -237,7 +248,7 @@ def _read_held_out(value: Any, n_users: int, users: NDArray[Any] | None) -> _Hel
 
 
 def _read_lists(rows: list[int], items: list[Any], n_users: int) -> _Held:
-    """Return relevant items by user, all of grade 1."""
+    """Return relevant items by user, all of grade 1. A repeated item is one."""
     invalid = next((each for each in items if not isinstance(each, (list, tuple, set, frozenset, np.ndarray))), None)
     if invalid is not None:
         raise TypeError(
@@ -246,7 +257,7 @@ def _read_lists(rows: list[int], items: list[Any], n_users: int) -> _Held:
         )
     users = np.repeat(np.array(rows, dtype=np.int64), [len(each) for each in items])
     flat = plain_array(list(chain.from_iterable(items)), "held_out items")
-    return _read_arrays(users, flat, np.ones(users.size), n_users)
+    return _read_arrays(users, flat, np.ones(users.size), n_users, once=True)
 
 
 def _read_matrix(matrix: Any, n_users: int) -> _Held:
@@ -264,23 +275,20 @@ def _read_matrix(matrix: Any, n_users: int) -> _Held:
     return held._replace(n_items=int(matrix.shape[1]), has_columns=True)
 
 
-def _read_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
-    ids = {"users": plain_array(users, "held_out users"), "items": plain_array(items, "held_out items")}
-    for name, numbers in ids.items():
-        if numbers.size:
-            _require_integers(numbers, f"held_out {name}")
+def _read_arrays(users: Any, items: Any, grades: Any, n_users: int, *, once: bool = False) -> _Held:
+    ids = [_as_integers(users, "held_out users"), _as_integers(items, "held_out items")]
     values = real_array(grades, "the grades of held_out").astype(np.float64, copy=False)
     if not np.isfinite(values).all():
         raise ValueError(
             f"the grades of held_out must be finite; got {values[~np.isfinite(values)][0]}. Leave the entry out."
         )
-    shapes = (*(numbers.shape for numbers in ids.values()), values.shape)
+    shapes = (*(numbers.shape for numbers in ids), values.shape)
     if len(set(shapes)) > 1 or values.ndim != 1:
         raise ValueError(
             "held_out must be three arrays of equal length (users, items, grades); got shapes "
             f"{', '.join(map(str, shapes))}."
         )
-    row, item = (numbers.astype(np.int64) for numbers in ids.values())
+    row, item = (numbers.astype(np.int64) for numbers in ids)
     if row.size and (row.min() < 0 or row.max() >= n_users):
         invalid = row.min() if row.min() < 0 else row.max()
         raise ValueError(
@@ -288,28 +296,27 @@ def _read_arrays(users: Any, items: Any, grades: Any, n_users: int) -> _Held:
             "Leave out users that were not scored, and number the others by their rows."
         )
     rising = (row[1:] > row[:-1]) | ((row[1:] == row[:-1]) & (item[1:] >= item[:-1]))
+    places = np.arange(row.size)
     if not rising.all():  # usually they are already sorted
-        order = np.lexsort((item, row))
-        row, item, values = row[order], item[order], values[order]
-    repeated = np.flatnonzero((row[1:] == row[:-1]) & (item[1:] == item[:-1]))
-    if repeated.size:
+        places = np.lexsort((item, row))
+        row, item, values = row[places], item[places], values[places]
+    again = np.append(False, (row[1:] == row[:-1]) & (item[1:] == item[:-1]))[: row.size]
+    if once:
+        row, item, values, places = row[~again], item[~again], values[~again], places[~again]
+    elif again.any():
+        at = int(again.argmax())
         raise ValueError(
-            f"held_out must have each item once per user; user {row[repeated[0]]} has item {item[repeated[0]]} twice. "
-            "Leave one of the entries out, or add their grades (.sum_duplicates() of a matrix)."
+            f"held_out must have each item once per user; user {row[at]} has item {item[at]} twice. Leave one of the "
+            "entries out, or add their grades (.sum_duplicates() of a matrix)."
         )
     starts = np.append(0, np.cumsum(np.bincount(row, minlength=n_users)))
-    return _Held(starts, item, values, int(item.max(initial=-1)) + 1, False)
+    return _Held(starts, item, values, places, int(item.max(initial=-1)) + 1, False)
 
 
 def _check_items(retrieved: NDArray[Any], held: _Held) -> None:
     lowest, highest = int(retrieved.min()), int(retrieved.max())
     if lowest < -1:
         raise ValueError(f"retrieved_ids must be item numbers, or -1 for none; got {lowest}.")
-    if highest < 0:
-        raise ValueError(
-            f"retrieved_ids must hold an item for at least one user; got none for {len(retrieved)}. Check why the "
-            "recommender returned nothing."
-        )
     if held.items.min(initial=0) < 0:
         raise ValueError(f"held_out items must be numbers >= 0; got {held.items.min()}.")
     if held.has_columns and highest >= held.n_items:
@@ -340,14 +347,14 @@ def _check_grades(held: _Held, flavor: Flavor) -> None:
 def _batches(retrieved: NDArray[Any], held: _Held) -> Iterator[tuple[int, NDArray[Any], _Held]]:
     """Yield batches of users: the first user, and their retrieved and held-out items."""
     n_users, depth = retrieved.shape
-    rows = np.arange(1, n_users + 1) * depth + held.starts[1:]
+    rows = np.arange(1, n_users + 1, dtype=np.int64) * depth + held.starts[1:]
     marks = np.arange(_BATCH_ROWS, int(rows[-1]), _BATCH_ROWS)
     cuts = np.unique([0, *np.searchsorted(rows, marks).tolist(), n_users])
     for begin, end in pairwise(cuts.tolist()):
         starts = held.starts[begin : end + 1]
         entries = slice(int(starts[0]), int(starts[-1]))
-        part = held._replace(starts=starts, items=held.items[entries], grades=held.grades[entries])
-        yield begin, retrieved[begin:end], part
+        columns = {name: getattr(held, name)[entries] for name in ("items", "grades", "places")}
+        yield begin, retrieved[begin:end], held._replace(starts=starts, **columns)
 
 
 def _queries(
@@ -363,10 +370,11 @@ def _queries(
         retrieved, real = np.take_along_axis(retrieved, order, axis=1), np.take_along_axis(real, order, axis=1)
 
     # Combine user and item into one number. The numbers of held-out entries are already sorted.
-    user = np.repeat(np.arange(n_users), n_retrieved)
+    users = np.arange(n_users, dtype=np.int64)  # the default has 32 bits on Windows, under NumPy 1
+    user = np.repeat(users, n_retrieved)
     item = retrieved[real].astype(np.int64)
     width = max(held.n_items, int(retrieved.max()) + 1)
-    held_user = np.repeat(np.arange(n_users), np.diff(held.starts))
+    held_user = np.repeat(users, np.diff(held.starts))
     keys, held_keys = user * width + item, held_user * width + held.items
     at = np.searchsorted(held_keys, keys)
     hit = np.append(held_keys, -1)[at] == keys
@@ -405,12 +413,11 @@ def _queries(
             )
         names = arrange(item, held.items[rest])
         repeats = find_repeats(names, groups, names)
-    # The ideal "given" follows the order of the held-out entries. Other items come last.
-    entries = arrange(np.where(hit, at, held_keys.size), rest) if flavor.ideal == "given" else None
+    places = arrange(np.append(held.places, 0)[at], held.places[rest]) if flavor.ideal == "given" else None
     hits = np.zeros_like(real)
     hits[real] = hit
     grades = np.where(hit, np.append(held.grades, np.nan)[at], np.nan)
-    queries = Queries(arrange(grades, held.grades[rest]), groups, is_retrieved, repeats=repeats, given_order=entries)
+    queries = Queries(arrange(grades, held.grades[rest]), groups, is_retrieved, repeats=repeats, given_order=places)
     return queries, n_retrieved, hits
 
 

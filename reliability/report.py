@@ -8,7 +8,7 @@ from typing import Any
 from reliability.records import RESULTS
 
 PAGE = RESULTS / "runs.md"
-ORDER = ("fuzz", "mutants", "stress", "parquet", "engines", "versions", "types")
+ORDER = ("fuzz", "mutants", "suites", "stress", "parquet", "engines", "versions", "types")
 
 INTRODUCTION = """\
 # Reliability: how we tried to break the library
@@ -39,7 +39,21 @@ def page(found: dict[str, dict[str, Any]]) -> str:
         for record in found.values()
     ]
     tried = [f"- **{record['title']}**: {record['tried']}" for record in found.values()]
-    return "\n".join([INTRODUCTION, *_table(head, rows), "\n## What was tried\n", *tried]) + "\n"
+    suites = [
+        (
+            each["suite"],
+            f"{each['run']}",
+            f"{each['passed']}",
+            f"{each['skipped']}",
+            "; ".join(each["rest"]),
+            each["date"],
+        )
+        for record in found.values()
+        for each in record.get("suites", [])
+    ]
+    of_suites = _table(("tests", "run", "pass", "skipped", "the others, and why", "date"), suites)
+    parts = [*_table(head, rows), "\n## What was tried\n", *tried, "\n## Other projects' tests\n", *of_suites]
+    return "\n".join([INTRODUCTION, *parts]) + "\n"
 
 
 def _place(name: str) -> int:

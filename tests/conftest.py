@@ -1,8 +1,7 @@
-"""Shared fixtures, Hypothesis profiles, skipping of tests without their packages, and a summary of golden values."""
+"""Shared fixtures, Hypothesis profiles, and skipping of tests without their packages."""
 
 import gc
 import os
-from collections import Counter
 from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -106,19 +105,3 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if for_others:
         items[:] = [item for item in items if item not in set(for_others)]
         config.hook.pytest_deselected(items=for_others)
-
-
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print the number of reproduced golden values of each library (see test_parity_golden.py)."""
-    libraries: dict[str, Counter[str]] = {}
-    for report in [*terminalreporter.stats.get("passed", []), *terminalreporter.stats.get("failed", [])]:
-        for name, value in report.user_properties:
-            if name == "golden":
-                library, counts = value
-                libraries.setdefault(library, Counter()).update(counts)
-    if libraries:
-        libraries["total"] = sum(libraries.values(), Counter())
-        terminalreporter.section("golden values reproduced")
-        for library, counts in libraries.items():
-            outcomes = ", ".join(f"{number} {outcome}" for outcome, number in counts.most_common())
-            terminalreporter.line(f"{library:<18} {counts.total():>5} cases: {outcomes}")

@@ -1,6 +1,6 @@
 """Arguments as checked arrays: labels, scores, flags and ids. No other module converts arguments to arrays.
 
-Also the signs that labels and scores are in each other's place.
+Also the signs that labels and scores are in each other's place, or that scores are ranks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import EXACT_INTEGERS
 from ndcg_ml._core.frames import refuse_lazy
-from ndcg_ml._core.layout import IntArray, as_objects, keys_of
+from ndcg_ml._core.layout import Groups, IntArray, as_objects, keys_of, ranges
 from ndcg_ml._core.one_line import brief, brief_text
 
 # -- one argument as a checked array ----------------------------------------------------------------------------------
@@ -150,6 +150,8 @@ def plain_array(value: Any, name: str) -> NDArray[Any]:
             f"{name} is a {type(value).__name__} of torch, and this function takes NumPy arrays. Use "
             f"ndcg_ml.torch.ndcg(scores, labels, ...) on tensors, or pass {name}.detach().cpu().numpy()."
         )
+    if hasattr(value, "tocsr"):
+        raise TypeError(f"{name} must be a dense array; got a {type(value).__name__}. Pass {name}.toarray().")
     # NumPy imports numpy.ma at its first use, which takes long, and without it there is no masked array.
     if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray):
         fix = ", with mask= for 2-D input" if name in _PER_ROW else ""
@@ -239,6 +241,28 @@ def is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or not value == value  # noqa: SIM201
 
 
+def convert_ids(ids: NDArray[Any]) -> NDArray[Any]:
+    """Convert an array of Python numbers or times to their NumPy type. Return other arrays unchanged."""
+    values: list[Any] = ids.tolist() if ids.dtype == object else []
+    if not values or isinstance(values[0], (str, bytes)):  # NumPy's strings would drop trailing NULs
+        return ids
+    if all(map(is_integer, values)):
+        for dtype in (np.int64, np.uint64):
+            if np.iinfo(dtype).min <= min(values) and max(values) <= np.iinfo(dtype).max:
+                return np.array(values, dtype=dtype)
+        return ids  # NumPy would round them to floats
+    if len(set(map(type, values))) == 1:
+        array = np.array(values)
+        if array.dtype.kind in "fM" and array.ndim == 1:
+            return array
+    return ids
+
+
+def is_integer(value: object) -> bool:
+    """Whether an id is an integer, of Python or NumPy."""
+    return isinstance(value, (int, np.integer, np.bool_)) and not isinstance(value, np.timedelta64)
+
+
 def names_at(ids: NDArray[Any], rows: IntArray) -> list[Any]:
     return keys_of(ids.ravel()[rows])
 
@@ -255,13 +279,19 @@ def doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
         values = ids.ravel().tolist()
         if any(map(is_missing, values)):
             raise ValueError("doc_id must have an id for every document; got a missing value.")
-        kinds = set(map(type, values))
+        ids = convert_ids(ids.ravel())
+        kinds = set(map(type, ids.tolist()))
         if len(kinds) > 1:
             names = sorted(kind.__name__ for kind in kinds)
             raise TypeError(
                 f"doc_id must hold ids of one type, so that they have an order; got {', '.join(names)}. Convert them, "
                 "for example to strings."
             )
+    if ids.size and ids.dtype.kind == "f":
+        raise TypeError(
+            f"doc_id must hold strings or integers, which are compared as text; got floats, such as {ids.ravel()[0]}. "
+            "Convert them to strings or integers."
+        )
     unique, codes = np.unique(ids, return_inverse=True)
     if unique.dtype.kind in "iu" or (unique.size and unique.dtype == object and type(unique[0]) is int):
         codes = _text_order(unique)[codes]
@@ -278,7 +308,7 @@ def _text_order(ids: NDArray[Any]) -> IntArray:
     return place
 
 
-# -- labels and scores in each other's place --------------------------------------------------------------------------
+# -- labels and scores in each other's place, and ranks as scores -----------------------------------------------------
 
 # Half-precision scores above 256 are all integers, and so are numbers of views. Grades are seldom above this one.
 _LARGEST_GRADE = 100
@@ -303,3 +333,27 @@ def are_grades(scores: NDArray[Any]) -> bool:
     if not scores.size or not (scores.min() >= 0 and 0 < scores.max() <= _LARGEST_GRADE):
         return False
     return bool((scores == np.floor(scores)).all())
+
+
+# Fewer or shorter queries may have such scores by chance.
+_FEWEST_RANKED, _SHORTEST_RANKED = 10, 5
+
+
+def are_ranks(scores: NDArray[Any], labels: NDArray[Any], groups: Groups) -> bool:
+    """Whether the scores of every query are 1, 2, ..., n, and fall as the labels rise, as if 1 were the best.
+
+    Queries of fewer than five documents are ignored, and there must be ten others. Nearly always the scores of the
+    first one decide, so that this costs no time.
+    """
+    sizes, long = groups.sizes, groups.sizes >= _SHORTEST_RANKED
+    if np.count_nonzero(long) < _FEWEST_RANKED:
+        return False
+    first = int(long.argmax())
+    rows = slice(int(groups.starts[first]), int(groups.starts[first] + sizes[first]))
+    some = scores[rows] if groups.order is None else scores[groups.order[rows]]
+    if some.min() != 1 or some.max() != some.size:
+        return False
+    order, rank, counted = groups.sort_rows(scores).rows(), ranges(np.ones_like(sizes), sizes), np.repeat(long, sizes)
+    from_middle = rank - np.repeat((sizes + 1) / 2, sizes)
+    falls = (np.nan_to_num(labels[order]) * from_middle)[counted].sum() < 0
+    return bool(falls and (scores[order] == rank)[counted].all())

@@ -196,8 +196,7 @@ def refuse_docid(flavor: Flavor, caller: str, because: str) -> None:
     """Refuse a tie-breaking rule by document id for a caller without ids; `because` explains why it has none."""
     if flavor.ties in TIES_BY_ID:
         raise ValueError(
-            f"{caller} does not support ties={flavor.ties!r} because {because}. "
-            f"Use flavor={flavor.replace(ties='average').short_text!r}."
+            f"{caller} does not support ties={flavor.ties!r} because {because}. Use {flavor._advice(ties='average')}."
         )
 
 
@@ -215,7 +214,7 @@ def without_doc_ids(flavor: Flavor) -> str:
     order = "descending" if flavor.ties == "docid" else "ascending"
     return (
         f"doc_id must be given under ties={flavor.ties!r}, which orders tied documents by {order} id; got None. Pass "
-        f"doc_id= (one id per document), or use flavor={flavor.replace(ties='average').short_text!r}."
+        f"doc_id= (one id per document), or use {flavor._advice(ties='average')}."
     )
 
 
@@ -281,6 +280,14 @@ def warn_of_swap(labels: str, scores: str) -> None:
     warn_caller(
         f"{scores} holds integers and {labels} does not, as if the two were swapped. Pass grades as {labels} and "
         f"the scores of a model as {scores}."
+    )
+
+
+def warn_of_ranks(scores: str, first: float, query: str) -> None:
+    """Warn that the scores of every query may be ranks, counted from `first`."""
+    warn_caller(
+        f"{scores} count up {first:g}, {first + 1:g}, ... in every {query}, like ranks, but the document with the "
+        "highest score is ranked first. If these are ranks, pass the scores, or negate the ranks."
     )
 
 

@@ -81,9 +81,9 @@ def ndcg_score(
         True if the document was ranked. Other documents only enter the ``global`` ideal. Default: all were ranked.
     doc_id : array-like of shape of `y_true`, optional
         Document ids, needed by ``ties="docid"`` and ``"docid_ascending"``. As in trec_eval, ids are compared as text,
-        integers too: "10" is before "9". (For an order of your own, number the documents from 10^9.) An id that
-        repeats within a query is an error unless the flavor's ``duplicates`` allows it. Without ids, every row is a
-        separate document.
+        integers too: "10" is before "9"; floats are refused. (For an order of your own, number the documents from
+        10^9.) An id that repeats within a query is an error unless the flavor's ``duplicates`` allows it. Without ids,
+        every row is a separate document.
     query_weight : array-like of float, shape (n_queries,), pandas.Series, or mapping, optional
         Weight of each query. With `qid`, a Series is aligned by its index (even if that is 0, 1, ...) and a mapping by
         its keys; every query must have an entry. An array, or a polars Series, is in the order of first appearance in
@@ -110,8 +110,9 @@ def ndcg_score(
     Warns
     -----
     UserWarning
-        Every query has one document; or most labels are fractions and all scores are integers from 0 to 100, as if
-        `y_true` and `y_score` were swapped.
+        Every query has one document; most labels are fractions and all scores are integers from 0 to 100, as if
+        `y_true` and `y_score` were swapped; or the scores of each query are 1, 2, ..., n and fall as the labels rise,
+        as if they were ranks (in at least ten queries of five or more documents; shorter ones are ignored).
 
     See Also
     --------

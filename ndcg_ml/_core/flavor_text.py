@@ -167,10 +167,11 @@ def _number(name: str, text: str, kind: type[float] = float) -> float:
 # -- the hash -------------------------------------------------------------------------------------------------------
 
 _TOKENS: WeakKeyDictionary[Callable[..., Any], str] = WeakKeyDictionary()
+_PROCESS = os.urandom(16).hex()
 
 
-def hash_definition(flavor: Flavor, ks: Collection[int | None]) -> str:
-    """Hash a flavor and cut-offs, equally in every process."""
+def hash_definition(flavor: Flavor, ks: Collection[int | None] = ()) -> str:
+    """Hash a flavor without its cut-off, and cut-offs. Equal in every process if its callables can be imported."""
     import hashlib  # a slow import that few calls need
 
     callables = [_identify_callable(part) for part in (flavor.gain, flavor.discount) if callable(part)]
@@ -178,17 +179,16 @@ def hash_definition(flavor: Flavor, ks: Collection[int | None]) -> str:
 
 
 def _identify_callable(function: Callable[..., Any]) -> str:
-    """Return where a callable is imported from, or a random token if it cannot be imported, as for a lambda."""
+    """Return where a callable is imported from, or a token of its own if it cannot be imported, as for a lambda."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
     imported: object = sys.modules.get(module or "")
     for part in name.split("."):
         imported = getattr(imported, part, None)
     if imported is function:
         return f"{module}.{name}"
-    token = os.urandom(16).hex()
     with suppress(TypeError):  # it has no weak reference, or no hash
-        token = _TOKENS.setdefault(function, token)
-    return token
+        return _TOKENS.setdefault(function, os.urandom(16).hex())
+    return f"{_PROCESS} {id(function)}"
 
 
 # -- the words ------------------------------------------------------------------------------------------------------

@@ -194,7 +194,7 @@ def _rules(flavor: Flavor, grades: FloatArray, groups: Groups) -> tuple[Groups, 
             raise ValueError(
                 f"y_true must not hold NaN (an unjudged document) under unjudged='raise'; got {n} of "
                 f"{groups.sizes.sum()}. Remove them, or use "
-                f"flavor={flavor.replace(unjudged='zero').short_text!r}, which gives them gain 0."
+                f"{flavor._advice(unjudged='zero')}, which gives them gain 0."
             )
         judged = groups.keep(~missing)
         lowest, highest = _range(grades, judged)
@@ -208,7 +208,7 @@ def _rules(flavor: Flavor, grades: FloatArray, groups: Groups) -> tuple[Groups, 
             raise ValueError(
                 f"y_true must be >= 0 under negative='raise'; got {n} negative labels, the lowest {lowest}. "
                 "If they mark padding, leave them out (by mask= of 2-D input). Otherwise use "
-                f"flavor={flavor.replace(negative='zero').short_text!r}, which gives them gain 0."
+                f"{flavor._advice(negative='zero')}, which gives them gain 0."
             )
         graded = judged.keep(~negative)
         if flavor.negative == "drop":
@@ -391,7 +391,7 @@ def refuse_repeats(flavor: Flavor, queries: Queries) -> None:
         raise ValueError(
             f"doc_id must not repeat within a query under duplicates='raise'; got {repeats.name} more than once in a "
             f"query ({copies.sizes.sum() - copies.n_queries} repeats in all). Remove the duplicate documents, or use "
-            f"flavor={flavor.replace(duplicates='first').short_text!r}, which credits each at its first rank."
+            f"{flavor._advice(duplicates='first')}, which credits each at its first rank."
         )
     grades = copies.arrange(queries.labels.ravel())
     first = np.repeat(grades[copies.starts], copies.sizes)
@@ -469,7 +469,7 @@ class CreditedOnce:
             raise ValueError(
                 "y_score must not tie a document with its own repeat under ties='average' with duplicates='first', "
                 f"because its first rank is undefined; got {int(tied.sum())} such documents. Break ties by position: "
-                f"flavor={self.flavor.replace(ties='first').short_text!r}."
+                f"{self.flavor._advice(ties='first')}."
             )
         out[copies.order] = best_first
         return out

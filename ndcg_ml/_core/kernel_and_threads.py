@@ -23,6 +23,7 @@ from ndcg_ml._core.gains_and_discounts import Coded, Gains
 from ndcg_ml._core.layout import FloatArray, Groups, IntArray
 from ndcg_ml._core.numpy_kernel import Cutoffs, Scores
 from ndcg_ml._core.one_line import brief, brief_text
+from ndcg_ml._core.suggestions import install
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -241,7 +242,7 @@ _FORKED = (
     "this process was forked while another thread compiled; let the parent process rank something under "
     "kernel='compiled' before it forks, or start processes by spawn"
 )
-_INSTALL = "Install it with: pip install 'ndcg_ml[fast]'"
+_INSTALL = f"Install it with: {install('fast')}"
 
 # Ranking this many slots with the NumPy kernel takes about as long as loading Numba and compiling.
 _WORTH_COMPILING = 1 << 26
@@ -359,7 +360,7 @@ def _load() -> tuple[Rank | None, str | None]:
 def _gives_known_dcg(rank: Rank) -> bool:
     """Whether the kernel gives the known DCG of a short query with a tie at rank 2, and of a long query."""
     long = np.arange(40.0)
-    starts, sizes, cuts = np.array([0, 4]), np.array([4, long.size]), np.array([2])
+    starts, sizes, cuts = (np.array(each, dtype=np.int64) for each in ([0, 4], [4, long.size], [2]))
     scores = np.concatenate([[2.0, 2.0, -np.inf, 3.0], long])
     gains = np.concatenate([[1.0, 2.0, 4.0, 8.0], long])
     discounts = np.zeros(long.size)

@@ -107,11 +107,11 @@ class Groups:
 
     def codes(self) -> IntArray:
         """Return the query of each row in `order`."""
-        return np.repeat(np.arange(self.n_queries), self.sizes)
+        return np.repeat(np.arange(self.n_queries, dtype=np.int64), self.sizes)
 
     def rows(self) -> NDArray[np.intp]:
         """Return the caller's rows, query by query."""
-        return np.arange(self.n_rows) if self.order is None else self.order
+        return np.arange(self.n_rows, dtype=np.intp) if self.order is None else self.order
 
     def arrange(self, values: NDArray[Any]) -> NDArray[Any]:
         """Arrange one value per row query by query."""

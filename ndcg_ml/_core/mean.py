@@ -29,7 +29,7 @@ def empty_queries(ideal: FloatArray, flavor: Flavor, ids: NDArray[Any]) -> BoolA
         raise EmptyQueryError(
             f"every query must have a relevant document under empty='raise'; {which.size} of {len(ideal)} have an "
             f"ideal DCG of 0, the first is query {brief(which[:1].tolist()[0])}. "
-            f"Remove them, or use flavor={flavor.replace(empty='skip').short_text!r}, which skips them."
+            f"Remove them, or use {flavor._advice(empty='skip')}, which skips them."
         )
     return empty
 
@@ -222,7 +222,7 @@ class Sums:
         if flavor.empty == "skip" and not (self.denominator > 0).all():
             raise EmptyQueryError(
                 "every query is empty (ideal DCG 0) or has weight 0, and empty='skip' leaves nothing to average. "
-                f"Check the labels, or use flavor={flavor.replace(empty=0).short_text!r}, under which they score 0."
+                f"Check the labels, or use {flavor._advice(empty=0)}, under which they score 0."
             )
         if flavor.empty != "skip" and flavor.aggregate == "macro" and not (self.denominator > 0).all():
             raise ValueError("query_weight must be above 0 for at least one query of all parts; it is 0 for every one.")

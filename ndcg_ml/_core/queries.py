@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core import arrays
-from ndcg_ml._core.checks import axis_too_many, refuse_column, warn_of_lists_of_one, warn_of_swap
+from ndcg_ml._core.checks import axis_too_many, refuse_column, warn_of_lists_of_one, warn_of_ranks, warn_of_swap
 from ndcg_ml._core.frames import Axes, align_by_id, match_index, refuse_index, refuse_lazy
 from ndcg_ml._core.layout import FloatArray, Groups, IntArray, starts_of
 from ndcg_ml._core.one_line import brief
@@ -67,8 +67,9 @@ class Queries:
         Sort key of the judged rows of a query for the ``given`` ideal; None if they are in its order.
     names : callable or None
         Returns the ids of the documents at an array of rows, as they were passed.
-    fractional : bool
-        Whether most labels are fractions. Then scores that are all small integers cause a warning.
+    fractional : bool or None
+        Whether most labels are fractions. Then scores that are all small integers cause a warning. None if scores are
+        not to be checked for likely mistakes.
     """
 
     labels: NDArray[Any]
@@ -80,7 +81,7 @@ class Queries:
     repeats: Repeats | None = None
     given_order: IntArray | None = None
     names: DocumentNames | None = None
-    fractional: bool = False
+    fractional: bool | None = None
 
     @classmethod
     def read(
@@ -154,7 +155,8 @@ class Queries:
         Warns
         -----
         UserWarning
-            Most labels are fractions and all scores are small integers, as if the two were swapped.
+            Most labels are fractions and all scores are small integers, as if the two were swapped; or the scores look
+            like ranks.
         """
         match_index({"y_score": y_score}, self.axes)
         scores, given = arrays.read_reals(y_score, arrays.plain_array(y_score, "y_score"), "y_score")
@@ -167,16 +169,13 @@ class Queries:
             arrays.refuse_equal("y_score", given.ravel()[rows], scores[rows], ranked.codes())
         # Few arrays have such labels, and of those most scores are recognised by a sample.
         if self.fractional and all(
-            arrays.are_grades(self._ranked(scores, step)) for step in (arrays.stride(scores.size), 1)
+            arrays.are_grades(scores[slice(None, None, step) if ranked.order is None else ranked.order[::step]])
+            for step in (arrays.stride(scores.size), 1)
         ):
             warn_of_swap("y_true", "y_score")
+        if self.fractional is not None and arrays.are_ranks(scores, self.labels.ravel(), ranked):
+            warn_of_ranks("the scores in y_score", 1, "query")
         return scores
-
-    def _ranked(self, scores: NDArray[Any], step: int) -> NDArray[Any]:
-        """Return every `step`-th of the scores without those of padding and of documents that were not retrieved."""
-        rows: Any = slice(None, None, step) if self.groups.order is None else self.groups.order[::step]
-        ranked: NDArray[Any] = scores[rows]
-        return ranked if self.retrieved is None else ranked[self.retrieved[rows]]
 
 
 def find_repeats(doc_id: IntArray, groups: Groups, names: NDArray[Any]) -> Repeats | None:

@@ -43,7 +43,8 @@ def group_rows(labels: NDArray[Any], qid: Any, group: Any, mask: Any) -> Groups:
     raise ValueError(
         "qid or group must be given with 1-D input: which rows belong to one query is never guessed. Pass qid= (one "
         "id per row, any dtype, any order) or group= (sizes of consecutive queries). For one query, "
-        "group=[len(y_true)]. As a scorer of scikit-learn, use ndcg_ml.sklearn.ndcg_scorer()."
+        "group=[len(y_true)]. If y_true holds classes, and y_score has a column for each, pass "
+        "np.eye(y_score.shape[1])[y_true] as y_true. As a scorer of scikit-learn, use ndcg_ml.sklearn.ndcg_scorer()."
     )
 
 

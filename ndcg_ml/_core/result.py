@@ -471,7 +471,7 @@ class Evaluation(Generic[V]):
         Raises
         ------
         ImportError
-            Jinja2 or Matplotlib is not installed: ``pip install 'ndcg_ml[report]'``.
+            Jinja2 or Matplotlib is not installed; the extra ``[report]`` has both.
         TypeError, ValueError
             `top` is not a whole number of at least 0.
         OSError

@@ -63,7 +63,7 @@ def prepare(
         NDCG_ML_THREADS; if it is not set, OMP_NUM_THREADS or the number of available processors. Calls from threads
         other than the main one use one thread by default, and so do small inputs.
     kernel : {"auto", "numpy", "compiled"}, default "auto"
-        The implementation: NumPy, or machine code compiled by Numba (``pip install ndcg_ml[fast]``). Compiling takes a
+        The implementation: NumPy, or machine code compiled by Numba (the extra ``[fast]``). Compiling takes a
         second or more, once per process. The values are bitwise identical. "auto" is the environment variable
         NDCG_ML_KERNEL; if it is not set, the compiled kernel if Numba is installed and the process has ranked enough
         rows to make compiling worthwhile. ``show_versions()`` prints which is in use. Only the NumPy kernel computes

@@ -1,4 +1,4 @@
-"""Suggest meanings of an unknown name: the words of other libraries, and similar spellings."""
+"""Suggest meanings of an unknown name (the words of other libraries, similar spellings), and what to install."""
 
 from __future__ import annotations
 
@@ -30,6 +30,14 @@ _ELSEWHERE = {
     "ignore_ties": "ties",
     "log_base": "discount",
 }
+
+# The first release changes this to 'pip install "ndcg_ml[{}]"'. cmd.exe knows double quotes only.
+_INSTALL = 'pip install ".[{}]" in a clone of ndcg_ml'
+
+
+def install(extra: str) -> str:
+    """Return the command that installs an extra of this package."""
+    return _INSTALL.format(extra)
 
 
 def did_you_mean(got: object, names: Collection[str]) -> str:

@@ -96,10 +96,10 @@ def compare(
     TypeError
         A system is not an evaluation, or an argument has the wrong type.
     ValueError
-        The evaluations differ in flavor, queries, weights or judgements, or have several cut-offs and no `k` is given;
-        there are fewer than two queries or six clusters, or one cluster has most of the weight; one system has several
-        runs and another only one; `names` repeat or differ in number from the systems; `margin` or `confidence` is out
-        of range; or judged@k differs under ``unjudged="refuse"``.
+        A system returns no document for any query; the evaluations differ in flavor, queries, weights or judgements,
+        or have several cut-offs and no `k` is given; there are fewer than two queries or six clusters, or one cluster
+        has most of the weight; one system has several runs and another only one; `names` repeat or differ in number
+        from the systems; `margin` or `confidence` is out of range; or judged@k differs under ``unjudged="refuse"``.
 
     Warns
     -----

@@ -286,7 +286,8 @@ def gate(
     ks = base._totals.ks
     values, values_now = (side.per_query.ndcg.reshape(len(rows), -1) for side in (base, new))
     n_values = int((~np.isnan(values).any(axis=1)).sum())
-    if n_values < FEWEST_FOR_INTERVAL and np.array_equal(values, values_now, equal_nan=True):
+    answered = not (base._unanswered().all() or new._unanswered().all())  # otherwise, compare refuses
+    if answered and n_values < FEWEST_FOR_INTERVAL and np.array_equal(values, values_now, equal_nan=True):
         ks = ()
     families = len(ks) * (2 if slices else 1)
     shared = Settings(confidence=as_confidence(confidence), margin=margin, n_resamples=1, n_families=max(families, 1))

@@ -291,8 +291,8 @@ def _method(values: FloatArray, share: FloatArray) -> Method:
     """Choose the default method: the bootstrap unless it is unsafe or the t interval agrees with it."""
     if is_unsafe_to_resample(values, share):
         return "bounded"
-    # BCa and t limits differ by .37 skewness / sqrt(n) of the width.
-    n = n_equal(share)
+    # BCa and t limits differ by .37 skewness / sqrt(n) of the width. Processors round n differently.
+    n = n_equal(share) * (1 + SAME)
     return "t" if n >= _MANY and 37 * abs(skewness(share * (values - share @ values))) < math.sqrt(n) else "bca"
 
 

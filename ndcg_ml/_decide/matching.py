@@ -20,7 +20,7 @@ from ndcg_ml._core.queries import read_weights
 from ndcg_ml._core.query_groups import group_by_ids, unique_ids
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._decide.intervals import FEWEST_FOR_INTERVAL
-from ndcg_ml._unjudged.completions import RangeError
+from ndcg_ml._unjudged.completions import ModifiedError, RangeError
 from ndcg_ml._unjudged.judge_next import ToJudge, next_to_judge
 from ndcg_ml._unjudged.range import Pair, Range, match_systems, require_documents
 
@@ -151,14 +151,20 @@ def sources_of_evaluations(named: Mapping[str, list[Any]], k: int | None | Ellip
     Raises
     ------
     TypeError, ValueError
-        A system is no evaluation, the cut-off is unknown, or the flavors differ; only their cut-offs may.
+        A system is no evaluation or answers no query, the cut-off is unknown, or the flavors differ; only their
+        cut-offs may.
     """
     runs = [(name, run) for name, of_one in named.items() for run in of_one]
-    for _, run in runs:
+    for name, run in runs:
         if not isinstance(run, Evaluation):
             raise TypeError(
                 f"systems must be evaluations; got {type(run).__name__}. Use compare(evaluate(y, a, qid=q), "
                 "evaluate(y, b, qid=q)), or compare_values for precomputed values."
+            )
+        if run._unanswered().all():  # nearly always for another reason than its quality
+            raise ValueError(
+                f"every system must return documents for at least one query; {visible(name)} returns none for "
+                f"{run.n_queries}. Find out why, and evaluate it again."
             )
     known = [run._totals.ks for _, run in runs]
     if k is ... and any(len(ks) > 1 for ks in known):
@@ -508,13 +514,16 @@ class UnjudgedDocuments:
             return True
 
     def notes(self, pairs: Sequence[tuple[int, int, float]]) -> list[str]:
-        """Return notes on the ranges; none if all documents are judged, or a range is unknown."""
+        """Return notes on the ranges; none if all documents are judged, or there is no range for the flavor."""
         if len(pairs) > _MOST_PAIRS or not lack_labels(self._sources):
             return []
         known = []
         for a, b, difference in pairs:
             try:
                 limits = self.range(a, b, difference)
+            except ModifiedError:
+                words = "an array of labels or scores was modified after its evaluation: pass copies"
+                return [f"unknown whether labels of unjudged documents could change the sign, because {words}"]
             except RangeError:
                 return []
             if limits.n_unjudged:

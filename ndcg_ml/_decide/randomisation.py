@@ -374,7 +374,7 @@ def max_t(means: Means, pairs: Sequence[tuple[int, int]], n_draws: int, rng: np.
     share = means.share()[:, 0]
     n_effective = n_equal(share)
     enough = MANY_QUERIES if means.values.shape[1] < _MANY_SYSTEMS else _ENOUGH_QUERIES
-    if n_effective >= enough:
+    if n_effective > enough * (1 - SAME):  # processors round it differently
         draws = _limit(means, first, second, n_effective - 1, n_draws, rng)
     elif not np.ptp(first):
         draws = _signed(means, first, second, n_draws, rng)

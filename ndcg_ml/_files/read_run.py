@@ -298,8 +298,7 @@ def _read_mapping(name: str, data: Mapping[Any, Any], ids: Ids, called: str = ""
     for topic, entries in data.items():
         source = f"{called}[{brief(topic)}]"
         listed = _read_entries(source, name, entries)
-        sizes.append(len(listed))
-        documents += ids.kind.encode(list(listed), source)
+        of_topic = ids.kind.encode(list(listed), source)
         if isinstance(listed, Mapping):
             numbers = _read_values(name, list(listed.values()), source)
             if numbers.ndim != 1:
@@ -307,8 +306,13 @@ def _read_mapping(name: str, data: Mapping[Any, Any], ids: Ids, called: str = ""
                     f"{source} must hold one number per document; got {brief(next(iter(listed.values())))}."
                 )
             values.append(numbers)
+        elif name == "qrels":
+            of_topic = list(dict.fromkeys(of_topic))  # a repeated relevant document is one
+            values.append(np.ones(len(of_topic)))
         else:
-            values.append(np.ones(len(listed)) if name == "qrels" else -np.arange(len(listed), dtype=np.float64))
+            values.append(-np.arange(len(of_topic), dtype=np.float64))
+        sizes.append(len(of_topic))
+        documents += of_topic
     ids.documents.extend(documents)
     topic, value = np.repeat(topics, sizes), np.concatenate(values)
     return RunRows(source=called, ids=ids, first=first, topics=topics, topic=topic, value=value)

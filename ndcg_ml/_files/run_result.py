@@ -9,11 +9,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.checks import warn_caller
+from ndcg_ml._core import checks
+from ndcg_ml._core.arrays import are_ranks
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain_ids
-from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray
+from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray, ranges
 from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.query_groups import group_by_ids
 from ndcg_ml._core.result import Evaluation, PerQuery, V
 from ndcg_ml._files.read_run import RunRows
 
@@ -193,32 +195,27 @@ def warn_of_no_match(judged: RunRows, ranked: RunRows, match: IntArray, included
             f"Ids are compared exactly: those of {judged.source} look like {judged.name(0)}, those of {ranked.source} "
             f"like {ranked.name(0)}"
         )
-    warn_caller(f"the run retrieves no judged document in any of the {n_topics} topics, so no topic has a gain. {why}.")
+    checks.warn_caller(
+        f"the run retrieves no judged document in any of the {n_topics} topics, so no topic has a gain. {why}."
+    )
 
 
-def warn_of_ranks(ranked: RunRows) -> None:
-    """Warn if the scores look like ranks, counting up from the first document of every topic."""
-    first = ranked.value[0]
+def warn_of_ranks(ranked: RunRows, grades: FloatArray) -> None:
+    """Warn if the scores look like ranks, because they count up in the order of the rows, or where grades fall."""
+    first, n_rows = float(ranked.value.min()), ranked.value.size
     if first not in (0.0, 1.0):  # not ranks
         return
-    order = np.argsort(ranked.topic, kind="stable")
-    topic, score = ranked.topic[order], ranked.value[order]
-    follows = topic[1:] == topic[:-1]
-    starts = score[np.append(True, ~follows)]
-    with np.errstate(invalid="ignore", over="ignore"):
-        counts_up = (np.diff(score)[follows] == 1).all() and (starts == first).all()
-    if counts_up and follows.sum() >= _MIN_STEPS:
-        warn_caller(
-            f"the scores of {ranked.source} count up {first:g}, {first + 1:g}, ... in every topic, like "
-            "ranks, but the document with the highest score is ranked first. If these are ranks, pass the scores, or "
-            "negate the ranks.",
-        )
+    groups = group_by_ids(ranked.topic, n_rows)
+    count = ranges(np.zeros_like(groups.sizes), groups.sizes)
+    counts_up = bool((groups.arrange(ranked.value) == first + count).all())
+    if (counts_up and n_rows - groups.n_queries >= _MIN_STEPS) or are_ranks(ranked.value, grades, groups):
+        checks.warn_of_ranks(f"the scores of {ranked.source}", first, "topic")
 
 
 def warn_of_excluded(judged: RunRows, relevant: BoolArray) -> None:
     rows = np.flatnonzero(relevant)
     if rows.size:
-        warn_caller(
+        checks.warn_caller(
             f"exclude leaves out {rows.size} documents that are judged relevant, the first in "
             f"{judged.place_of(int(rows[0]))}. They remain in the ideal, so no run can score 1 there. If they "
             "should not count, remove them from the qrels.",
@@ -255,14 +252,12 @@ def warn_of_empty_answers(result: RunEvaluation[Any]) -> None:
     empty = [topic for topic in topics if topic not in lacking]
     if not empty:
         return
+    n, first = f"{len(empty)} of {result.n_queries}", brief(empty[0])
+    words = f"the run answers {n} topics with an empty list, the first {first}; each counts as retrieving nothing"
+    fix = "If they should not count, remove them from the run and choose queries='both'"
     if result.queries == "users":
-        warn_caller(
-            f"no items are retrieved for {len(empty)} of {result.n_queries} users, the first {brief(empty[0])}; each "
-            "counts with an NDCG of 0. If they should not count, leave out their rows.",
-        )
-    else:
-        warn_caller(
-            f"the run answers {len(empty)} of {result.n_queries} topics with an empty list, the first "
-            f"{brief(empty[0])}; each counts as retrieving nothing, with a per_query.n_retrieved of 0. If they should "
-            "not count, remove them from the run and choose queries='both'.",
-        )
+        words = f"no items are retrieved for {n} users, the first {first}; each counts with an NDCG of 0"
+        fix = "If they should not count, leave out their rows"
+    if result.n_unanswered == result.n_queries:
+        fix = "Find out why the system returned nothing"
+    checks.warn_caller(f"{words}. {fix}.")

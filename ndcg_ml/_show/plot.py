@@ -13,6 +13,7 @@ import numpy as np
 
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.layout import FloatArray
+from ndcg_ml._core.suggestions import install
 from ndcg_ml._decide.means import SAME
 from ndcg_ml._decide.verdict import DECIDED
 
@@ -205,7 +206,7 @@ def _axes(ax: object, method: str, n_rows: int) -> Drawing:
     try:
         from matplotlib.axes import Axes
     except ImportError as error:
-        raise ImportError(f"{method} needs matplotlib. Install it with: pip install 'ndcg_ml[plot]'") from error
+        raise ImportError(f"{method} needs matplotlib. Install it with: {install('plot')}") from error
     if ax is None:
         from matplotlib import pyplot as plt
 

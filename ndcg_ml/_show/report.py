@@ -10,7 +10,7 @@ import os
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distributions, version
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -24,6 +24,7 @@ from ndcg_ml._core.json_values import plain_id
 from ndcg_ml._core.kernel_and_threads import kernel_in_use, thread_count
 from ndcg_ml._core.one_line import brief_text, paragraph, visible
 from ndcg_ml._core.result import Evaluation
+from ndcg_ml._core.suggestions import install
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._decide.means import SAME
 from ndcg_ml._files.opening import write_atomically
@@ -53,9 +54,7 @@ def require() -> None:
         import jinja2
         import matplotlib.style
     except ImportError as error:
-        raise ImportError(
-            f"a report needs jinja2 and matplotlib: {error}. Install them with: pip install 'ndcg_ml[report]'"
-        ) from error
+        raise ImportError(f"a report needs jinja2 and matplotlib: {error}. Install: {install('report')}") from error
     del jinja2, matplotlib
 
 
@@ -247,7 +246,7 @@ _MISSING = "not installed"
 
 
 def show_versions() -> None:
-    """Print the versions that are useful in a bug report, the kernel and the number of threads.
+    """Print the versions that are useful in a bug report, the kernel, the threads and the project's addresses.
 
     No library is imported.
 
@@ -272,7 +271,9 @@ def show_versions() -> None:
         "kernel": kernel_in_use(),
         "threads": f"at most {thread_count(None, 1 << 62)}, in the compiled kernel",
     }
-    for name, value in {**versions(), **in_use}.items():
+    urls = (url for found in distributions(name="ndcg_ml") for url in found.metadata.get_all("Project-URL", []))
+    addresses = dict(url.split(", ") for url in urls if ".invalid" not in url)  # none before the first release
+    for name, value in {**versions(), **in_use, **addresses}.items():
         print(f"{name}: {value}")
 
 

@@ -36,6 +36,10 @@ class RangeError(ValueError):
     """The exact range over all completions of the labels is unknown for these data. The message says why."""
 
 
+class ModifiedError(RangeError):
+    """The caller modified the labels or the scores after the evaluation."""
+
+
 # -- the grades that an unjudged document may have, and their gains ---------------------------------------------------
 
 # Relevance scales are shorter. Labels with more values are measurements.

@@ -113,7 +113,7 @@ def _require_unchanged(
 
     Raises
     ------
-    RangeError
+    ModifiedError
     """
     if flavor.unjudged == "condense" and documents.unjudged.any():
         queries = scored.queries
@@ -122,7 +122,7 @@ def _require_unchanged(
     gains = np.where(documents.unjudged, 0.0, documents.gain)
     now = completions.sum_by_query(documents.query, gains * documents.weight, documents.n_queries)
     if not np.allclose(now, dcg, rtol=1e-9, atol=1e-9 * float(gains.max(initial=0.0))):
-        raise completions.RangeError(
+        raise completions.ModifiedError(
             "the labels or scores must be those that were evaluated; the arrays were modified since. Evaluate them "
             "again, or pass copies."
         )
@@ -321,7 +321,7 @@ def _match(
     """
     chosen, of_query = [], []
     for side, documents in enumerate(two):
-        number = np.full(documents.n_queries, -1)
+        number = np.full(documents.n_queries, -1, dtype=np.int64)
         number[queries[selected, side]] = np.flatnonzero(selected)
         chosen.append(np.flatnonzero(number[documents.query] >= 0))
         of_query.append(number[documents.query[chosen[side]]])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ndcg_ml import __version__
 from ndcg_ml._core.one_line import visible
-from ndcg_ml._core.suggestions import did_you_mean, nearest
+from ndcg_ml._core.suggestions import did_you_mean, install, nearest
 
 if TYPE_CHECKING:
     import click
@@ -44,9 +44,10 @@ def main() -> None:
     except KeyboardInterrupt:
         code = _ended("interrupted", _INTERRUPTED)
     except OSError as error:
-        reader_left = error.errno == errno.EPIPE  # as in "| head": not an error
+        # As in "| head": not an error. Windows calls it an invalid argument, and names no file.
+        left = errno.EINVAL if os.name == "nt" and not error.filename else errno.EPIPE
         what = error.filename or "the output cannot be written"
-        code = _ended("" if reader_left else f"{what}: {error.strerror or error}", 1)
+        code = _ended("" if error.errno == left else f"{what}: {error.strerror or error}", 1)
     raise SystemExit(code)
 
 
@@ -54,10 +55,7 @@ def _run() -> int:
     try:
         import click
     except ModuleNotFoundError:
-        print(
-            "The ndcg-ml command needs click, which is not installed. Install it with: pip install 'ndcg_ml[cli]'",
-            file=sys.stderr,
-        )
+        print(f"The ndcg-ml command needs click. Install it with: {install('cli')}", file=sys.stderr)
         return 1
     try:
         return int(command_group().main(prog_name="ndcg-ml", standalone_mode=False) or 0)

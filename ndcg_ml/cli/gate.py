@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ntpath
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -119,7 +120,9 @@ def _judgements(baseline: str, place: str | None) -> str:
     if place is not None:
         folder = os.path.dirname(baseline)
         path = os.path.normpath(os.path.join(folder, place))
-        if os.path.commonpath([os.path.realpath(folder), os.path.realpath(path)]) != os.path.realpath(folder):
+        top = os.path.realpath(folder)
+        # A drive or a host of Windows is refused first, because looking for the file asks the host.
+        if ntpath.splitdrive(place)[0] or os.path.commonpath([top, os.path.realpath(path)]) != top:
             problem = "are not in its folder or below"
         elif os.path.isfile(path):
             return path

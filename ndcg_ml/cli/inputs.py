@@ -25,6 +25,7 @@ from ndcg_ml._core.one_line import brief, visible
 from ndcg_ml._core.queries import Queries
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.slice_names import slice_names
+from ndcg_ml._core.suggestions import install
 from ndcg_ml._files.opening import MissingColumnError, decode_id, numbered, wrong_line
 from ndcg_ml._files.tables import table_columns
 from ndcg_ml.flavor import Flavor, as_flavor
@@ -125,7 +126,7 @@ HTML = click.option(
     "--html",
     type=OUTPUT,
     callback=_report_file,
-    help="Also write a report to this HTML file, replacing any existing file.  Requires pip install 'ndcg_ml[report]'.",
+    help=f"Also write a report to this HTML file, replacing any existing file.  Requires {install('report')}.",
 )
 
 

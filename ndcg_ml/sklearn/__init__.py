@@ -8,10 +8,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ndcg_ml._core.suggestions import install as _install
+
 try:
     import sklearn as _sklearn  # noqa: F401
 except ImportError as _error:
-    raise ImportError("ndcg_ml.sklearn needs scikit-learn. Install it with: pip install 'ndcg_ml[sklearn]'") from _error
+    raise ImportError(f"ndcg_ml.sklearn needs scikit-learn. Install it with: {_install('sklearn')}") from _error
 
 from ndcg_ml.sklearn.folds import CutQueryWarning, QueryKFold
 from ndcg_ml.sklearn.ranker import QueryRanker

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -28,52 +27,54 @@ HOW_TO_PASS_IDS = (
 )
 
 
-def check_column(qid_column: object) -> str | int | None:
-    """Return the name or position of a column, or None; refuse other types."""
+def check_column(qid_column: object) -> str | None:
+    """Return the name of a column, or None; refuse other types, because tools move and drop columns of an array."""
     if qid_column is None or isinstance(qid_column, str):
         return qid_column
-    if isinstance(qid_column, (int, np.integer)) and not isinstance(qid_column, bool):
-        return int(qid_column)
     raise TypeError(
-        "qid_column must be the name of a column (a str, for a DataFrame), its position (an int, for an array) or "
-        f"None; got {qid_column!r} of type {type(qid_column).__name__}."
+        f"qid_column must be the name of a column (a str) or None; got {qid_column!r} of type "
+        f"{type(qid_column).__name__}. If X is an array, pass the ids by metadata routing, groups=qid, or name their "
+        "column: pass pd.DataFrame(X).assign(qid=qid) as X, and qid_column='qid'."
     )
 
 
-def column_of(X: Any, qid_column: str | int) -> NDArray[Any]:  # noqa: N803
-    """Return the query ids in a column of X, without copying other columns.
+def column_of(X: Any, qid_column: str) -> NDArray[Any]:  # noqa: N803
+    """Return the query ids in a column of X.
 
     Raises
     ------
     TypeError, ValueError
-        X has no such column; the position is ambiguous; or the column holds fractions (an earlier step has scaled the
-        ids) or floats too large to be exact in their dtype.
+        X has no such column; or the column holds fractions (an earlier step has scaled the ids) or floats too large to
+        be exact in their dtype.
     """
     X = table(X)  # noqa: N806
-    at = _place(X, qid_column)
-    if hasattr(X, "tocsr"):
-        ids = X[:, [at]].toarray().ravel()
-    else:
-        ids = np.asarray(X.iloc[:, at] if hasattr(X, "iloc") else X[:, at])
-    if ids.dtype.kind == "f":  # different ids may have become equal
-        present = ids[~np.isnan(ids)]
-        fractions = present[present != np.floor(present)]
+    names = list(X.columns) if hasattr(X, "columns") else []
+    if names.count(qid_column) != 1:
+        got = f"columns {brief(names)}" if names else f"a {type(X).__name__} without named columns"
+        raise ValueError(
+            f"X must hold the query ids in its column qid_column={qid_column!r}; got {got}. To name the columns of an "
+            "array, pass pd.DataFrame(X).assign(qid=qid). A pipeline's earlier step may have dropped the name: "
+            "set_output(transform='pandas') keeps names, ColumnTransformer(..., remainder='passthrough') leaves the "
+            "ids as they are. Tools that pass arrays, such as RFE, need metadata routing."
+        )
+    name = f"the column qid_column={qid_column!r} of X"
+    ids = ids_as_array(X[qid_column], name)
+    refuse_missing(ids, name)
+    if ids.dtype.kind == "f" and ids.size:  # different ids may have become equal
+        fractions = ids[ids != np.floor(ids)]
         if fractions.size:
             raise ValueError(
                 f"qid_column={qid_column!r} must hold query ids; got fractions, the first is {fractions[0]}. "
                 "An earlier step has transformed the ids. Exclude them from it, for example with "
                 "ColumnTransformer([('scale', StandardScaler(), features)], remainder='passthrough')."
             )
-        exact = 2 ** (np.finfo(ids.dtype).nmant + 1)
-        if present.size and np.abs(present).max() >= exact:
+        largest, exact = np.abs(ids).max(), 2 ** (np.finfo(ids.dtype).nmant + 1)
+        if largest >= exact:
             raise ValueError(
-                f"qid_column={qid_column!r} must hold ids that are exact in its dtype; got {np.abs(present).max():.0f} "
-                f"in {ids.dtype}, which is exact only below {exact}. Keep the ids as integers in a column of a "
-                "DataFrame, or number the queries 0, 1, ...: np.unique(qid, return_inverse=True)[1]."
+                f"qid_column={qid_column!r} must hold ids that are exact in its dtype; got {largest:.0f} in "
+                f"{ids.dtype}, which is exact only below {exact}. Keep the ids as integers in their own column, or "
+                "number the queries 0, 1, ...: np.unique(qid, return_inverse=True)[1]."
             )
-    name = f"the column qid_column={qid_column!r} of X"
-    ids = ids_as_array(ids, name)
-    refuse_missing(ids, name)
     return ids
 
 
@@ -88,33 +89,8 @@ def split_column(X: Any, qid_column: object) -> tuple[Any, NDArray[Any] | None]:
     qid_column = check_column(qid_column)
     if qid_column is None:
         return X, None
-    at = _place(X, qid_column)
-    others = [c for c in range(X.shape[1]) if c != at]
-    return X.iloc[:, others] if hasattr(X, "iloc") else X[:, others], column_of(X, qid_column)
-
-
-def _place(X: Any, qid_column: str | int) -> int:  # noqa: N803
-    """Return the position of a column, counted from 0; refuse ambiguous names and numbers."""
-    names = list(X.columns) if hasattr(X, "columns") else []
-    if isinstance(qid_column, str):
-        if names.count(qid_column) != 1:
-            got = f"columns {brief(names)}" if names else f"a {type(X).__name__} without named columns"
-            raise ValueError(
-                f"X must hold the query ids in its column qid_column={qid_column!r}; got {got}. A pipeline's earlier "
-                "step may have dropped it: set_output(transform='pandas') keeps names, "
-                "ColumnTransformer(..., remainder='passthrough') leaves the ids as they are."
-            )
-        return names.index(qid_column)
-    if not -X.shape[1] <= qid_column < X.shape[1]:
-        raise ValueError(f"qid_column={qid_column} must be a column of X; got X of shape {X.shape}.")
-    at = qid_column % X.shape[1]
-    if any(isinstance(name, Number) for name in names) and names[at] != qid_column:
-        raise ValueError(
-            f"qid_column={qid_column} must name one column; X has numbers as column labels, {brief(names)}, and its "
-            f"column at position {qid_column} is labelled {names[at]!r}. Name the columns, "
-            "X.columns = X.columns.astype(str), and pass a name."
-        )
-    return at
+    ids = column_of(X, qid_column)
+    return X.drop(columns=qid_column) if hasattr(X, "iloc") else X.drop(qid_column), ids
 
 
 def ids_of_rows(qid: Any, column: NDArray[Any] | None, groups: Any, n_rows: int) -> NDArray[Any]:
@@ -274,8 +250,8 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
         Number of folds, at least 2 and at most the number of queries.
     qid : array-like of shape (n_rows,), optional
         The query of each row of the X that will be split.
-    qid_column : str or int, optional
-        The column of X that holds the ids: a name for a DataFrame, a position for an array.
+    qid_column : str, optional
+        The name of the column of X that holds the ids, in a DataFrame.
     shuffle : bool, default False
         Assign queries to folds at random rather than largest first.
     random_state : int, RandomState or None, default None
@@ -307,7 +283,7 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
         n_splits: int = 5,
         *,
         qid: ArrayLike | None = None,
-        qid_column: str | int | None = None,
+        qid_column: str | None = None,
         shuffle: bool = False,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -318,7 +294,7 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
             )
         super().__init__(n_splits, shuffle=shuffle, random_state=random_state)
         self.qid = qid
-        self.qid_column: str | int | None = check_column(qid_column)
+        self.qid_column: str | None = check_column(qid_column)
 
     def split(
         self,

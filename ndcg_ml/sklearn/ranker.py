@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils import check_random_state, get_tags
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone, is_classifier
+from sklearn.utils import check_random_state, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ndcg_ml._core.arrays import real_array
@@ -19,16 +20,17 @@ from ndcg_ml._core.layout import FloatArray, Groups, IntArray, ranges
 from ndcg_ml._core.query_groups import group_by_ids
 from ndcg_ml.flavor import Flavor, as_flavor, refuse_unknown
 from ndcg_ml.sklearn.folds import WholeQueries, ids_of_rows, split_column, table, weight_of_queries
-from ndcg_ml.sklearn.scorer import NDCGScorer
+from ndcg_ml.sklearn.scorer import NDCGScorer, expected_grade, scores_of
 
 
-class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class QueryRanker(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A ranker that is fitted with one query id per row, of any dtype and in any order.
 
     It gives ``LGBMRanker``, ``XGBRanker`` and ``CatBoostRanker`` one interface, for every tool of scikit-learn that
     passes metadata or a DataFrame. Rows are sorted by query id, the rows of a query keep their order, and each library
-    gets the queries in its own form: LightGBM sizes, XGBoost and CatBoost sorted codes. A regressor that takes no
-    queries is fitted on the rows as they are.
+    gets the queries in its own form: LightGBM sizes, XGBoost and CatBoost sorted codes. A regressor or classifier that
+    takes no queries is fitted on the rows as they are. For scikit-learn it is a regressor: ``predict`` returns scores,
+    those of a classifier being the expected grade, ``predict_proba(X) @ classes_``.
 
     Parameters
     ----------
@@ -37,12 +39,13 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         (sizes), ``qid`` or ``group_id`` (one code per row), or none of them. It is cloned and not changed.
     flavor : Flavor or str, default "sklearn"
         The NDCG of ``score`` and of early stopping. The cut-off is the flavor's: ``"lightgbm@10"``.
-    qid_column : str or int, optional
-        The column of X that holds the query ids, for use without metadata routing: a name for a DataFrame, a position
-        for an array. The ranker never sees it, neither in ``fit`` nor in ``predict``.
+    qid_column : str, optional
+        The name of the column of X that holds the query ids, in a DataFrame, for use without metadata routing. The
+        ranker never sees it, neither in ``fit`` nor in ``predict``.
     early_stopping_rounds : int, optional
         Hold out whole queries in ``fit`` and stop if their NDCG does not increase for this many rounds; the ranker then
-        predicts with its best round. For LightGBM, XGBoost and CatBoost. Default: no early stopping.
+        predicts with its best round. For rankers, regressors and classifiers of LightGBM, XGBoost and CatBoost
+        (``CatBoostClassifier``: of the grades 0 and 1). Default: no early stopping.
     validation_fraction : float, default 0.1
         Share of the queries that early stopping holds out: at least one query, never all.
     random_state : int, RandomState or None, default None
@@ -61,7 +64,10 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     best_score_ : float or None
         NDCG of the held-out queries after that round.
     n_features_in_, feature_names_in_
-        Number and names of the columns of X as given to ``fit``, including the column of ids.
+        Number and names of the columns of X that the ranker sees, without the column of ids.
+    feature_importances_, coef_
+        Those of the ranker, for these columns; absent if it has none. For the ranking losses of CatBoost, which has
+        none without data, importances are its ``PredictionValuesChange``.
 
     Raises
     ------
@@ -88,7 +94,8 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     With metadata routing enabled, ``fit`` and ``score`` take the ids under the name ``groups``, like a group splitter;
     if the split is not by query, pass both: ``fit(X, y, groups=user, qid=qid)``.
     Pass ``scoring=ndcg_scorer(...)`` to ``RFECV``: without it, scikit-learn 1.9 selects by R squared rather than by
-    ``score``.
+    ``score``. ``RFE`` and ``RFECV`` drop the names of columns, so pass the ids by metadata routing. Pass it for a
+    pipeline too, if scikit-learn is older than 1.8, which gives the ``score`` of a pipeline no ids.
 
     Examples
     --------
@@ -118,7 +125,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         ranker: Any,
         *,
         flavor: Flavor | str = "sklearn",
-        qid_column: str | int | None = None,
+        qid_column: str | None = None,
         early_stopping_rounds: int | None = None,
         validation_fraction: float = 0.1,
         random_state: int | np.random.RandomState | None = None,
@@ -160,6 +167,9 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         QueryRanker
             Itself.
         """
+        for name in unknown:
+            if name in _INSTEAD or name in _arguments(self.ranker):
+                raise TypeError(f"QueryRanker.fit does not take {name!r}. {_INSTEAD.get(name, _OTHERWISE)}")
         refuse_unknown(QueryRanker.fit, unknown)
         # scikit-learn requires that parameters are checked in fit and not in __init__.
         if not hasattr(self.ranker, "fit") or isinstance(self.ranker, type):
@@ -172,8 +182,8 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         # The rows: features without the column of ids, grades, and one weight per query.
         X = table(X)  # noqa: N806
         match_index({"X": X, "y": y, "qid": qid, "sample_weight": sample_weight, "groups": groups})
-        validate_data(self, X, skip_check_array=True)
         features, ids = split_column(X, self.qid_column)
+        validate_data(self, features, skip_check_array=True)
         grades = _grades(y, X.shape[0])
         ids = ids_of_rows(qid, ids, groups, grades.size)
         layout = group_by_ids(ids, grades.size)
@@ -189,7 +199,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.best_iteration_: int | None = None
         self.best_score_: float | None = None
         if stopping is None:
-            ranker.fit(training.X, training.y, **query_arguments(ranker, training))
+            training.fit(ranker)
         else:
             validation = RowsByQuery(features, grades, layout, weight, by_id[held_out[by_id]])
             self.best_iteration_, self.best_score_ = fit_and_stop(ranker, training, validation, flavor, stopping)
@@ -199,7 +209,7 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
-        """Return the scores of the rows, in their order.
+        """Return the scores of the rows, in their order: predictions, or the expected grades of a classifier.
 
         Parameters
         ----------
@@ -212,27 +222,46 @@ class QueryRanker(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         X = table(X)  # noqa: N806
-        validate_data(self, X, skip_check_array=True, reset=False)
         features, _ = split_column(X, self.qid_column)
-        return np.asarray(self.ranker_.predict(readable(features)))
+        validate_data(self, features, skip_check_array=True, reset=False)
+        return scores_of(self.ranker_, readable(features))
 
-    def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> float:  # noqa: N803
+    def score(
+        self,
+        X: Any,  # noqa: N803
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> float:
         """Return the NDCG of the predictions under `flavor`, by query.
 
         Parameters
         ----------
-        X, y, qid, groups
-            As for ``fit``.
+        X, y, qid, sample_weight, groups
+            As for ``fit``. With `sample_weight`, the mean over queries is weighted.
 
         Returns
         -------
         float
         """
-        return NDCGScorer(self.flavor, qid_column=self.qid_column)(self, X, y, qid=qid, groups=groups)
+        scorer = NDCGScorer(self.flavor, qid_column=self.qid_column)
+        return scorer(self, X, y, qid=qid, groups=groups, sample_weight=sample_weight)
+
+    @property
+    def feature_importances_(self) -> NDArray[Any]:
+        """The ranker's importances of the columns that it sees."""
+        found = self.ranker_.feature_importances_
+        return found if np.ndim(found) else self.ranker_.get_feature_importance(type="PredictionValuesChange")
+
+    @property
+    def coef_(self) -> NDArray[Any]:
+        """The ranker's coefficients of the columns that it sees."""
+        return self.ranker_.coef_
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
+        tags = super().__sklearn_tags__()  # of a regressor, because predict returns a number per row
         if self.ranker is not None:  # None until a grid over rankers sets it
             inner = get_tags(self.ranker)
             tags.input_tags.allow_nan = inner.input_tags.allow_nan
@@ -260,7 +289,7 @@ def _grades(y: Any, n_rows: int) -> NDArray[Any]:
         raise ValueError("QueryRanker requires y to be passed, but the target y is None.")
     grades = real_array(y, "y")
     if grades.shape == (n_rows, 1):
-        grades = grades.ravel()
+        grades = column_or_1d(grades, warn=True)  # as scikit-learn's regressors
     if grades.shape != (n_rows,):
         raise ValueError(f"y must have one label per row, shape ({n_rows},); got {grades.shape}.")
     if not np.isfinite(grades).all():
@@ -311,6 +340,10 @@ class RowsByQuery:
         """Weight of each row's query."""
         return None if self.weight is None else np.repeat(self.weight, self.sizes)
 
+    def fit(self, ranker: Any, **more: Any) -> None:
+        """Fit a ranker in place, with the arguments by which it takes queries."""
+        ranker.fit(self.X, self.y, **query_arguments(ranker, self), **more)
+
 
 def fit_and_stop(
     ranker: Any, training: RowsByQuery, validation: RowsByQuery, flavor: Flavor, rounds: int
@@ -323,7 +356,6 @@ def fit_and_stop(
         Number of rounds with which it predicts.
     best_score : float
     """
-    arguments = query_arguments(ranker, training)
     # Dropouts change earlier trees, so LightGBM does not stop; a linear model has one set of weights.
     settings = ranker.get_params()
     for name in ("boosting_type", "boosting", "boost", "booster"):
@@ -336,11 +368,11 @@ def fit_and_stop(
     stop = next((stop for library, stop in _STOP.items() if library in modules), None)
     if stop is None:
         raise ValueError(
-            f"early_stopping_rounds needs a ranker of LightGBM, XGBoost or CatBoost; got {type(ranker).__name__}. "
+            f"early_stopping_rounds needs a model of LightGBM, XGBoost or CatBoost; got {type(ranker).__name__}. "
             "Leave early_stopping_rounds=None."
         )
-    best = stop(ranker, {"X": training.X, "y": training.y, **arguments}, validation, flavor, rounds)
-    scores = np.asarray(ranker.predict(validation.X))
+    best = stop(ranker, training, validation, flavor, rounds)
+    scores = scores_of(ranker, validation.X)
     return best, ndcg_score(validation.y, scores, flavor=flavor, group=validation.sizes, query_weight=validation.weight)
 
 
@@ -348,12 +380,15 @@ def readable(X: Any) -> Any:  # noqa: N803
     """Return X in a container that all three libraries accept.
 
     XGBoost 3.2 needs pyarrow to read a polars frame, and LightGBM before 4.7 cannot read one; CatBoost 1.2 refuses
-    sparse arrays and LightGBM warns of them.
+    sparse arrays and indices of 64 bits, as of ``load_svmlight_file``, and LightGBM warns of sparse arrays.
     """
     if hasattr(X, "tocsr"):
         from scipy.sparse import csr_matrix
 
-        return csr_matrix(X)
+        X = csr_matrix(X)  # noqa: N806
+        if X.nnz < 2**31:
+            X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+        return X
     if type(X).__module__.partition(".")[0] == "polars" and all(dtype.is_numeric() for dtype in X.dtypes):
         return X.to_numpy()
     return X
@@ -382,44 +417,66 @@ def _arguments(estimator: Any) -> set[str]:
     return set(inspect.signature(estimator.fit).parameters) if hasattr(estimator, "fit") else set()
 
 
-def _stop_lightgbm(ranker: Any, training: dict[str, Any], validation: RowsByQuery, flavor: Flavor, rounds: int) -> int:
+# What to pass to QueryRanker instead of these arguments of a ranker's own fit.
+_OTHERWISE = "It passes X, y, query ids and weights only. Set a parameter of the ranker, or use its own fit."
+_STOPPING = (
+    "Pass QueryRanker(..., early_stopping_rounds=10), which holds out queries; for validation data of your own, "
+    "XGBRanker(callbacks=[ndcg_ml.xgboost.NDCGCallback(...)]), or use the ranker's own fit."
+)
+_INSTEAD = {
+    "group": "Pass one id per row instead of sizes: qid=np.repeat(np.arange(len(sizes)), sizes).",
+    **dict.fromkeys(("eval_set", "eval_X", "eval_y", "eval_group", "eval_qid", "eval_metric", "callbacks"), _STOPPING),
+}
+
+
+def _stop_lightgbm(ranker: Any, training: RowsByQuery, validation: RowsByQuery, flavor: Flavor, rounds: int) -> int:
     from ndcg_ml.lightgbm import StopEarly
 
-    stop = StopEarly(flavor, rounds=rounds)
-    weight = () if validation.row_weight is None else (validation.row_weight,)
-    ranker.set_params(**stop.params)
-    ranker.fit(**training, **stop.fit((validation.X, validation.y, validation.sizes, *weight)))
+    stop, weight = StopEarly(flavor, rounds=rounds), validation.row_weight
+    stop.eval.of_classes = partial(expected_grade, classes=np.unique(training.y))
+    held_out = stop.fit((validation.X, validation.y, validation.sizes))
+    # LightGBM passes sizes to the metric of a ranker only, and may number the classes.
+    held_out["eval_metric"] = lambda _, scores: stop.eval(validation.y, scores, weight, validation.sizes)
+    if "eval_group" not in _arguments(ranker):
+        del held_out["eval_group"]
+    quiet = {} if {"verbose", "verbosity"} & {*ranker.get_params()} else {"verbosity": -1}
+    ranker.set_params(**stop.params, **quiet)
+    training.fit(ranker, **held_out)
     return ranker.best_iteration_
 
 
-def _stop_xgboost(ranker: Any, training: dict[str, Any], validation: RowsByQuery, flavor: Flavor, rounds: int) -> int:
+def _stop_xgboost(ranker: Any, training: RowsByQuery, validation: RowsByQuery, flavor: Flavor, rounds: int) -> int:
     from ndcg_ml.xgboost import NDCGCallback
 
     callback = NDCGCallback(
         flavor, X=validation.X, y=validation.y, group=validation.sizes, query_weight=validation.weight, rounds=rounds
     )
+    callback.of_classes = partial(expected_grade, classes=np.unique(training.y))
     own = ranker.callbacks
     ranker.set_params(callbacks=[*(own or []), callback])
-    ranker.fit(**training)
+    training.fit(ranker, verbose=False)
     ranker.set_params(callbacks=own)  # the callback holds the validation data
     return int(ranker.best_iteration) + 1
 
 
-def _stop_catboost(ranker: Any, training: dict[str, Any], validation: RowsByQuery, flavor: Flavor, rounds: int) -> int:
+def _stop_catboost(ranker: Any, training: RowsByQuery, validation: RowsByQuery, flavor: Flavor, rounds: int) -> int:
     from catboost import Pool
 
     from ndcg_ml.catboost import NDCGEval
 
-    held_out = Pool(
-        validation.X,
-        validation.y,
-        group_id=validation.codes,
-        group_weight=validation.row_weight,
-        cat_features=ranker.get_params().get("cat_features"),
-    )
-    learn = (training["y"], training["group_id"])
+    settings, grades = ranker.get_params(), np.unique(training.y).tolist()
+    if is_classifier(ranker) and grades != [0, 1]:
+        raise ValueError(
+            "early_stopping_rounds with CatBoostClassifier needs grades 0 and 1, because CatBoost numbers others; got "
+            f"{len(grades)} grades up to {grades[-1]:g}. Use CatBoostRegressor, or leave early_stopping_rounds=None."
+        )
+    rows = query_arguments(ranker, validation)
+    weight, categories = rows.pop("sample_weight", None), settings.get("cat_features")
+    held_out = Pool(validation.X, validation.y, weight=weight, cat_features=categories, **rows)
+    learn = (training.y, training.codes)
     ranker.set_params(eval_metric=NDCGEval(flavor, learn=learn, pools=[(validation.y, validation.codes)]))
-    ranker.fit(**training, eval_set=held_out, early_stopping_rounds=rounds, use_best_model=True)
+    quiet = {} if {"verbose", "silent", "logging_level"} & {*settings} else {"verbose": False}
+    training.fit(ranker, eval_set=held_out, early_stopping_rounds=rounds, use_best_model=True, **quiet)
     return int(ranker.get_best_iteration()) + 1
 
 

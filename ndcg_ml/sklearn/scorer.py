@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
 from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
@@ -32,8 +33,8 @@ from ndcg_ml.sklearn import folds
 def ndcg_scorer(
     flavor: Flavor | str,
     k: KSpec = ...,
-    *,
-    qid_column: str | int | None = None,
+    *_of_a_call: object,
+    qid_column: str | None = None,
     qid: ArrayLike | None = None,
     keep_queries: bool = False,
 ) -> NDCGScorer:
@@ -52,10 +53,9 @@ def ndcg_scorer(
         ``{"ndcg_at_1": ..., "ndcg_at_10": ...}``, from one prediction, for searches with several metrics: pass
         ``refit="ndcg_at_10"``. Without a cut-off the name is ``"ndcg"``. Tools that take one number, such as ``RFECV``,
         need one cut-off.
-    qid_column : str or int, optional
-        The column of X that holds the query ids: a name for a DataFrame, a position for an array. The estimator gets X
-        with that column; ``QueryRanker(..., qid_column=...)`` removes it. Routed ``groups`` are then only for the
-        splitter.
+    qid_column : str, optional
+        The name of the column of X that holds the query ids, in a DataFrame. The estimator gets X with that column;
+        ``QueryRanker(..., qid_column=...)`` removes it. Routed ``groups`` are then only for the splitter.
     qid : array-like of shape (n_rows_in_all,), optional
         The ids of all rows that will be split, in any order: the scorer then refuses cut queries in every tool, by
         counting rows. Pass it if the tool is not scikit-learn's, or if folds leave out rows that cannot be used (then
@@ -106,6 +106,12 @@ def ndcg_scorer(
     >>> sorted(ndcg_scorer("lightgbm", k=(1, 5))(search, X, y, qid=qid))
     ['ndcg_at_1', 'ndcg_at_5']
     """
+    if _of_a_call or hasattr(flavor, "fit"):
+        error = TypeError(
+            "scoring must be what ndcg_scorer returns, not ndcg_scorer itself: write scoring=ndcg_scorer(flavor, k=...)"
+            ", such as ndcg_scorer('lightgbm', k=10), and name further arguments."
+        )
+        return _raise_or_return(error)  # type: ignore[return-value]
     return NDCGScorer(flavor, k, qid_column=qid_column, qid=qid, keep_queries=keep_queries)
 
 
@@ -135,7 +141,7 @@ class NDCGScorer:
         flavor: Flavor | str,
         k: KSpec = ...,
         *,
-        qid_column: str | int | None = None,
+        qid_column: str | None = None,
         qid: ArrayLike | None = None,
         keep_queries: bool = False,
     ) -> None:
@@ -147,7 +153,7 @@ class NDCGScorer:
         refuse_nan(flavor, "a scorer", "one nan makes a search return its first candidate")
         self.flavor = flavor
         self.names: tuple[str, ...] | None = tuple(map(metric_key, self.ks)) if several else None
-        self.qid_column: str | int | None = folds.check_column(qid_column)
+        self.qid_column: str | None = folds.check_column(qid_column)
         self._known = None if qid is None else folds.WholeQueries(qid)
         self._request: bool | str | None = None
         self._weight_request: bool | str | None = None
@@ -158,7 +164,8 @@ class NDCGScorer:
                 "aggregate='micro'. Use flavor.replace(aggregate='macro'), or leave keep_queries=False."
             )
         self.kept: KeptQueries | None = KeptQueries(uuid.uuid4().hex) if keep_queries else None
-        self._cache: Cache[Prepared[Any]] = Cache(16)  # all candidates of a search share folds
+        # By the ids of all rows of a search, which its folds share; then by fold, which its candidates share.
+        self._cache: Cache[tuple[folds.WholeQueries | None, Cache[Prepared[Any]]]] = Cache(2)
 
     def __repr__(self) -> str:
         column = "" if self.qid_column is None else f", qid_column={self.qid_column!r}"
@@ -186,7 +193,17 @@ class NDCGScorer:
         -------
         NDCGScorer
             Itself.
+
+        Raises
+        ------
+        RuntimeError
+            Metadata routing is not enabled.
         """
+        if not get_config()["enable_metadata_routing"]:
+            raise RuntimeError(
+                "set_score_request is only available when metadata routing is enabled: otherwise scikit-learn ignores "
+                "the request. Enable it with sklearn.set_config(enable_metadata_routing=True)."
+            )
         self._request, self._weight_request = qid, sample_weight
         self.get_metadata_routing()  # refuses other values
         return self
@@ -215,7 +232,9 @@ class NDCGScorer:
         ----------
         estimator : estimator
             The scores are ``predict(X)``. For a classifier of grades they are the expected grade,
-            ``predict_proba(X) @ classes_``, because its predicted classes would tie most documents.
+            ``predict_proba(X) @ classes_``, because its predicted classes would tie most documents. If `y_true` is
+            two-dimensional, they are the probabilities of each label, as of ``OneVsRestClassifier``, or the expected
+            grade of each output, as of ``MultiOutputClassifier``.
         X : array-like of shape (n_rows, n_features)
         y_true : array-like of shape (n_rows,) or (n_queries, n_documents)
             Graded labels. If two-dimensional, each row is one query, as for ``sklearn.metrics.ndcg_score``, and there
@@ -252,7 +271,15 @@ class NDCGScorer:
         except Exception as error:  # also warnings as errors
             return _raise_or_return(error)
         try:
-            totals = prepared.totals(_expected_grades(estimator, X, grades.shape, axes))
+            scores = scores_of(estimator, X, axes, of_lists=grades.ndim == 2)
+            if grades.ndim == 1 and scores.shape == (grades.size, 1):
+                scores = scores.ravel()
+            if scores.shape != grades.shape:
+                raise ValueError(
+                    f"predictions must be one score per document, shape {grades.shape}; "
+                    f"{type(estimator).__name__} returned shape {scores.shape}."
+                )
+            totals = prepared.totals(scores)
             values = totals.values(self.flavor)
         except EmptyQueryError as error:
             return _raise_or_return(ValueError(f"a fold cannot be scored: {error}"))
@@ -295,25 +322,28 @@ class NDCGScorer:
             return prepare(y_true, flavor=self.flavor, k=k, query_weight=sample_weight), grades
         column = None if self.qid_column is None else folds.column_of(X, self.qid_column)
         ids = folds.ids_of_rows(qid, column, groups, grades.size)
-        split = _current_split(ids, self.qid_column)
+        every, test = _current_split(ids, self.qid_column) or (None, None)
         weight = None if sample_weight is None else folds.weight_of_queries(sample_weight, group_by_ids(ids, ids.size))
 
+        def all_queries() -> tuple[folds.WholeQueries | None, Cache[Prepared[Any]]]:
+            return self._known or (None if every is None else folds.WholeQueries(every)), Cache(16)
+
+        whole, prepared_folds = self._cache.get_or_make((every,), all_queries)
+
         def make() -> Prepared[Any]:
-            whole, fix = self._known, ""
-            if split is not None:
-                folds.refuse_repeated_rows(*split)
-                if whole is None:
-                    whole = folds.WholeQueries(split[0])
-                    fix = " If rows were left out on purpose, pass the ids of the others: "
-                    fix += "ndcg_scorer(..., qid=qid[in_use])"
+            if every is not None and test is not None:
+                folds.refuse_repeated_rows(every, test)
             if whole is not None:
-                whole.refuse_cut(ids, fix)
+                whole.refuse_cut(ids, "" if whole is self._known else _LEFT_OUT)
             return prepare(grades, flavor=self.flavor, k=k, qid=ids, query_weight=weight)
 
-        prepared = self._cache.get_or_make((grades, ids, weight, *((None, None) if split is None else split)), make)
-        if split is None and self._known is None:
+        prepared = prepared_folds.get_or_make((grades, ids if every is None else test, weight), make)
+        if whole is None:
             _warn_of_cut_queries(estimator, ids)
         return prepared, grades
+
+
+_LEFT_OUT = " If rows were left out on purpose, pass the ids of the others: ndcg_scorer(..., qid=qid[in_use])"
 
 
 def _warn_of_cut_queries(estimator: Any, ids: NDArray[Any]) -> None:
@@ -328,43 +358,45 @@ def _warn_of_cut_queries(estimator: Any, ids: NDArray[Any]) -> None:
         trained.warn_of_cut(ids, stacklevel=5)
 
 
-def _expected_grades(estimator: Any, X: Any, shape: tuple[int, ...], axes: Axes | None) -> NDArray[Any]:  # noqa: N803
-    if is_classifier(estimator):
-        scores = _expected_class(estimator, X)
-    else:
+def scores_of(estimator: Any, X: Any, axes: Axes | None = None, *, of_lists: bool = False) -> NDArray[Any]:  # noqa: N803
+    """Return the scores of the rows: predictions; if the estimator is a classifier, the expected grade of each row.
+
+    With `of_lists`, each row of X is a query, and a classifier has an output for each of its documents.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A classifier without probabilities, or whose classes are not numbers; predictions whose index is not `axes`.
+    """
+    if not is_classifier(estimator):
         predicted = estimator.predict(X)
         match_index({"predictions": predicted}, axes)
-        scores = plain_array(predicted, "predictions")
-    if len(shape) == 1 and scores.shape == (*shape, 1):
-        scores = scores.ravel()
-    if scores.shape != shape:
-        raise ValueError(
-            f"predictions must be one score per document, shape {shape}; "
-            f"{type(estimator).__name__} returned shape {scores.shape}."
-        )
-    return scores
-
-
-def _expected_class(estimator: Any, X: Any) -> NDArray[Any]:  # noqa: N803
+        return plain_array(predicted, "predictions")
     name = type(estimator).__name__
     if not hasattr(estimator, "predict_proba"):
         decide = getattr(estimator, "decision_function", None)
         scores = None if decide is None else np.asarray(decide(X))
-        if scores is not None and scores.ndim == 1:  # two classes: one score, higher for the second
+        if scores is not None and scores.ndim == 1 + of_lists:  # two classes: one score, higher for the second
             return scores
         raise TypeError(
             f"a classifier must have predict_proba, for the expected grade; {name} does not. "
             "Use a regressor, or wrap it in CalibratedClassifierCV."
         )
     probabilities = estimator.predict_proba(X)
-    if isinstance(probabilities, list) or np.ndim(estimator.classes_) != 1:
-        raise TypeError(f"a classifier must have one output; {name} has several. Use a regressor.")
+    if isinstance(probabilities, list):  # of the classes of each document
+        outputs = zip(probabilities, estimator.classes_, strict=True)
+        return np.stack([expected_grade(each, classes) for each, classes in outputs], axis=1)
+    # Otherwise one probability per document, that of being relevant.
+    return np.asarray(probabilities) if of_lists else expected_grade(probabilities, estimator.classes_)
+
+
+def expected_grade(probabilities: Any, classes: Any) -> NDArray[Any]:
+    """Return the expected grade of each row, from the probabilities of its classes."""
     try:
-        grades = np.asarray(estimator.classes_, dtype=np.float64)
+        grades = np.asarray(classes, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(
-            "a classifier's classes must be grades (numbers) to have an expected grade; "
-            f"{name} has {list(estimator.classes_)!r}."
+            f"a classifier's classes must be grades (numbers) to have an expected grade; got {list(classes)!r}."
         ) from error
     return np.asarray(probabilities) @ grades
 
@@ -474,7 +506,7 @@ class Carrier(float):
 # -- the search that calls the scorer, read from the variables of the calling functions -------------------------------
 
 
-def _current_split(scored: NDArray[Any], qid_column: str | int | None) -> tuple[NDArray[Any], NDArray[np.int64]] | None:
+def _current_split(scored: NDArray[Any], qid_column: str | None) -> tuple[NDArray[Any], NDArray[np.int64]] | None:
     """Return the ids of all rows and the positions of the test rows of scikit-learn's split.
 
     None if there is no split, or if the scored ids are not those of its test rows.
@@ -526,9 +558,7 @@ _TURN_ERRORS = {
 
 def _error_score_of_caller() -> float | None:
     """Return the number by which the caller replaces an exception, or None if it lets exceptions through."""
-    # With scoring=None, scikit-learn calls this package through _PassthroughScorer.
-    frames = (frame for frame in _frames() if type(frame.f_locals.get("self")).__name__ != "_PassthroughScorer")
-    callers = [*islice((frame for frame in frames if not _module(frame).startswith("ndcg_ml.")), 2)]
+    callers = [*islice((frame for frame in _frames() if not _passes_on(frame)), 2)]
     above = _TURN_ERRORS.get((_module(callers[0]), callers[0].f_code.co_name)) if callers else None
     if above is None:
         return None
@@ -536,6 +566,13 @@ def _error_score_of_caller() -> float | None:
     if isinstance(number, str):  # "raise"
         return None
     return float("nan") if number is None else number
+
+
+def _passes_on(frame: FrameType) -> bool:
+    """Whether the function passes on what this package returns, as do methods ``score`` of pipelines and searches."""
+    # With scoring=None, scikit-learn calls this package through _PassthroughScorer.
+    through = type(frame.f_locals.get("self")).__name__ == "_PassthroughScorer" or frame.f_code.co_name == "score"
+    return _module(frame).startswith("ndcg_ml.") or (through and _module(frame).startswith("sklearn."))
 
 
 def _variables_of_sklearn(*names: str) -> Mapping[str, Any]:

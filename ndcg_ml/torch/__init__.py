@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ndcg_ml._core.suggestions import install as _install
+
 try:
     import torch  # noqa: F401
 except ImportError as _error:
-    raise ImportError("ndcg_ml.torch needs PyTorch. Install it with: pip install 'ndcg_ml[torch]'") from _error
+    raise ImportError(f"ndcg_ml.torch needs PyTorch. Install it with: {_install('torch')}") from _error
 
 from ndcg_ml.torch.losses import (
     ApproxNDCGLoss,

@@ -530,7 +530,7 @@ def rank_on_host(
     arrays: dict[str, Any] = {name: _as_array(tensor).reshape(shape) for name, tensor in given.items()}
     y_score = arrays.pop("y_score")
     try:
-        totals = Prepared(flavor, ks, replace(Queries.read(**arrays, whole=whole), fractional=False)).totals(y_score)
+        totals = Prepared(flavor, ks, replace(Queries.read(**arrays, whole=whole), fractional=None)).totals(y_score)
         if flavor.empty == "raise":
             totals.ndcg(flavor)
     except (TypeError, ValueError):

@@ -151,10 +151,6 @@ def fault_message(flavor: Flavor, counts: Sequence[int], names: Names) -> str | 
     if fault is None:
         return None
 
-    def such_as(**switch: Any) -> str:
-        named = not (callable(flavor.gain) or callable(flavor.discount))
-        return f", such as {flavor.replace(**switch).short_text!r}" if named else ""
-
     (scores, labels), n = names, counts[FAULTS.index(fault)]
     table = len(flavor.gain) if isinstance(flavor.gain, tuple) else 0
     grades = f"from 0 to {table - 1}" if flavor.off_table == "raise" else ">= 0"
@@ -162,11 +158,11 @@ def fault_message(flavor: Flavor, counts: Sequence[int], names: Names) -> str | 
     return {
         "unjudged": f"{labels} must not hold NaN (an unjudged document) under unjudged='raise'; got {n}. "
         "If they mark padding, pass mask=; otherwise remove them, or use a flavor with unjudged='zero' or 'condense'"
-        f"{such_as(unjudged='zero')}.",
+        f", such as {flavor._advice(unjudged='zero')}.",
         "infinite": f"{labels} must be finite; got {n} infinite ones. Remove them, or replace them by a grade.",
         "negative": f"{labels} must be >= 0 under negative='raise'; got {n} negative ones. If they mark padding, pass "
         "mask=; otherwise shift the grades, or use a flavor with negative='zero', 'drop' or 'allow'"
-        f"{such_as(negative='zero')}.",
+        f", such as {flavor._advice(negative='zero')}.",
         "above_scale": f"{labels} must not exceed Flavor.max_grade={flavor.max_grade}; got {n} that do. "
         "Raise max_grade to the top of the grade scale.",
         "off_table": f"{labels} must hold integer grades {grades} for a gain table of {table} entries; "
@@ -183,5 +179,5 @@ def fault_message(flavor: Flavor, counts: Sequence[int], names: Names) -> str | 
         "equal_scores": f"{scores} must hold scores that stay different in float64; got {n} that become equal to a "
         "different one of their query, such as integers beyond 2^53. Subtract the smallest score, or pass ranks.",
         "empty": f"every query must have a relevant document under empty='raise'; got {n} with an ideal DCG of 0. "
-        f"Remove them, or use a flavor with empty=0, 1, nan or 'skip'{such_as(empty=0)}.",
+        f"Remove them, or use a flavor with empty=0, 1, nan or 'skip', such as {flavor._advice(empty=0)}.",
     }[fault]

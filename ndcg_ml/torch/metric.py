@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ndcg_ml._core.checks import KSpec, OneK, cutoffs, one_of, plain_signature, refuse_docid, true_or_false
 from ndcg_ml._core.flavor_text import hash_definition, metric_key
+from ndcg_ml._core.suggestions import install
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor, refuse_unknown
 from ndcg_ml.torch import inputs
 from ndcg_ml.torch.kernel import evaluate, evaluate_or_refuse
@@ -24,8 +25,7 @@ try:
     from torchmetrics.utilities.distributed import gather_all_tensors
 except ImportError as _error:
     raise ImportError(
-        "ndcg_ml.torch.NDCG needs torchmetrics, which ndcg_ml.torch.ndcg and the losses do not. "
-        "Install it with: pip install 'ndcg_ml[torch]'"
+        f"NDCG needs torchmetrics, and the losses do not. Install it with: {install('torch')}"
     ) from _error
 
 

@@ -262,6 +262,7 @@ REFUSED = {
     "another feval": (lambda: train(STOP, ONE, TWO, feval=NDCGEval("sklearn", k=7)), ValueError, r"on which 'ndcg_sklearn@5' is evaluated, one of \[\]", lambda: train(STOP, ONE, TWO)),
     # With these, LightGBM would stop on every metric.
     **{name: (lambda name=name, rounds=rounds: train(STOP, ONE, TWO, params={name: rounds}), ValueError, rf"early_stopping_round must not be among the parameters.*got {rounds}\.", lambda: train(STOP, ONE, TWO)) for name, rounds in {"early_stopping_round": 1, "n_iter_no_change": 10}.items()},
+    **{f"{params}": (lambda params=params: STOP.train()["callbacks"][0](lgb.callback.CallbackEnv(None, params, 0, 0, 1, [])), ValueError, "must not be used on several machines", None) for params in ({"num_machines": 2}, {"machines": "a:1,b:1"}, {"nodes": ["a:1", "b:1"]})},
     "cut queries": (lambda: lgb.cv({**PARAMS, "objective": "regression", **STOP.params}, dataset(*ONE), 5, **STOP.train()), ValueError, r"the folds cut \d+ of the 10 queries: .*folds=GroupKFold\(5\)", lambda: lgb.cv({**PARAMS, "objective": "regression", **STOP.params}, dataset(*ONE), 5, folds=GroupKFold(5), **STOP.train())),
 }  # fmt: skip
 
@@ -273,3 +274,24 @@ def test_what_is_refused(case):
         call_()
     if advised is not None:
         advised()
+
+
+@pytest.mark.long
+@pytest.mark.needs("dask.array", "distributed")
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_dask_tells_the_callback_of_its_workers():
+    import dask.array as da
+    from distributed import Client, LocalCluster
+
+    one, two = (
+        [da.from_array(rows, chunks=len(rows) // 4) for rows in (X[:, :4], y, np.full(40, 12))]
+        for X, y, _ in (make(seed, 60) for seed in (2, 3))
+        for X, y in [(X[:480], y[:480])]
+    )
+    stop = StopEarly("sklearn", k=5, rounds=5)
+    sets = stop.fit(tuple(two))
+    del sets["eval_sample_weight"]  # DaskLGBMRanker accepts no None
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        ranker = lgb.DaskLGBMRanker(client=client, n_estimators=30, **stop.params)
+        with pytest.raises(ValueError, match="must not be used on several machines"):
+            ranker.fit(one[0], one[1], group=one[2], **sets)

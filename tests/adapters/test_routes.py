@@ -276,8 +276,8 @@ def scorer_routed(case: Case) -> float:
 
 
 def scorer_of_column(case: Case) -> float:
-    X = np.stack([case.qid, case.scores], axis=1)
-    return cross_validated(ndcg_scorer(case.flavor, case.k, qid_column=0), X, case)
+    X = pd.DataFrame({"qid": case.qid, "score": case.scores})
+    return cross_validated(ndcg_scorer(case.flavor, case.k, qid_column="qid"), X, case)
 
 
 def cross_validated(scoring: Any, X: np.ndarray, case: Case, **arguments: Any) -> float:
@@ -497,11 +497,16 @@ def test_the_cutoff_is_the_flavors_own_or_the_one_given(route: Callable[[Case], 
 OF_DTYPES = {torch_padded, torch_flat, torch_split, *OF_MACRO}  # a device would wait for values
 
 
+SWAPPED = tuple(Document(grade=score, score=grade) for score, grade in ((0.5, 2.0), (0.25, 0.0), (0.75, 1.0)))
+RANKED = tuple(Document(grade=5.0 - rank, score=float(rank)) for rank in (2, 1, 5, 4, 3))
+MISTAKES = [(2 * (SWAPPED,), "as if the two were swapped"), (40 * (RANKED,), r"count up 1, 2, \.\.\. in every")]
+
+
 @pytest.mark.parametrize("route", [each for each in ROUTES if each not in OF_DTYPES], ids=lambda each: each.__name__)
-def test_labels_and_scores_in_each_others_place_cause_a_warning(route: Callable[[Case], float]) -> None:
-    swapped = tuple(Document(grade=score, score=grade) for score, grade in ((0.5, 2.0), (0.25, 0.0), (0.75, 1.0)))
-    with pytest.warns(UserWarning, match="as if the two were swapped"):
-        route(Case(Flavor(), ..., Problem((swapped, swapped))))
+@pytest.mark.parametrize(("queries", "words"), MISTAKES, ids=["swapped", "ranks"])
+def test_likely_mistakes_cause_a_warning(route: Callable[[Case], float], queries: Any, words: str) -> None:
+    with pytest.warns(UserWarning, match=words):
+        route(Case(Flavor(), ..., Problem(queries)))
 
 
 # -- labels in float32 -------------------------------------------------------------------------------------------------
@@ -593,6 +598,7 @@ TIED: dict[str, Callable[[Tied], float]] = {
     "rows": tied_rows,
     "an array": lambda t: tied_rows(t, doc_id=np.array(t.ids)),
     "objects": lambda t: tied_rows(t, doc_id=np.array(t.ids, dtype=object)),
+    "NumPy's integers": lambda t: tied_rows(t, doc_id=np.array([*np.array(t.ids)], dtype=object)),
     "text": lambda t: tied_rows(t, doc_id=[str(each) for each in t.ids]),
     "prepare": lambda t: ndcg_ml.prepare([t.grades], doc_id=[t.ids], flavor=t.flavor)([[1.0] * len(t.ids)]),
     "frame": lambda t: ndcg_ml.evaluate(t.frame, columns={}, flavor=t.flavor).value,

@@ -10,17 +10,21 @@ import pickle
 import re
 import subprocess
 import sys
+import tracemalloc
+from pathlib import Path
 
+import lightgbm
 import numpy as np
 import pandas as pd
 import polars as pl
 import sklearn
 from lanes import quick
 from lightgbm import LGBMRanker
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, StackingRegressor
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_selection import RFECV, SequentialFeatureSelector
-from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
+from sklearn.inspection import permutation_importance
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -29,13 +33,17 @@ from sklearn.model_selection import (
     KFold,
     PredefinedSplit,
     ShuffleSplit,
+    cross_val_score,
     cross_validate,
     learning_curve,
     permutation_test_score,
     validation_curve,
 )
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 from ndcg_ml import Flavor, evaluate, ndcg_score
 from ndcg_ml.sklearn import CutQueryWarning, QueryKFold, QueryRanker, ndcg_scorer
@@ -83,6 +91,9 @@ def test_a_classifier_is_scored_by_its_expected_grade():
     got = ndcg_scorer(LIGHTGBM)(forest, X, y, qid=qid)
     assert got == ndcg_score(y, expected, qid=qid, flavor=LIGHTGBM)
     assert got != ndcg_score(y, forest.predict(X), qid=qid, flavor=LIGHTGBM)
+    ranker = QueryRanker(forest, flavor=LIGHTGBM).fit(X, y, qid)
+    assert np.array_equal(ranker.predict(X), ranker.ranker_.predict_proba(X) @ forest.classes_)
+    assert ranker.score(X, y, qid) == ndcg_scorer(LIGHTGBM)(ranker.ranker_, X, y, qid=qid)
     binary = RidgeClassifier().fit(X, y > 1)
     got = ndcg_scorer("sklearn")(binary, X, (y > 1).astype(int), qid=qid)
     assert got == ndcg_score((y > 1).astype(int), binary.decision_function(X), qid=qid)
@@ -95,10 +106,12 @@ def test_copies_repr_cutoff_and_request():
     assert again(fitted, X, y, qid=qid) == ndcg_score(y, fitted.predict(X), qid=qid, flavor="lightgbm@3")
     assert repr(again) == repr(scorer) == "ndcg_scorer('lightgbm', k=3)"
     assert ndcg_scorer(LIGHTGBM, k=None).flavor.k is None
-    scorer = ndcg_scorer("sklearn").set_score_request(qid="session", sample_weight=True)
+    with sklearn.config_context(enable_metadata_routing=True):
+        scorer = ndcg_scorer("sklearn").set_score_request(qid="session", sample_weight=True)
     for again in (pickle.loads(pickle.dumps(scorer)), sklearn.clone(scorer, safe=False)):
         assert again.get_metadata_routing().score.requests == {"qid": "session", "groups": False, "sample_weight": True}
-    unset = scorer.set_score_request().get_metadata_routing().score.requests
+    with sklearn.config_context(enable_metadata_routing=True):
+        unset = scorer.set_score_request().get_metadata_routing().score.requests
     assert unset == {"qid": True, "groups": True, "sample_weight": None}
 
 
@@ -122,6 +135,24 @@ def test_two_dimensional_labels_take_no_ids(routing):
     folds = [(Y[test], Ridge().fit(X[at], Y[at]).predict(X[test])) for at, test in GroupKFold(4).split(X, Y, user)]
     expected = [ndcg_score(*fold, flavor=LIGHTGBM) for fold in folds]
     assert search.cv_results_["mean_test_score"][0] == pytest.approx(np.mean(expected), abs=1e-12)
+
+
+MULTI_LABEL = {
+    "one versus rest": (OneVsRestClassifier(LogisticRegression()), lambda model: model.predict_proba(X)),
+    "without probabilities": (OneVsRestClassifier(LinearSVC()), lambda model: model.decision_function(X)),
+    "a list": (
+        make_pipeline(StandardScaler(), MultiOutputClassifier(LogisticRegression())),
+        lambda model: np.transpose([each[:, 1] for each in model.predict_proba(X)]),
+    ),
+}
+
+
+@pytest.mark.parametrize("how", MULTI_LABEL)
+def test_a_classifier_of_several_labels_is_scored_by_their_probabilities(how):
+    Y = (np.random.default_rng(0).normal(size=(len(X), 5)) + X[:, :1] > 0.5).astype(int)
+    model, scores = MULTI_LABEL[how]
+    found = ndcg_scorer("sklearn", k=3)(model.fit(X, Y), X, Y)
+    assert found == ndcg_score(Y, scores(model), k=3) > ndcg_score(Y, model.predict(X), k=3)
 
 
 # -- errors stop a search --------------------------------------------------------------------------------------------
@@ -230,15 +261,16 @@ def test_the_names_of_several_cutoffs_are_names_for_experiment_trackers(routing)
 # Every user has two queries.
 users = np.char.add("u", (np.unique(qid, return_inverse=True)[1] // 2).astype(str))
 SCORER_NAMES = {
-    "by default": (ndcg_scorer(LIGHTGBM), "qid"),
-    "qid=True": (ndcg_scorer(LIGHTGBM).set_score_request(qid=True), "qid"),
-    "by another name": (ndcg_scorer(LIGHTGBM).set_score_request(qid="session"), "session"),
+    "by default": (lambda: ndcg_scorer(LIGHTGBM), "qid"),
+    "qid=True": (lambda: ndcg_scorer(LIGHTGBM).set_score_request(qid=True), "qid"),
+    "by another name": (lambda: ndcg_scorer(LIGHTGBM).set_score_request(qid="session"), "session"),
 }
 
 
 @pytest.mark.parametrize("how", SCORER_NAMES)
 def test_split_by_user_and_score_by_query(routing, how):
-    scorer, name = SCORER_NAMES[how]
+    make, name = SCORER_NAMES[how]
+    scorer = make()
     search = GridSearchCV(Ridge(), {"alpha": [1.0, 100.0]}, scoring=scorer, cv=GroupKFold(4))
     search.fit(X, y, groups=users, **{name: qid})
     for row, alpha in enumerate([1.0, 100.0]):
@@ -365,6 +397,109 @@ def test_ids_in_a_column_are_checked_too(cv):
             search.fit(frame, y)
 
 
+def test_a_scorer_holds_the_ids_of_all_rows_once(routing):
+    ids = np.char.add("q" * 60, np.repeat(np.arange(500).astype(str), 20))  # 2.5 MB
+    tracemalloc.start()
+    scorer, table = ndcg_scorer("sklearn"), np.zeros((ids.size, 1))
+    before, _ = tracemalloc.get_traced_memory()
+    cross_validate(Ridge(), table, np.arange(ids.size) % 3, scoring=scorer, cv=GroupKFold(10), params={"groups": ids})
+    held = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert held < 2 * ids.nbytes
+
+
+# -- docs/sklearn.md, "Other tools": the line that is right, and what happens otherwise --------------------------------
+
+PAGE = (Path(__file__).parents[2] / "docs" / "sklearn.md").read_text("utf-8").split("## Other tools")[1]
+RIGHT = dict(re.findall(r"^\| `(\w+).*? \| `(.+)` \| ", PAGE, flags=re.MULTILINE))
+
+
+class Watched(QueryRanker):
+    """Count the fits on cut queries."""
+
+    n_cut = 0
+
+    def fit(self, X, y, qid=None, sample_weight=None, *, groups=None):
+        super().fit(X, y, qid, sample_weight, groups=groups)
+        Watched.n_cut += any(np.sum(query == IDS) != rows for query, rows in self.trained_queries_.sizes.items())
+        return self
+
+
+IDS, BY_QUERY, FRAME = qid, GroupKFold(5), pd.DataFrame(X, columns=list("abc")).assign(qid=qid)
+WATCHED = Watched(LGBMRanker(n_estimators=3, num_leaves=3, verbosity=-1, min_child_samples=2, n_jobs=1))
+BY_COLUMN = QueryRanker(Ridge(), qid_column="qid")
+OF_COLUMN = ndcg_scorer(LIGHTGBM, qid_column="qid")
+
+
+def in_folds(model):
+    return cross_val_score(model, X, y, scoring=SCORER, cv=BY_QUERY, **OPTIONS).mean()
+
+
+def refused(message, fit, *table, **ids):
+    with pytest.raises((TypeError, ValueError), match=message):
+        fit(*table, **ids)
+    return True
+
+
+def cut(fit, *table, **options):
+    fit(*table, **options)
+    return Watched.n_cut > 0
+
+
+def optuna_search():
+    return pytest.importorskip("optuna_integration").OptunaSearchCV(
+        WATCHED, {}, cv=BY_QUERY, scoring=SCORER, n_trials=1
+    )
+
+
+# By tool: whether what its line returns is right, and whether another line goes wrong as the page says.
+TOOLS_OF_PAGE = {
+    "RFECV": (
+        lambda found: found.support_[0] and np.isclose(found.cv_results_["mean_test_score"][-1], in_folds(WATCHED)),
+        lambda: refused("without named columns", RFECV(BY_COLUMN, scoring=OF_COLUMN).fit, FRAME, y),
+    ),
+    "permutation_importance": (
+        lambda found: found.importances_mean.argmax() == 0,
+        lambda: permutation_importance(BY_COLUMN.fit(FRAME, y), FRAME, y, scoring=OF_COLUMN).importances[3].any(),
+    ),
+    "learning_curve": (
+        lambda found: len(found) == 3 and max(found) < 1,
+        lambda: cut(learning_curve, WATCHED, X, y, scoring=SCORER, cv=BY_QUERY, **OPTIONS),
+    ),
+    "validation_curve": (
+        lambda found: found[1].mean(axis=1)[1] == in_folds(sklearn.clone(WATCHED).set_params(ranker__num_leaves=7)),
+        lambda: np.isnan(validation_curve(WATCHED, X, y, param_name="flavor", param_range=[1], **OPTIONS)[1]).all(),
+    ),
+    "StackingRegressor": (
+        lambda found: SCORER(found, X, y, qid=qid) > 0.8,
+        lambda: cut(StackingRegressor([("a", WATCHED)], QueryRanker(Ridge()), cv=5).fit, X, y, groups=qid),
+    ),
+    "HistGradientBoostingRegressor": (
+        lambda found: found.validation_queries_.size == 3,
+        lambda: refused("no query ids", HistGradientBoostingRegressor(early_stopping=True, scoring=SCORER).fit, X, y),
+    ),
+    "OptunaSearchCV": (
+        lambda found: 0 < found.best_score_ < 1,
+        lambda: refused("no query ids|No trials", optuna_search().fit, X, y, groups=qid),
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("tool", RIGHT)
+def test_the_right_line_of_a_tool(routing, tool):
+    is_right, goes_wrong = TOOLS_OF_PAGE[tool]
+    scope = {**vars(sklearn.model_selection), **vars(lightgbm), **globals()}
+    scope.update(model=WATCHED, ranker=WATCHED.ranker, scorer=SCORER, frame=FRAME)
+    if tool == "OptunaSearchCV":
+        scope[tool] = pytest.importorskip("optuna_integration").OptunaSearchCV
+        scope.update(vars(pytest.importorskip("optuna.distributions")))
+    Watched.n_cut = 0
+    assert is_right(eval(RIGHT[tool], scope))
+    assert Watched.n_cut == 0
+    assert goes_wrong()
+
+
 # -- outside of scikit-learn's splits --------------------------------------------------------------------------------
 
 
@@ -413,7 +548,6 @@ def test_query_k_fold_is_group_k_fold_without_groups():
         (QueryKFold(4, qid=qid), X),
         (QueryKFold(4, qid=qid.tolist()), X.tolist()),
         (QueryKFold(4, qid_column="qid"), pd.DataFrame(X).assign(qid=qid)),
-        (QueryKFold(4, qid_column=3), np.column_stack([X, qid])),
     ):
         assert folds_of(splitter, table) == expected
         assert splitter.get_n_splits() == 4
@@ -428,12 +562,12 @@ def test_query_k_fold_is_group_k_fold_without_groups():
 @pytest.mark.parametrize("how", ["qid", "qid_column"])
 def test_query_k_fold_by_user_refuses_other_groups(routing, how):
     user = qid // 3
-    table = np.column_stack([X, user])
-    splitter = QueryKFold(3, qid=user) if how == "qid" else QueryKFold(3, qid_column=3)
+    table = pd.DataFrame(X, columns=list("abc")).assign(user=user)
+    splitter = QueryKFold(3, qid=user) if how == "qid" else QueryKFold(3, qid_column="user")
     with pytest.raises(ValueError, match=r"groups must be equal to the ids of QueryKFold.*they differ.*qid=qid"):
         grid(cv=splitter).fit(table, y, groups=qid)
     search = grid(cv=splitter).fit(table, y, qid=qid)
-    assert search.cv_results_["mean_test_score"][0] == by_hand(GroupKFold(3).split(X, y, user), table=table)
+    assert search.cv_results_["mean_test_score"][0] == by_hand(GroupKFold(3).split(X, y, user), table=table.to_numpy())
 
 
 # -- rows that are repeated or left out ------------------------------------------------------------------------------
@@ -502,14 +636,15 @@ def score(estimator, X, y, scorer, error_score):
         return error_score
 
 def search(estimator, X, y, folds, scorer, value):
-    scores = [score(estimator.fit(X[a], y[a]), X[b], y[b], scorer, value) for a, b in folds]
+    scores = [score(estimator.fit(X.iloc[a], y[a]), X.iloc[b], y[b], scorer, value) for a, b in folds]
     return np.array(scores, dtype=np.float64)
 """
 
 
 @pytest.mark.parametrize("error_score", ["raise", np.nan, -1.0])
 def test_an_error_in_a_search_of_dask_does_not_become_a_score(error_score):
-    wide, with_ids = np.column_stack([X, qid]), ndcg_scorer("lightgbm", k=10, qid_column=-1, qid=qid)
+    wide = pd.DataFrame(X, columns=list("abc")).assign(qid=qid)
+    with_ids = ndcg_scorer("lightgbm", k=10, qid_column="qid", qid=qid)
     dask = {"__name__": "dask_ml.model_selection.methods"}
     exec(FOREIGN_SEARCH, dask)
     begin = "" if error_score == "raise" else "an error of the NDCG scorer: "

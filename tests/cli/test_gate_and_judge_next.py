@@ -222,6 +222,7 @@ def test_labels_that_are_not_known_are_refused(other):
         ("base.json --run alike.json --margin 0", 2, "0<x<1"),
         ("base.json --run alike.json --margin 1", 2, "0<x<1"),
         ("base.json --run bad.json --margin .01", 1, "bad.json, line "),
+        ("base.json --run nothing.json --margin .01", 1, "for at least one query; new returns none for 40"),
         ("base.json --run alike.json --margin .01 --drop-at-most nan", 1, "drop_at_most must be from 0 to 1; got nan"),
         ("base.json --run alike.json --margin .01 --by one", 1, "one: must have a label for each query"),
         ("base.json --run alike.json --margin .01 --markdown nowhere/s.md", 2, "nowhere"),
@@ -233,6 +234,7 @@ def test_what_is_refused(arguments, code, words):
     Path("table.csv").write_text("qid,label,score,docno\n" + "".join(f"q{i},1,1,a\nq{i},0,2,b\n" for i in range(N)))
     Path("bad.json").write_text('{"q1": 1,\n')
     Path("one").write_text("q1 a\n")
+    write("nothing.json", {"q1": []})
     result = invoke(f"gate {arguments}")
     assert result.exit_code == code, result.output
     assert words in ANSI.sub("", result.stderr)
@@ -253,7 +255,9 @@ def test_judgements_are_found_beside_the_baseline(files):
     assert invoke("gate base.json --run old.json --qrels moved.json --margin .01").exit_code == 0
 
 
-@pytest.mark.parametrize("place", ["../secret", "/etc/hostname", "link", "data/../../secret", "near"])
+@pytest.mark.parametrize(
+    "place", ["../secret", "/etc/hostname", "link", "data/../../secret", "near", "C:/secret", "//host/share/secret"]
+)
 def test_a_baseline_of_a_stranger_shows_no_file(files, place):
     """The author of a baseline can write its digest too."""
     (files / "repository").mkdir()
@@ -269,6 +273,8 @@ def test_a_baseline_of_a_stranger_shows_no_file(files, place):
     assert result.exit_code in (1, 2)
     assert "--qrels" in result.stderr
     assert "password" not in result.output
+    # To look whether a file of another host exists is to ask that host.
+    assert place[1] not in ":/" or "are not in its folder or below" in result.stderr
     assert place != "near" or "line 1" in invoke(f"{gate} --qrels repository/near").stderr
 
 

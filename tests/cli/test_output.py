@@ -207,6 +207,7 @@ def test_a_full_disk_ends_with_1_and_the_name_of_the_output(command):
     assert done.stderr.rstrip(".\n") == "Error: /dev/full: No space left on device"
 
 
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="there is no /dev/stdout")
 def test_pipes_can_be_written():
     done = program(["eval", *TREC.split(), "--save", "/dev/stdout"])
     assert done.returncode == 0
@@ -294,5 +295,5 @@ def test_without_the_extra_a_report_is_refused_before_any_work():
     done = program(["eval", *TREC.split(), "--html", "report.html"], ("jinja2",))
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert done.stderr.startswith("Error: a report needs jinja2 and matplotlib")
-    assert "pip install 'ndcg_ml[report]'" in done.stderr
+    assert 'pip install ".[report]" in a clone of ndcg_ml' in done.stderr
     assert not Path("report.html").exists()

@@ -128,7 +128,7 @@ BAD = {
     "compare run better --qrels qrels --unjudged refuse": ("unjudged='refuse' requires judged@k", "compare run better --qrels qrels --unjudged accept --flavor trec_eval[unjudged=condense]"),
     "compare run better --qrels qrels --cluster bare": ("bare, line 2: must be the id of a query and its label; got", None),
     "compare run better --qrels qrels --by twice": ("twice, line 3: a query must have one label; 'q1' has 'a' and 'b'.", None),
-    "eval --qrels qrels --run nothing": ("must hold a document in at least one evaluated topic; got none", None),
+    "compare run nothing --qrels qrels": ("must return documents for at least one query; nothing returns none", None),
     f"eval {TREC} --exclude latin": ("latin, line 2: an id must be text in UTF-8", None),
     f"eval {TREC} --exclude three": ("three, line 2: must be a topic and a document; got 'q1 d2 d3'", None),
     "eval --qrels qrels --run foreign": ("qrels and run must share a topic", None),

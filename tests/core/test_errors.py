@@ -49,6 +49,7 @@ class Stubborn:
 
 CASES = {
     "no ids": (Y, S, {}, ValueError, r"qid or group must be given with 1-D input.*Pass qid=.*group=\[len\(y_true\)\].*ndcg_ml.sklearn.ndcg_scorer\(\)", lambda: (ndcg_score(Y, S, qid=Q), ndcg_score(Y, S, group=[len(Y)]))),
+    "classes": ([0, 2, 1], np.eye(3), {}, ValueError, r"pass np\.eye\(y_score\.shape\[1\]\)\[y_true\] as y_true", lambda: ndcg_score(np.eye(3)[[0, 2, 1]], np.eye(3))),
     "both": (Y, S, {"qid": Q, "group": [2, 2]}, ValueError, "qid and group.*pass one of them; got both", lambda: (ndcg_score(Y, S, qid=Q), ndcg_score(Y, S, group=[2, 2]))),
     "scores of another length": (Y, S[:3], {"qid": Q}, ValueError, r"y_score must have the shape of y_true, \(4,\); got \(3,\)"),
     "qid of another length": (Y, S, {"qid": [7, 7, 8]}, ValueError, r"qid must have one id per row, 4; got 3\.$"),
@@ -75,6 +76,8 @@ CASES = {
     "2-D qid": (Y, S, {"qid": [[1, 1, 2, 2]]}, ValueError, r"qid must be one-dimensional.*got shape \(1, 4\)"),
     "NaN score": (Y, [0.4, math.nan, math.nan, 0.1], {"qid": Q}, ValueError, "y_score must not hold NaN.*got 2 of 4, the first at row 1.*-inf", lambda: ndcg_score(Y, [0.4, -math.inf, 0.2, 0.1], qid=Q)),
     "NaN label": ([3, math.nan, 1, 2], S, {"qid": Q}, ValueError, "y_true must not hold NaN.*unjudged='raise'; got 1 of 4.*flavor='sklearn\\[unjudged=zero\\]'"),
+    "NaN label under the recommended flavor": ([3, math.nan, 1, 2], S, {"qid": Q, "flavor": Flavor(k=10, empty="skip")}, ValueError, "or use flavor='ndcg@10\\[empty=skip,unjudged=zero\\]', which gives"),
+    "NaN label under a callable": ([3, math.nan, 1, 2], S, {"qid": Q, "flavor": Flavor(gain=abs)}, ValueError, r"or use flavor=flavor\.replace\(unjudged='zero'\), which gives"),
     "infinite label": ([3, math.inf, 1, 2], S, {"qid": Q}, ValueError, "y_true must be finite; got labels from 1.0 to inf"),
     "negative label": ([3, -1, 1, 2], S, {"qid": Q}, ValueError, "y_true must be >= 0.*got 1 negative labels, the lowest -1.0.*flavor='sklearn\\[negative=zero\\]'", lambda: ndcg_score([[3, -1], [1, 2]], S2, mask=np.array([[True, False], [True, True]]))),
     "fraction with a table": ([3, 0.5, 1, 2], S, {"qid": Q, "flavor": Flavor(gain=(0, 1, 3, 7))}, ValueError, "integer grades from 0 to 3.*got 0.5.*Extend the table"),
@@ -143,6 +146,10 @@ CASES = {
     "a superfluous axis of labels": (np.array(Y)[:, None], S, {"qid": Q}, ValueError, r"y_true\.squeeze\(-1\)", lambda: ndcg_score(np.array(Y)[:, None].squeeze(-1), S, qid=Q)),
     "three axes, the last of them superfluous": (np.ones((2, 3, 1)), np.ones((2, 3, 1)), {}, ValueError, r"not have the shape \(2, 3, 1\).*squeeze\(-1\)", lambda: (ndcg_score(*[np.ones((2, 3, 1)).squeeze(-1)] * 2), ndcg_score(*[np.ones((2, 3, 1)).reshape(6, 1)] * 2, mask=np.ones((6, 1), dtype=bool)))),
     "ids of two types": (Y, S, {"qid": Q, "doc_id": [1, "1", 2, 3]}, TypeError, "^doc_id must hold ids of one type"),
+    **{
+        f"ids that are floats, {name}": (Y, S, {"qid": Q, "doc_id": ids}, TypeError, "doc_id must hold strings or integers.*got floats, such as 9.0. Convert them to", lambda ids=ids: [ndcg_score(Y, S, qid=Q, doc_id=[*map(kind, ids)]) for kind in (str, int)])
+        for name, ids in {"a list": [9.0, 10, 100, 11], "an array": np.float32([9, 10, 100, 11]), "objects": np.array([9.0, 10.0, 100.0, 11.0], dtype=object)}.items()
+    },
     "ids of two types in rows": (Y2, S2, {"doc_id": [[1, "1"], [2, 3]]}, TypeError, "^doc_id must hold ids of one type"),
     "bytes and text": (Y, S, {"qid": Q, "doc_id": [b"1", "1", "2", "3"]}, TypeError, "^doc_id must hold ids of one type"),
     "a huge sum of sizes": (Y, S, {"group": np.array([2**62] * 4 + [4])}, ValueError, "group must sum to the number of rows, 4; got a sum of 18446744073709551620"),
@@ -185,8 +192,9 @@ def test_ndcg_score_evaluate_and_dcg_score_refuse(case):
     assert "\n" not in text
     with pytest.raises(error, match=f"(?s){message}"):
         evaluate(y, s, **arguments)
-    if flavor := re.search(r"flavor='([a-z_]+\[[^']+)'", text):
-        ndcg_score(y, s, **{**arguments, "flavor": flavor[1]})
+    if advice := re.search(r"flavor=(flavor\.replace\(.*?\)|'[a-z_@0-9]+\[[^']+')", text):
+        passed = as_flavor(arguments.get("flavor", "sklearn"))
+        ndcg_score(y, s, **{**arguments, "flavor": eval(advice[1], {"flavor": passed})})
     if "flavor.replace(gain='linear', off_table='raise')" in text:
         flavor = as_flavor(arguments["flavor"]).replace(gain="linear", off_table="raise")
         ndcg_score(y, s, **{**arguments, "flavor": flavor})
@@ -200,7 +208,7 @@ def test_a_query_of_size_zero_is_an_empty_query():
     result = evaluate(Y, S, group=[2, 0, 2], flavor="lightgbm")
     assert (result.n_queries, result.n_empty) == (3, 1)
     assert result.per_query.ndcg[1] == 1.0
-    assert evaluate(np.zeros((2, 0)), np.zeros((2, 0), dtype=int)).n_empty == 2
+    assert evaluate(np.zeros((2, 0)), np.zeros((2, 0), dtype=int), doc_id=np.zeros((2, 0))).n_empty == 2
 
 
 def test_scores_of_excluded_rows_may_be_nan():
@@ -521,6 +529,37 @@ def test_which_labels_and_scores_seem_to_be_swapped(labels, scores, given, warns
         warnings.simplefilter("always")
         ndcg_score(labels, scores, **given)
     assert ["as if the two were swapped" in str(each.message) for each in seen] == [True] * warns
+
+
+GRADES, BEST_FIRST = np.tile([2, 0, 1, 0, 0], (10, 1)), np.tile([1.0, 3.0, 2.0, 5.0, 4.0], (10, 1))
+ONE_OTHER = np.where(np.arange(50).reshape(10, 5) == 47, 2.5, BEST_FIRST)
+BESIDE = np.append(BEST_FIRST, np.full((10, 1), 7.5), axis=1)
+
+
+@pytest.mark.parametrize(
+    ("labels", "scores", "given", "warns"),
+    [
+        (GRADES, BEST_FIRST, {}, True),
+        (GRADES, BEST_FIRST.astype(int), {}, True),
+        (GRADES.ravel(), BEST_FIRST.ravel(), {"qid": np.arange(50) // 5}, True),
+        (GRADES.ravel(), BEST_FIRST.ravel(), {"qid": np.arange(50) % 10}, False),
+        (np.append(GRADES, [1, 0]), np.append(BEST_FIRST, [0.5, 0.7]), {"group": [5] * 10 + [2]}, True),
+        (GRADES, 6 - BEST_FIRST, {}, False),  # 1 is the worst
+        (GRADES, BEST_FIRST - 1, {}, False),
+        (GRADES, ONE_OTHER, {}, False),
+        (GRADES[1:], BEST_FIRST[1:], {}, False),
+        (GRADES[:, [0, 1, 2, 4]], np.tile([1, 3, 2, 4], (10, 1)), {}, False),
+        (np.append(GRADES, GRADES[:, :1], axis=1), BESIDE, {}, False),
+        (np.append(GRADES, GRADES[:, :1], axis=1), BESIDE, {"mask": BESIDE != 7.5}, True),
+        (np.append(GRADES, GRADES[:, :1], axis=1), BESIDE, {"retrieved": BESIDE != 7.5}, True),
+        (np.where(GRADES == 1, np.nan, GRADES), BEST_FIRST, {"flavor": "sklearn[unjudged=zero]"}, True),
+    ],
+)
+def test_which_scores_seem_to_be_ranks(labels, scores, given, warns):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        ndcg_score(labels, scores, **given)
+    assert ["count up 1, 2, ... in every query, like ranks" in str(each.message) for each in seen] == [True] * warns
 
 
 @pytest.mark.parametrize("layout", [{"qid": np.arange(2)}, {"group": [1] * 6}, {"group": [1, 0, 1, 1, 1, 1, 1]}])

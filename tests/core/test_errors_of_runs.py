@@ -1,7 +1,6 @@
 """What runs, files and ``evaluate_topk`` refuse: the type of the error, what its message names, and which line."""
 
 import gzip
-import json
 import math
 import re
 from ast import literal_eval
@@ -49,7 +48,6 @@ RUNS = [
     *((QRELS, {"q1": odd}, {}, TypeError, rf"run\['q1'\] must be .* got {type(odd).__name__}") for odd in ({"d1", "d2"}, np.array([["d1"]]))),
     ({"q1": {"d1", 2}}, RUN, {}, TypeError, r"of qrels\['q1'\] must all be str, or all be int; got int, str"),
     (QRELS, [("q1", "d1", 1.0)], {}, TypeError, "run must be {topic: {document: score}}, .* got list"),
-    ({"q1": ["d1", "d1"]}, RUN, {}, ValueError, "d1"),
     ({"q1": "d1"}, RUN, {}, TypeError, r"qrels\['q1'\] must be \{document: grade\} or the relevant documents; got str"),
     (QRELS, "no such run", {}, FileNotFoundError, "no such run"),
     # arguments are read before files
@@ -175,27 +173,6 @@ def test_a_file_is_refused_with_its_lines(tmp_path, monkeypatch, qrels, run, opt
     follow(str(caught.value), options, lambda **new: evaluate_run(**sides, **options | new))
 
 
-@pytest.mark.parametrize(
-    ("run", "options"),
-    [
-        ({"q1": [], "q2": []}, {}),
-        ({"q1": {}, "q2": {}}, {}),
-        ({"q1": [], "q9": ["a"]}, {}),
-        ({"q1": [], "q9": ["a"]}, {"queries": "both"}),
-        ({"q1": ["a"]}, {"exclude": {"q1": ["a"]}}),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:exclude leaves out")
-@pytest.mark.parametrize("as_file", [False, True])
-@pytest.mark.parametrize("function", [evaluate_run, align])
-def test_a_run_in_which_no_topic_has_a_document_is_refused(tmp_path, run, options, as_file, function):
-    if as_file:
-        (tmp_path / "run").write_text(json.dumps(run))
-        run = tmp_path / "run"
-    with pytest.raises(ValueError, match=r"run.* must hold a document in at least one evaluated topic; got none"):
-        function(QRELS, run, **options)
-
-
 def test_align_advises_to_keep_repeats():
     with pytest.raises(ValueError, match=r"a document must not appear twice.*or pass duplicates=.keep.\."):
         align(ONE, TWICE)
@@ -213,8 +190,6 @@ TOPK = [
     ([[0.5, 1.0]], HELD, {}, TypeError, r"retrieved_ids must hold integers.*got dtype float64", lambda: evaluate_topk(np.argsort(-np.array([[0.5, 1.0]]), axis=1)[:, :2], HELD)),
     ([["a", "b"]], HELD, {}, TypeError, r"retrieved_ids must hold integers.*evaluate_run", lambda: evaluate_run({"0": {"a": 1}}, {"0": ["a", "b"]})),
     ([[1, -2]], HELD, {}, ValueError, "item numbers, or -1 for none; got -2"),
-    ([[-1], [-1]], HELD, {}, ValueError, "retrieved_ids must hold an item for at least one user; got none for 2"),
-    ([[], []], HELD, {}, ValueError, "retrieved_ids must hold an item for at least one user; got none for 2"),
     ([[1], 3], HELD, {}, ValueError, "one list of items per user; row 1 is 3"),
     ([[1], [[2, 3], [4]]], HELD, {}, ValueError, "^retrieved_ids must be a one- or two-dimensional array"),
     ([[1], [2, "a"]], HELD, {}, TypeError, "retrieved_ids must hold integers"),
@@ -234,7 +209,6 @@ TOPK = [
     ([[1, 2]], np.eye(3), {}, TypeError, "got ndarray.*csr_array", lambda: evaluate_topk([[1], [2], [0]], pytest.importorskip("scipy.sparse").csr_array(np.eye(3)))),
     ([[2, 0], [1, 3]], {2: [1]}, {}, ValueError, "keys of held_out must be rows of retrieved_ids; got 2"),
     ([[2, 0], [1, 3]], {0: [1]}, {"qid": ["t", "u"]}, ValueError, "keys of held_out must be ids in qid; got 0"),
-    ([[2, 0], [1, 3]], [[1, 1], [0]], {}, ValueError, "user 0 has item 1 twice"),
     ([[2, 0], [1, 3]], [[0], "a"], {}, TypeError, "a list of relevant items for each user; got 'a'"),
     ([[0], [1]], [[0, 1], [4, 1], [1, 1]], {}, ValueError, "one list per row of retrieved_ids, 2; got 3.*as a tuple", lambda: evaluate_topk([[0], [1]], ([0, 1], [4, 1], [1, 1]))),
     ([[0], [1], [2]], [[0], [1], [2]], {}, ValueError, "must not be a list of three for three users", lambda: evaluate_topk([[0], [1], [2]], dict(enumerate([[0], [1], [2]])))),
@@ -454,7 +428,7 @@ FILES = [
     ("saved", '{"ndcg_ml_evaluation": 2, "ndcg_ml_evaluation": 2}', r"must be a file that Evaluation\.save wrote; .*each key once; got 'ndcg_ml_evaluation' twice"),
     ("saved", "[" * 100_000, r"must be a file that Evaluation\.save wrote; .*recursion"),
     ("saved", "1" * 9999, r"must be a file that Evaluation\.save wrote; .*digits"),
-    ("saved", gzip.compress(b" " * (65 << 20), mtime=0), "must have at most 67108864 bytes when unpacked"),
+    ("saved", gzip.compress(b" " * (1 << 20), mtime=0) * 65, "must have at most 67108864 bytes when unpacked"),
     # tables
     ("rows", '{"qid": 1, "label": 1}\n', "must have the columns qid, label, score .* score is missing"),
     ("rows", '{"qid": 1, "label": 1, "score": 1}\n{"qid": 1, "score": 1}\n', "line 2: must have the key label, like the"),

@@ -3,6 +3,8 @@
 import itertools
 import json
 import math
+from decimal import Decimal
+from functools import partial
 
 import numpy as np
 import pytest
@@ -355,7 +357,7 @@ DATA = problem()
     ("value", "decimals"),
     [
         *[("0.7840", 4), ("1.", 0), (".5", 1), (" -0.25 ", 2), ("0.123456789", 9), ("0.1234567891", None)],
-        *[(0.784, 3), (0.5, 1), (0.7841, 4), (0.7841234567, 4), (1.0, 4)],
+        *[(0.784, 3), (0.5, 1), (0.7841, 4), (0.7841234567, 4), (1.0, 4), (70.6, 1), (1e-7, 4)],
     ],
 )
 def test_decimals_are_those_that_are_written_or_needed(value, decimals):
@@ -363,14 +365,25 @@ def test_decimals_are_those_that_are_written_or_needed(value, decimals):
     assert (found.value, found.decimals) == (float(value), decimals)
 
 
-def test_a_number_in_per_cent_is_named():
-    value = ndcg_score(**DATA)
-    hint = "if the number is in per cent, pass "
-    said = str(identify(round(100 * value, 2), **DATA))
-    found = identify(float(said.partition(hint)[2].splitlines()[0]), **DATA)
+@pytest.mark.parametrize("typed", [round, *(partial(round, ndigits=n) for n in (1, 2, 9)), "{:.2f}".format])
+def test_a_number_in_per_cent_is_divided_and_tried(typed):
+    number = typed(100 * ndcg_score(**DATA))
+    found = identify(number, **DATA)
     assert any("sklearn" in match.presets for match in found.matches)
-    assert hint not in str(found)
-    assert [hint in str(identify(value, **DATA)) for value in (1.0, 100.0, 101.5)] == [False, True, False]
+    assert found.per_cent
+    assert found.value == float(number)
+    hundredth = Decimal(str(number)) / 100
+    exact = identify(f"{hundredth:.{found.decimals + 2}f}", **DATA)
+    assert (found.matches, found.by_chance) == (exact.matches, exact.by_chance)
+    assert f"{found.value:.{found.decimals}f}: " in str(found)
+    assert ", if it is in per cent" in str(found).splitlines()[0]
+
+
+def test_a_number_that_does_not_match_in_per_cent_either():
+    assert "20.6123: no match, also not in per cent; the nearest" in str(identify(20.612345, **DATA))
+    for value in (1.0, 0.5, 101.5, ndcg_score(**DATA)):
+        assert not identify(value, **DATA).per_cent
+        assert "per cent" not in str(identify(value, **DATA))
 
 
 def test_the_matches_that_chance_gives_are_counted():

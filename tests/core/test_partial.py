@@ -1,6 +1,7 @@
 """Parts of a data set add up to the whole, exactly; and what is not disjoint or not whole is refused."""
 
 import copy
+import math
 import pickle
 import re
 from dataclasses import replace
@@ -102,6 +103,16 @@ def test_parts_add_up_to_the_whole_in_any_grouping(data: st.DataObject) -> None:
         everything.n_empty,
     )
     np.testing.assert_array_equal(merged.ids, everything.ids)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy, about the overflow
+@pytest.mark.parametrize("empty", [0.0, math.nan])
+def test_a_nan_that_is_not_of_an_empty_query_is_refused(empty: float) -> None:
+    flavor = Flavor(gain=lambda grade: grade * 1e100, discount=lambda rank: 1e300, empty=empty)
+    labels, scores, qid = rows = [3, 1, 2], [2, 1, 0], [1, 1, 2]
+    assert math.isnan(ndcg_score(labels, scores, qid=qid, flavor=flavor))
+    assert outcome(lambda: evaluate_part(labels, scores, qid=qid, flavor=flavor)) == TOO_LARGE
+    assert outcome(lambda: evaluate_batches([rows], flavor=flavor)) == TOO_LARGE
 
 
 def test_a_part_says_what_the_evaluation_says_wherever_its_cut_off_is_given() -> None:

@@ -274,6 +274,7 @@ def test_arrays_that_were_changed_since_are_refused(changed: str, tmp_path: Path
     for call in (result.range, both.range, lambda: result.save(tmp_path / "base.json")):
         with pytest.raises(ValueError, match="modified since"):
             call()
+    assert any("unknown whether labels of unjudged documents could change the sign" in note for note in both.notes)
 
 
 def test_ranked_lists_and_rows_without_document_ids_have_a_range() -> None:

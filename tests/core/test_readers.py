@@ -85,6 +85,7 @@ def test_a_tag_of_several_words_is_no_second_line(tmp_path, tag):
     assert [row[1] for row in lines(tmp_path / "run", content)] == [b"a", b"b"]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
 @pytest.mark.parametrize("size", [1, 3, 1000])
 @pytest.mark.parametrize("packed", [True, False])
 def test_a_pipe_may_deliver_its_bytes_one_by_one(tmp_path, size, packed):
@@ -273,7 +274,7 @@ def test_every_format_gives_the_value_of_the_dicts(tmp_path, form, packed, end):
     os.close(write)
     for pair in (
         (tmp_path / "qrels", SYSTEM),
-        (JUDGEMENTS, f"/dev/fd/{read}"),
+        (JUDGEMENTS, f"/dev/fd/{read}" if os.name == "posix" else tmp_path / "run"),
         (tmp_path / "qrels", str(tmp_path / "run")),
     ):
         found = evaluate_run(*pair, k=(1, 3, None), queries="both")
@@ -310,7 +311,7 @@ READ = [
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("name", "content", "data"), READ)
 def test_a_file_reads_as_these_dicts(tmp_path, name, content, data):
-    (tmp_path / name).write_text(content)
+    (tmp_path / name).write_text(content, encoding="utf-8")
     other = {topic: dict.fromkeys(documents, 1) for topic, documents in data.items()} | {"q1": {"d3": 2, "d1": 1}}
     sides = ("qrels", "run") if name == "run" else ("run", "qrels")
     found, expected = (align(**dict(zip(sides, (other, each), strict=True))) for each in (tmp_path / name, data))

@@ -147,7 +147,7 @@ def test_without_a_library_the_extra_is_named(monkeypatch, missing):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, missing, None)
     for result in (evaluate(Y, A), compared()):
-        with pytest.raises(ImportError, match=rf"{missing}.*pip install 'ndcg_ml\[report\]'"):
+        with pytest.raises(ImportError, match=rf'{missing}.*pip install "\.\[report\]" in a clone'):
             result.to_html()
 
 

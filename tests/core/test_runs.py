@@ -1,10 +1,12 @@
 """TREC runs against qrels: trec_eval's own numbers, topics, forms of input, judged@k, and the options."""
 
 import gzip
+import json
 import math
 import pickle
 import warnings
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -145,7 +147,7 @@ def test_integer_ids_are_ordered_as_their_text(tmp_path):
     assert evaluate_run(qrels, run, k=1).value == 1.0
     assert evaluate_run(qrels_file(tmp_path / "q", qrels), run_file(tmp_path / "r", run), k=1).value == 1.0
     result = evaluate_run(qrels, run, k=1)
-    assert result.per_query.qid.dtype == np.int64
+    assert result.per_query.qid.dtype == int
     assert result.per_query.qid.tolist() == [1]
 
 
@@ -206,7 +208,7 @@ RELEVANT = {"q": {"d1": 1, "d3": 1}, "r": {"d4": 1}}
 
 @pytest.mark.parametrize("form", [list, tuple, set, frozenset, lambda docs: np.array(list(docs))])
 def test_lists_and_sets_are_judgements_of_grade_1(form):
-    found = evaluate_run({topic: form(docs) for topic, docs in RELEVANT.items()}, FOUND, k=10)
+    found = evaluate_run({topic: form([*docs, *docs]) for topic, docs in RELEVANT.items()}, FOUND, k=10)
     assert found.per_query.ndcg.tolist() == evaluate_run(RELEVANT, FOUND, k=10).per_query.ndcg.tolist()
 
 
@@ -336,7 +338,7 @@ def test_dicts_read_at_once_are_those_read_topic_by_topic(qrels: Any, run: Any, 
 
 @pytest.mark.parametrize(
     ("topics", "dtype"),
-    [([1, 126], np.int64), ([0, 2**63 - 1], np.int64), ([0, 2**63], object), ([-(2**63), 0], np.int64),
+    [([1, 126], int), ([0, 2**63 - 1], np.int64), ([0, 2**63], object), ([-(2**63), 0], np.int64),
      (["1", "a"], "<U1"), (["1\0", "a"], object)],
 )  # fmt: skip
 def test_topics_have_a_type_of_numpy_where_it_keeps_them(topics, dtype):
@@ -404,6 +406,44 @@ def test_a_topic_without_a_judgement_is_empty_if_the_run_lacks_it_or_it_is_the_o
     with pytest.warns(UserWarning, match="retrieves no judged document in any of the 1 topics.* No document is judged"):
         result = evaluate_run({"q": {}}, {"q": ["a"]})
     assert (result.value, result.n_empty) == (0.0, 1)
+
+
+SILENT = "with an empty list, .* Find out why the system returned nothing"
+
+
+@pytest.mark.parametrize(
+    ("run", "options"),
+    [
+        ({"q1": []}, {}),
+        ({"q1": [], "q2": {}}, {}),
+        ({"q1": [], "q9": ["a"]}, {}),
+        ({"q1": [], "q9": ["a"]}, {"queries": "both"}),
+        ({"q1": ["a"]}, {"exclude": {"q1": ["a"]}}),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:exclude leaves out")
+@pytest.mark.parametrize("as_file", [False, True])
+def test_a_run_that_answers_nothing_scores_0_and_warns(tmp_path, run, options, as_file):
+    if as_file:
+        (tmp_path / "run").write_text(json.dumps(run))
+        run = tmp_path / "run"
+    with pytest.warns(UserWarning, match=SILENT):
+        result = evaluate_run(ASKED, run, **options, k=(1, 10))
+    assert result.value == {1: 0, 10: 0}
+    assert result.n_unanswered == result.n_queries
+    assert math.isnan(result.judged[10])
+    assert not align(ASKED, run, **options).retrieved.any()
+
+
+def test_a_system_that_answers_nothing_is_not_compared():
+    some = evaluate_run(ASKED, {"q1": ["a"], "q3": ["b"]})
+    with pytest.warns(UserWarning, match=SILENT):
+        none = evaluate_run(ASKED, {"q1": []})
+    no_rows = evaluate([1, 1], [1, 2], group=[1, 1], retrieved=[False] * 2)
+    for pair in ((none, some), (some, none), (none, none), (no_rows, no_rows)):
+        for decide in (compare, partial(gate, margin=0.1)):
+            with pytest.raises(ValueError, match=r"must return documents for .*; .* returns none for"):
+                decide(*pair)
 
 
 def test_a_comparison_says_who_did_not_answer():
@@ -627,7 +667,13 @@ def ranked(*scores):
 
 @pytest.mark.parametrize(
     "run",
-    [ranked([1, 2, 3, 4, 5]), ranked([1, 2, 3], [1, 2, 3]), ranked([1, 2, 3, 4], [1, 2]), ranked([1, 2, 3, 4, 5], [1])],
+    [
+        ranked([1, 2, 3, 4, 5]),
+        ranked([1, 2, 3], [1, 2, 3]),
+        ranked([1, 2, 3, 4], [1, 2]),
+        ranked([1, 2, 3, 4, 5], [1]),
+        ranked(*[[2, 1, 3, 5, 4]] * 10),  # in any order, but higher grades have lower scores
+    ],
 )
 def test_scores_that_count_up_are_told(run, tmp_path):
     for form in (run, run_file(tmp_path / "run", run)):
@@ -657,6 +703,8 @@ def test_ranks_from_0_and_mixed_lines_of_topics_are_told(tmp_path):
         ranked([1, 2, 3, 4, 5], [2, 1]),
         ranked([1, 2, 3, 4, 6]),
         ranked([2, 3, 4, 5, 6]),
+        ranked(*[[2, 1, 3, 5, 4]] * 9),
+        ranked(*[[4, 5, 3, 1, 2]] * 10),
         dict([*ranked([2, 3], [1, 2, 3, 4, 5]).items()][::-1]),
         ranked([1, -1.7e308, 1.7e308, math.inf, math.inf]),
         {"q1": DOCUMENTS},

@@ -15,6 +15,7 @@ from ndcg_ml import (
     evaluate,
     evaluate_part,
     evaluate_run,
+    evaluate_topk,
     explain_difference,
     identify,
     ndcg_score,
@@ -294,6 +295,9 @@ def test_the_ideal_of_spark_is_in_the_order_of_its_labels(order):
     assert evaluate_run(qrels, {"t": order}, flavor="spark_graded", k=10).value == pytest.approx(expected, rel=1e-12)
     data = align(qrels, {"t": order}).arguments()
     assert ndcg_score(**data, flavor="spark_graded", k=10) == pytest.approx(expected, rel=1e-12)
+    items = [["xcba".index(document) for document in order]]
+    held_out = [0, 0, 0], ["xcba".index(document) for document in "abc"], [1, 3, 2]
+    assert evaluate_topk(items, held_out, flavor="spark_graded").value == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("scores", [{"b": 2.0, "a": 1.0}, {"a": 1.0, "b": 2.0}, {"b": 1.0, "a": 1.0}])

@@ -1,6 +1,7 @@
 """Full-catalogue evaluation from item numbers: the numbers of ``evaluate_run``, and what is refused."""
 
 import math
+import re
 import warnings
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ from ndcg_ml import Evaluation, compare, evaluate_run, evaluate_topk, topk
 
 RECOMMENDERS = (
     *("implicit", "recbole", "cornac", "elliot", "lenskit", "rectools", "rectools_achievable", "replay"),
-    *("transformers4rec", "librecommender", "torchrec", "pyg", "trec_eval", "ranx"),
+    *("transformers4rec", "librecommender", "torchrec", "pyg", "trec_eval", "ranx", "spark_graded"),
 )
 COLUMNS = ("qid", "ndcg", "dcg", "idcg", "empty", "n_docs", "n_judged", "n_relevant", "tied", "n_retrieved", "judged")
 
@@ -54,6 +55,11 @@ def by_ids(retrieved: np.ndarray, held: Any, flavor: Any, k: Any) -> Any:
     return evaluate_run(qrels, run, flavor=flavor, k=k)
 
 
+def objects(numbers: np.ndarray) -> np.ndarray:
+    """The same integers of NumPy as objects."""
+    return np.array([*numbers.ravel()], dtype=object).reshape(numbers.shape)
+
+
 def outcome(function: Any, *arguments: Any, **settings: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -65,16 +71,19 @@ def outcome(function: Any, *arguments: Any, **settings: Any) -> Any:
 
 def check(seed: int, flavor: Any, k: Any, repeats: bool = False) -> None:
     retrieved, held, n_items = drawn(seed, repeats)
-    expected = outcome(by_ids, retrieved, held, flavor, k)
     arrays = tuple(column[np.argsort(held[1] % 5, kind="stable")] for column in held)
+    expected = outcome(by_ids, retrieved, arrays, flavor, k)
     forms = {
         "arrays": (retrieved, arrays),
         "unsigned": (
             retrieved.astype(np.uint64) if retrieved.min() >= 0 else retrieved,
             (*np.uint8(arrays[:2]), arrays[2]),
         ),
+        "objects": (objects(retrieved), (objects(arrays[0]), objects(arrays[1]), arrays[2])),
         "matrix": (retrieved.astype(np.int32), csr(*held, (len(retrieved), n_items))),
-        "lists": ([[item for item in row if item >= 0] for row in retrieved.tolist()], held),
+        "lists": ([[item for item in row if item >= 0] for row in retrieved.tolist()], arrays),
+        # Users times items exceed 32 bits, which is the default integer on Windows, under NumPy 1.
+        "large": (np.where(retrieved < 0, -1, retrieved << 26), (arrays[0], arrays[1] << 26, arrays[2])),
     }
     for name, form in forms.items():
         for part_rows in (1 << 18, 1 + seed % 12):
@@ -135,7 +144,8 @@ HELD = ([0, 0, 1], [2, 3, 0], [1, 1, 1])
 
 
 @pytest.mark.parametrize(
-    ("held_out", "qid"), [([[3, 2], [0]], None), ({0: [2, 3], 1: [0]}, None), ({"u": [0], "t": (3, 2)}, ["t", "u"])]
+    ("held_out", "qid"),
+    [([[3, 2, 3], [0]], None), ({0: [2, 3], 1: [0, 0]}, None), ({"u": [0], "t": (3, 2)}, ["t", "u"])],
 )
 def test_held_out_items_without_grades(held_out, qid):
     found = evaluate_topk(RETRIEVED, held_out, k=3, qid=qid)
@@ -160,3 +170,21 @@ def test_a_catalogue_has_users_and_items_and_says_who_is_shown_nothing(tmp_path)
     with pytest.warns(UserWarning, match=r"no items are retrieved for 1 of 2 users, the first 1;"):
         result = evaluate_topk([[0], [-1]], ([0, 1], [0, 0], [1, 1]), flavor="recbole", k=1)
     assert (result.value, result.n_unanswered) == (0.5, 1)
+    for nothing in ([[-1], [-1]], [[], []]):
+        with pytest.warns(UserWarning, match=r"for 2 of 2 users, .* Find out why the system returned nothing"):
+            result = evaluate_topk(nothing, ([0, 1], [0, 0], [1, 1]), flavor="recbole", k=1)
+        assert (result.value, result.n_unanswered) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("k", "n_items", "warns"),
+    [(10, 40, True), ((2, 10), 40, True), (3, 40, False), (None, 40, False), (10, 6, False), (6, 6, True)],
+)
+def test_lists_that_are_all_shorter_than_the_cut_off_are_told(k: Any, n_items: int, warns: bool) -> None:
+    held = csr(np.array([0, 1]), np.array([1, 5]), np.ones(2), (2, n_items))
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        evaluate_topk([[1, 2, -1], [3, 5, 4]], held, k=k)
+        evaluate_topk([[1, 2, -1], [3, 5, 4]], ([0, 1], [1, 5], [1, 1]), k=3)
+    words = "retrieved_ids is shorter than the cut-off .*; the longest has 3 items. Retrieve .* or pass k=3"
+    assert [re.search(words, str(each.message)) is not None for each in seen] == [True] * warns

@@ -155,7 +155,7 @@ PER_ROW = {
     "y_score": lambda frame: frame.s,
     "qid": lambda frame: frame.q,
     "retrieved": lambda frame: frame.s > 0,
-    "doc_id": lambda frame: frame.s,
+    "doc_id": lambda frame: frame.s.astype(str),
 }
 
 

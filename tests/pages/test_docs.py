@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import tomllib
 import warnings
 from pathlib import Path
 from statistics import NormalDist
@@ -30,15 +31,16 @@ RECORDS = sorted([*ROOT.glob("benchmarks/results/*.md"), *ROOT.glob("reliability
 @pytest.mark.parametrize(
     ("name", "n_blocks", "needs", "printed"),
     [
-        ("sklearn", 9, "sklearn pandas lightgbm", "queries that it scores"),
+        ("sklearn", 10, "sklearn pandas lightgbm", "queries that it scores"),
         ("boosting", 7, "sklearn lightgbm xgboost catboost", "ties='average'"),
         ("runs", 4, "pandas", "look like 'd1', those of run like 'D1'"),
         ("losses", 7, "torch torchmetrics", "no ranks to cut off: flavor.k must be None in SoftmaxLoss"),
     ],
 )
-def test_the_code_of_a_page_runs(capsys, name, n_blocks, needs, printed):
+def test_the_code_of_a_page_runs(capsys, monkeypatch, tmp_path, name, n_blocks, needs, printed):
     for library in needs.split():
         pytest.importorskip(library)
+    monkeypatch.chdir(tmp_path)
     found = blocks(DOCS / f"{name}.md")
     assert len(found) == n_blocks
     assert printed in "".join(run_blocks(capsys, *found))
@@ -206,6 +208,25 @@ def test_the_page_has_the_json_that_the_commands_print(tmp_path, monkeypatch):
 def test_targets_of_links_exist(page):
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
+
+
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+
+
+def brings(extra):
+    needs = [re.match(r"([\w.-]+)(?:\[(.+)\])?", need).groups() for need in EXTRAS[extra]]
+    found = [brings(other) for _, others in needs if others for other in others.split(",")]
+    return {library for library, others in needs if not others}.union(*found)
+
+
+def test_the_extras_are_those_of_the_page_and_the_lines_that_install_name_no_other():
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", (DOCS / "install.md").read_text("utf-8"), re.MULTILINE))
+    assert rows.pop("all") == "all of these, and pandas"
+    assert {extra: brings(extra) for extra in rows} == {extra: {*words.split(", ")} for extra, words in rows.items()}
+    assert brings("all") == {"pandas"}.union(*map(brings, rows))
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.glob("*.md"), *paths()):
+        for names in re.findall(r"\bpip (?:install|wheel) .*\[([a-z,]+)\]", page.read_text("utf-8")):
+            assert EXTRAS.keys() >= {*names.split(",")}, page
 
 
 # -- docs/gate.md: its files run unchanged in a clone, and its tables are those of the records ------------------------
@@ -507,7 +528,7 @@ CHECKS = {
         assert abs(grid.get_best_result().metrics["ndcg_at_10"] - max(values)) < 1e-9
     """,
     "skore": """
-        expected = ndcg_score(y[test], ranker.predict(table[test]), qid=qid[test], flavor=flavor)
+        expected = ndcg_score(y[test], ranker.predict(table.iloc[test]), qid=qid[test], flavor=flavor)
         assert abs(report.metrics.get("ndcg_at_10") - expected) < 1e-12
     """,
     "skops": """

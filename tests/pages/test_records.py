@@ -161,6 +161,10 @@ def test_judge_next_needs_fewer_labels_than_pooling_and_random_order() -> None:
 
 def test_the_long_runs_are_those_of_the_records() -> None:
     assert report.PAGE.read_text() == report.page(report.records()), "run: python -m reliability.report"
+    suites = report.records()["suites"]["suites"]
+    run, passed = (sum(suite[name] for suite in suites) for name in ("run", "passed"))
+    page = (ROOT / "docs" / "evidence.md").read_text("utf-8")
+    assert f"Of {run:,} tests of scikit-learn and torchmetrics, {passed:,} pass" in page
 
 
 def test_every_record_is_complete_and_nothing_fails_now() -> None:

@@ -125,6 +125,19 @@ def test_the_change_log_and_the_citation_have_this_version() -> None:
     assert f"  - name: {author}\n" in cited
 
 
+def test_the_address_of_the_project_is_in_all_places_or_a_placeholder_in_none() -> None:
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    url = re.search(r'^Repository = "(.+)"$', project, re.MULTILINE)[1]
+    lines = {
+        "README.md": f"[![tests]({url}/actions/workflows/tests.yml/badge.svg)]({url}/actions/workflows/tests.yml)\n\n",
+        "CITATION.cff": f"repository-code: {url}\n",
+        "SECURITY.md": f"]({url}/security/advisories/new)",
+    }
+    for name, line in lines.items():
+        text = (ROOT / name).read_text(encoding="utf-8")
+        assert (line in text, ".invalid" in text) == (".invalid" not in url, False), f"{name} must have: {line}"
+
+
 @pytest.mark.long
 def test_the_site_builds_without_a_warning_and_llms_txt_lists_every_page(site: Path) -> None:
     text = (site / "llms.txt").read_text(encoding="utf-8")
