@@ -22,8 +22,8 @@ from numba import boolean, float64, int64, njit, types, uint8
 from ndcg_ml._core.gains_and_discounts import Codes
 from ndcg_ml._core.layout import FloatArray, IntArray
 
-# Lists are sorted by insertion up to the first length, by counting up to the second, and by buckets beyond.
-_INSERT, _COUNT = 6, 32
+# Lists are sorted by counting up to this length, and by buckets beyond.
+_COUNT = 32
 # The number of lanes is a power of two, with a minimum and a minimum per rank. With fewer lanes the bound is lower, and
 # more documents pass it.
 _FEWEST_LANES, _LANES_PER_RANK = 16, 1.6
@@ -34,8 +34,9 @@ _LONG, _STRETCH = 1024, 64
 # Lists up to the first number are ranked in parallel, at most the second number at once. Their lengths are divided into
 # the third number of ranges.
 _SHORT, _ABREAST, _RANGES = 32, 64, 8
-# Sorting by buckets stops after this many moves per document, because the scores are too uneven for it.
-_MOVES = 8
+# Scores are too uneven for buckets if one in this many shares its bucket with a different one in the row before, or if
+# sorting within the buckets takes this many moves per document.
+_CROWDED, _MOVES = 32, 8
 
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
@@ -73,52 +74,42 @@ def _nth_largest(values: FloatArray, n: int, nth: int) -> float:
 
 
 @_PART
-def _merge_sort(scores: FloatArray, gains: FloatArray, n: int, room: FloatArray, gains_room: FloatArray) -> None:
-    """Sort in place, largest first, equal scores in their order."""
-    width = 1
-    while width < n:
-        for low in range(0, n, 2 * width):
-            middle, high = min(low + width, n), min(low + 2 * width, n)
-            left, right = low, middle
-            for to in range(low, high):
-                if left < middle and (right >= high or scores[left] >= scores[right]):
-                    room[to], gains_room[to] = scores[left], gains[left]
-                    left += 1
-                else:
-                    room[to], gains_room[to] = scores[right], gains[right]
-                    right += 1
-        for to in range(n):
-            scores[to], gains[to] = room[to], gains_room[to]
-        width *= 2
+def _move(documents: FloatArray, n: int, bucket: IntArray, n_buckets: int, ends: IntArray, to: FloatArray) -> None:
+    """Move documents to their buckets. Documents of one bucket keep their order."""
+    for i in range(n_buckets + 1):
+        ends[i] = 0
+    for i in range(n):
+        ends[bucket[i] + 1] += 1
+    # The cumulative sizes of the buckets are their starts.
+    for i in range(n_buckets):
+        ends[i + 1] += ends[i]
+    for i in range(n):
+        end = ends[bucket[i]]
+        ends[bucket[i]] = end + 1
+        to[0, end], to[1, end] = documents[0, i], documents[1, i]
 
 
 @_PART
-def _insert(score: float, gain: float, n: int, best: FloatArray, best_gains: FloatArray) -> int:
-    """Insert into `best[:n]` after equal scores. Return the position."""
-    to = n
-    while to > 0 and best[to - 1] < score:
-        best[to], best_gains[to] = best[to - 1], best_gains[to - 1]
-        to -= 1
-    best[to], best_gains[to] = score, gain
-    return to
+def _insert(best: FloatArray, n: int) -> bool:
+    """Sort by insertion, equal scores in their order. Return False, and stop, if this takes too many moves."""
+    moves = _MOVES * n
+    for i in range(1, n):
+        score, gain, to = best[0, i], best[1, i], i
+        while to > 0 and best[0, to - 1] < score:
+            best[0, to], best[1, to] = best[0, to - 1], best[1, to - 1]
+            to -= 1
+        if to < i:
+            best[0, to], best[1, to] = score, gain
+            moves -= i - to
+            if moves < 0:
+                return False
+    return True
 
 
 @_PART
-def _sort(
-    scores: FloatArray,
-    gains: FloatArray,
-    n: int,
-    bucket: IntArray,
-    ends: IntArray,
-    best: FloatArray,
-    best_gains: FloatArray,
-) -> None:
-    """Sort into `best`, largest first, equal scores in their order."""
-    # Very few scores: insertion needs no preparation.
-    if n <= _INSERT:
-        for i in range(n):
-            _insert(scores[i], gains[i], i, best, best_gains)
-        return
+def _sort(kept: FloatArray, n: int, bucket: IntArray, ends: IntArray, room: FloatArray, best: FloatArray) -> None:
+    """Sort `kept` into `best`, largest first, equal scores in their order. Their rows are scores and gains."""
+    scores = kept[0]
     # Few scores: the rank of each is the number of documents before it, which needs no branch.
     if n <= _COUNT:
         for i in range(n):
@@ -126,45 +117,43 @@ def _sort(
             before = 0
             for j in range(n):
                 before += (scores[j] > x) | ((scores[j] == x) & (j < i))
-            best[before], best_gains[before] = x, gains[i]
+            best[0, before], best[1, before] = x, kept[1, i]
         return
-    # Many scores: with two buckets per document, few evenly spaced scores share a bucket.
+    # Even scores: with two buckets per document, few different scores share a bucket.
     low, high = scores[0], scores[0]
     for i in range(n):
         x = scores[i]
         low = min(low, x)
         high = max(high, x)
-    n_buckets = 2 * n
-    scale = n_buckets / (high - low)  # 0 or nan if a score is infinite, inf if all are equal
-    if 0 < scale < math.inf:
-        for i in range(n_buckets + 2):
-            ends[i] = 0
+    if high - low < math.inf:  # it is inf or nan if a score is infinite
+        scale = 2 * n / max(high - low, 1e-300)
+        crowded = 0
         for i in range(n):
             # Subtraction, product and rounding are monotonic, so a larger score is never in a later bucket.
-            bucket[i] = min(int((high - scores[i]) * scale), n_buckets)
-            ends[bucket[i] + 1] += 1
-        # The cumulative sizes of the buckets are their starts. Documents are moved there in their order.
-        for i in range(n_buckets):
-            ends[i + 1] += ends[i]
-        for i in range(n):
-            to = ends[bucket[i]]
-            ends[bucket[i]] = to + 1
-            best[to], best_gains[to] = scores[i], gains[i]
-        # Only documents of one bucket may still be out of order. If scores are uneven, a few buckets hold many of them,
-        # and insertion takes quadratic time, so the moves are limited.
-        moves = _MOVES * n
+            bucket[i] = min(int((high - scores[i]) * scale), 2 * n)
         for i in range(1, n):
-            if best[i - 1] < best[i]:
-                moves -= i - _insert(best[i], best_gains[i], i, best, best_gains)
-                if moves < 0:
-                    break
-    else:
-        moves = -1
-        for i in range(n):
-            best[i], best_gains[i] = scores[i], gains[i]
-    # Merging is stable too, and its time does not depend on the scores.
-    if moves < 0:
-        _merge_sort(best, best_gains, n, scores, gains)
+            crowded += (bucket[i] == bucket[i - 1]) & (scores[i] != scores[i - 1])
+        if crowded * _CROWDED < n:
+            _move(kept, n, bucket, 2 * n + 1, ends, best)
+            if _insert(best, n):
+                return
+    # Uneven scores: buckets by two digits of their highest bits, the lower digit first. If too many different scores
+    # share these bits, buckets by digits of all bits.
+    for i in range(n):
+        best[0, i], best[1, i] = scores[i] + 0.0, kept[1, i]  # this makes -0.0 equal 0.0
+    width = 6 + int(np.log2(n)) // 2  # of a digit, of which there are at most 64 sqrt(n) <= 2 n + 512
+    mask = np.uint64((1 << width) - 1)
+    for first in (64 - 2 * width, 0):
+        for shift in range(first, 64, 2 * width):
+            for digit, source, to in ((shift, best, room), (min(shift + width, 63), room, best)):
+                bits = source[0].view(np.int64)
+                for i in range(n):
+                    # Unsigned integers that ascend as the scores descend.
+                    key = np.uint64(bits[i] ^ (~(bits[i] >> 63) & 0x7FFFFFFFFFFFFFFF))
+                    bucket[i] = (key >> np.uint64(digit)) & mask
+                _move(source, n, bucket, 1 << width, ends, to)
+        if _insert(best, n):
+            return
 
 
 @_PART
@@ -184,31 +173,36 @@ def _candidates(
     average: bool,
     lanes: int,
     top: FloatArray,
+    rows: IntArray,
     kept: FloatArray,
-    kept_rows: IntArray,
-    kept_gains: FloatArray,
 ) -> tuple[int, float]:
-    """Keep the documents above a bound, in the order of the rows. NaN counts as above.
+    """Keep the scores and gains of the documents above a bound, in the order of the rows. NaN counts as above.
 
     If fewer than `depth` are above, the tie group at the bound has the other ranks: the gains of its first documents
-    follow in `kept_gains`. Return the number of documents above and the mean gain of the tie group, which is only
-    right if `average` is set.
+    follow in `kept`. Return the number of documents above and the mean gain of the tie group, which is only right if
+    `average` is set.
     """
-    # At least `depth` documents reach the depth-th largest of the maxima of the lanes. For a short list, finding this
-    # bound does not pay, and all documents are kept.
-    bound = -np.inf
-    if depth <= lanes and n >= lanes * _PER_LANE and n >= lanes * lanes * _PER_PAIR_OF_LANES:
+    # For a short list, finding a bound does not pay, and all documents are kept.
+    if depth > lanes or n < lanes * _PER_LANE or n < lanes * lanes * _PER_PAIR_OF_LANES:
+        if codes.size > 0:
+            for i in range(n):
+                kept[0, i], kept[1, i] = scores[i], gains[codes[start + i]]
+        else:
+            for i in range(n):
+                kept[0, i], kept[1, i] = scores[i], gains[start + i]
+        return n, 0.0
+    # At least `depth` documents reach the depth-th largest of the maxima of the lanes.
+    for lane in range(lanes):
+        top[lane] = scores[lane]
+    for first in range(lanes, n - lanes + 1, lanes):
         for lane in range(lanes):
-            top[lane] = scores[lane]
-        for first in range(lanes, n - lanes + 1, lanes):
-            for lane in range(lanes):
-                x = scores[first + lane]
-                top[lane] = x if x > top[lane] else top[lane]
-        rest = n % lanes
-        for lane in range(rest):
-            x = scores[n - rest + lane]
+            x = scores[first + lane]
             top[lane] = x if x > top[lane] else top[lane]
-        bound = _nth_largest(top, lanes, depth)
+    rest = n % lanes
+    for lane in range(rest):
+        x = scores[n - rest + lane]
+        top[lane] = x if x > top[lane] else top[lane]
+    bound = _nth_largest(top, lanes, depth)
     above = 0
     if n < _LONG and codes.size == 0:
         # Short lists keep about one document in nine, so nearly every cache line of gains has one, and reading all
@@ -216,7 +210,7 @@ def _candidates(
         # avoids a branch that the processor could not predict.
         for i in range(n):
             x = scores[i]
-            kept[above], kept_gains[above] = x, gains[start + i]
+            kept[0, above], kept[1, above] = x, gains[start + i]
             above += not (x <= bound)
     else:
         # In long lists few stretches have a document above the bound, and counting such documents is vectorised.
@@ -227,16 +221,14 @@ def _candidates(
                 some += not (scores[i] <= bound)
             if some:
                 for i in range(first, first + _STRETCH):
-                    kept_rows[above] = i
+                    rows[above] = i
                     above += not (scores[i] <= bound)
         for i in range(done, n):
-            kept_rows[above] = i
+            rows[above] = i
             above += not (scores[i] <= bound)
         # Gains are read for kept documents only.
         for i in range(above):
-            row = kept_rows[i]
-            kept[i] = scores[row]
-            kept_gains[i] = _gain(codes, gains, start + row)
+            kept[0, i], kept[1, i] = scores[rows[i]], _gain(codes, gains, start + rows[i])
     # The remaining ranks belong to the tie group at the bound, which needs no sorting.
     tied, mean = 0, 0.0
     if above < depth:
@@ -245,7 +237,7 @@ def _candidates(
             if scores[i] == bound:
                 gain = _gain(codes, gains, start + i)
                 if above + tied < depth:
-                    kept_gains[above + tied] = gain
+                    kept[1, above + tied] = gain
                 elif not average:
                     break
                 total += gain
@@ -281,26 +273,6 @@ def _expected_gains(scores: FloatArray, gains: FloatArray, n: int, depth: int, a
 
 
 @_PART
-def _places(scores: FloatArray, rows: int, lanes: int, before: IntArray, places: IntArray) -> None:
-    """Count the scores that rank before each score in its lane: larger ones, and equal ones of an earlier row."""
-    # The compiler vectorises these loops in this form, and not in others.
-    for row in range(rows):
-        x = row * lanes
-        for lane in range(lanes):
-            before[lane] = 0
-        for other in range(rows):
-            y = other * lanes
-            if other < row:
-                for lane in range(lanes):
-                    before[lane] += scores[y + lane] >= scores[x + lane]
-            elif other > row:
-                for lane in range(lanes):
-                    before[lane] += scores[y + lane] > scores[x + lane]
-        for lane in range(lanes):
-            places[x + lane] = before[lane]
-
-
-@_PART
 def _load_lanes(
     queries: IntArray,
     scores: FloatArray,
@@ -318,9 +290,9 @@ def _load_lanes(
     lanes, rows = queries.size, 0
     for query in queries:
         rows = max(rows, sizes[query])
-    # A shorter list is padded with NaN, which ranks before no document.
+    # A shorter list is padded with the least score, in its last rows, so that padding ranks behind all documents.
     for slot in range(rows * lanes):
-        work[0, slot] = np.nan
+        work[0, slot], work[1, slot] = -np.inf, 0.0
     for lane in range(lanes):
         query = queries[lane]
         n, start = sizes[query], starts[query]
@@ -335,18 +307,26 @@ def _load_lanes(
 
 
 @_PART
-def _sort_lanes(
-    queries: IntArray, sizes: IntArray, rows: int, work: FloatArray, before: IntArray, places: IntArray
-) -> None:
+def _sort_lanes(rows: int, lanes: int, work: FloatArray, before: IntArray) -> None:
     """Move the scores and gains of each lane to their ranks, into `work[2]` and `work[3]`."""
-    lanes = queries.size
-    for slot in range(rows * lanes):
-        work[2, slot], work[3, slot] = np.nan, 0.0
-    _places(work[0], rows, lanes, before, places)
-    for lane in range(lanes):
-        for slot in range(lane, sizes[queries[lane]] * lanes, lanes):
-            to = places[slot] * lanes + lane
-            work[2, to], work[3, to] = work[0, slot], work[1, slot]
+    scores = work[0]
+    # The compiler vectorises these loops in this form, and not in others.
+    for row in range(rows):
+        x = row * lanes
+        for lane in range(lanes):
+            before[lane] = 0
+        # Scores that rank before: larger ones, and equal ones of an earlier row.
+        for other in range(rows):
+            y = other * lanes
+            if other < row:
+                for lane in range(lanes):
+                    before[lane] += scores[y + lane] >= scores[x + lane]
+            elif other > row:
+                for lane in range(lanes):
+                    before[lane] += scores[y + lane] > scores[x + lane]
+        for lane in range(lanes):
+            to = before[lane] * lanes + lane
+            work[2, to], work[3, to] = scores[x + lane], work[1, x + lane]
 
 
 @_PART
@@ -362,8 +342,8 @@ def _average_lanes(
         for lane in range(lanes):
             before[lane] += ranked[slot + lane] == ranked[slot - lanes + lane]
     for lane in range(lanes):
-        if before[lane] > 0:
-            n = sizes[queries[lane]]
+        n = sizes[queries[lane]]
+        if before[lane] > max(min(depth + 1, rows) - n - 1, 0):  # padding is tied with padding
             for i in range(n):
                 work[0, i], work[1, i] = ranked[i * lanes + lane], ranked_gains[i * lanes + lane]
             _expected_gains(work[0], work[1], n, min(depth, n), True, work[4])
@@ -415,8 +395,7 @@ def _rank_short_lists(
         if 0 < size <= _SHORT:
             longest = max(longest, size)
             lanes = min(lanes + 1, _ABREAST)
-    work, places = np.empty((5, longest * lanes)), np.empty(longest * lanes, np.int64)
-    before = np.empty(lanes, np.int64)
+    work, before = np.empty((5, longest * lanes)), np.empty(lanes, np.int64)
     # Lists wait until a range of lengths has enough of them. After the last list, those that still wait are ranked.
     waiting, n_waiting = np.empty((_RANGES, lanes), np.int64), np.zeros(_RANGES, np.int64)
     for query in range(sizes.size + _RANGES if lanes > 0 else 0):
@@ -436,7 +415,7 @@ def _rank_short_lists(
             rows = _load_lanes(queries, scores, order, codes, gains, starts, sizes, work)
             if rows == 0:
                 return False
-            _sort_lanes(queries, sizes, rows, work, before, places)
+            _sort_lanes(rows, queries.size, work, before)
             depth = min(cuts.max(), rows)
             if average:
                 _average_lanes(queries, sizes, rows, depth, work, before)
@@ -491,9 +470,8 @@ def rank(
     while lanes < min(deepest, longest) * _LANES_PER_RANK:
         lanes *= 2
     line = np.empty(longest if order.size > 0 else 0)
-    kept, kept_rows, kept_gains = np.empty(longest + 1), np.empty(longest + 1, np.int64), np.empty(longest + 1)
-    best, best_gains, out = np.empty(longest), np.empty(longest), np.empty(longest)
-    top, bucket, ends = np.empty(lanes), np.empty(longest, np.int64), np.empty(2 * longest + 2, np.int64)
+    kept, room, best = np.empty((2, longest + 1)), np.empty((2, longest)), np.empty((2, longest))
+    top, rows, ends = np.empty(lanes), np.empty(longest + 1, np.int64), np.empty(2 * longest + 514, np.int64)
     if not _rank_short_lists(scores, order, codes, gains, starts, sizes, discounts, cuts, average, dcg):
         return False
     for query in range(sizes.size):
@@ -508,23 +486,21 @@ def rank(
             own = line[:n]
             for i in range(n):
                 line[i] = scores[order[start + i]]
-        above, mean = _candidates(
-            *(own, n, codes, gains, start, depth, average),
-            *(lanes, top, kept, kept_rows, kept_gains),
-        )
+        above, mean = _candidates(own, n, codes, gains, start, depth, average, lanes, top, rows, kept)
         for i in range(above):
-            if kept[i] != kept[i]:
+            if kept[0, i] != kept[0, i]:
                 return False
-        _sort(kept, kept_gains, above, bucket, ends, best, best_gains)
+        _sort(kept, above, rows, ends, room, best)
         # Expected gains: first those of the sorted documents, then those of the tie group at the bound.
-        _expected_gains(best, best_gains, above, min(above, depth), average, out)
+        out = room[0]
+        _expected_gains(best[0], best[1], above, min(above, depth), average, out)
         for i in range(above, depth):
-            out[i] = mean if average else kept_gains[i]
+            out[i] = mean if average else kept[1, i]
         # Compute DCG down to each rank, for all cut-offs.
         total = 0.0
         for i in range(depth):
             total += out[i] * discounts[i]
-            kept[i] = total
+            out[i] = total
         for c in range(cuts.size):
-            dcg[query * cuts.size + c] = kept[min(cuts[c], n) - 1]
+            dcg[query * cuts.size + c] = out[min(cuts[c], n) - 1]
     return True

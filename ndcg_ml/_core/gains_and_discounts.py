@@ -113,7 +113,7 @@ def _read(grades: NDArray[Any]) -> Codes | None:
 # Sums of gains up to this size, times weights and discounts, stay within float64.
 _LARGEST = 2.0**500
 # Lists with at least this many rows on average are wide, and their integer grades are kept as bytes.
-_WIDE = 256
+_WIDE = 32
 
 
 # -- rules for labels -------------------------------------------------------------------------------------------------

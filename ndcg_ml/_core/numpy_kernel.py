@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import EXACT_INTEGERS, TIES_BY_ID, without_doc_ids
 from ndcg_ml._core.gains_and_discounts import Coded, Gains, Graded, all_integers, full, take_gains, top_gain
-from ndcg_ml._core.layout import Block, FloatArray, Groups, IntArray, as_float32, ranges, starts_of
+from ndcg_ml._core.layout import Block, FloatArray, Groups, IntArray, as_float32, starts_of
 from ndcg_ml.flavor import Flavor
 
 Scores = NDArray[np.floating[Any]]
@@ -26,14 +26,17 @@ Cutoffs: TypeAlias = "Sequence[int | None]"
 Filled: TypeAlias = "tuple[Block, Gains]"
 """A block with the gains in its slots."""
 
-# Selecting the best slots is faster than sorting when at most one slot in this many is needed.
-_SELECT_BELOW = 3
+# Selecting the best slots is faster than sorting in lists with more than this many slots, and this many for each rank.
+_SELECT_FROM, _SELECT_BELOW = 50, 5
 
-# In wide lists, the maxima of interleaved lanes give a lower bound of the score at the cut-off. With fewer lanes per
-# rank the bound is lower, and more slots pass it.
-_LANES_PER_RANK = 12
-# Lists are searched by lanes if they have this many slots per lane, and if at most one slot in this many passes.
-_SLOTS_PER_LANE, _PASSES_ONE_IN = 4, 4
+# The maxima of interleaved lanes give a lower bound of the score at the cut-off. With fewer lanes per rank the bound is
+# lower, and more slots pass it. Lists with fewer slots per lane have a lane for each slot.
+_LANES_PER_RANK, _SLOTS_PER_LANE = 12, 2
+# The slots that pass are selected if they are at most one in this many.
+_PASSES_ONE_IN = 4
+
+# The key of padding, the greatest of all.
+_PADDING = int(np.float64(np.inf).view(np.int64))
 
 # Fewer rows are summed one by one, because NumPy may add the terms of very few in another order.
 _FEW = 32
@@ -138,14 +141,13 @@ def expected_gains(scores: Scores, gains: Gains, depth: int, average: bool) -> F
     -------
     ndarray of float64, shape (n_rows, depth)
     """
-    if depth * _SELECT_BELOW < scores.shape[1]:
+    if depth * _SELECT_BELOW + _SELECT_FROM < scores.shape[1]:
         scores, gains = _select_top(scores, gains, depth)
-    # Scores are negated, because NumPy sorts in ascending order only; -0.0 equals 0.0.
-    order, ordered = _stable_order(-scores)
+    order, ordered = _stable_order(scores)
     # Ranks beyond the depth count only for tie groups that cross it.
     if depth < ordered.shape[1]:
         stop, last = depth, ordered[:, depth - 1]
-        rows = np.flatnonzero((ordered[:, depth] == last) & (last < np.inf)) if average else ()
+        rows = np.flatnonzero((ordered[:, depth] == last) & (last < _PADDING)) if average else ()
         if len(rows):
             stop += int(np.count_nonzero(ordered[rows, depth:] == last[rows, None], axis=1).max())
         order, ordered = order[:, :stop], ordered[:, :stop]
@@ -163,9 +165,9 @@ def _select_top(scores: Scores, gains: Gains, depth: int) -> tuple[Scores, Gains
     """
     n_rows, width = scores.shape
     lanes = 1 << (depth * _LANES_PER_RANK - 1).bit_length()
+    if width < lanes * _SLOTS_PER_LANE:
+        lanes = width
     turns = width // lanes
-    if turns < _SLOTS_PER_LANE:
-        return scores, gains
     # The best slots of `depth` lanes score at least the bound, so the score at the cut-off does too.
     best = scores[:, : turns * lanes].reshape(n_rows, turns, lanes).max(axis=1)
     rest = width - turns * lanes
@@ -186,75 +188,85 @@ def _select_top(scores: Scores, gains: Gains, depth: int) -> tuple[Scores, Gains
     return near, near_gains
 
 
-def _stable_order(keys: Scores) -> tuple[NDArray[np.intp], Scores]:
-    """Return flat slots in ascending order of the keys, equal keys by slot; and the keys in that order.
+def _keys(scores: Scores) -> IntArray:
+    """Return integers that ascend as the scores descend. Equal scores have equal keys."""
+    bits: IntArray = np.subtract(0.0, scores, dtype=np.float64).view(np.int64)  # this makes -0.0 equal 0.0
+    bits ^= (bits >> 63) & 0x7FFFFFFFFFFFFFFF  # now the order of the integers is that of the floats
+    return bits
 
-    Each slot is sorted as one integer: the bits of its key in float32, followed by the number of the slot. This is
-    stable and takes half the time of argsort. Rows in which rounding to float32 changed the order are sorted again.
+
+def _stable_order(scores: Scores) -> tuple[NDArray[np.intp], IntArray]:
+    """Return flat slots in descending order of the scores, equal scores by slot; and a key of each, as in ``_keys``.
+
+    Each slot is sorted as one integer: its key, with the number of the slot in place of the lowest bits. This is stable
+    and takes a fraction of the time of argsort. Rows in which the lowest bits matter are sorted again.
     """
-    width = keys.shape[1]
-    # The key is the upper half of an integer and the slot the lower, so that no two are equal.
-    bits = (as_float32(keys) + np.float32(0)).view(np.int32)  # adding 0 turns -0.0 into 0.0
-    bits ^= (bits >> 31) & 0x7FFFFFFF  # now the order of the integers is that of the floats
-    packed = bits.astype(np.int64)
-    packed <<= 32
+    width = scores.shape[1]
+    keys = _keys(scores)
+    lowest = (1 << (width - 1).bit_length()) - 1
+    packed = keys & ~lowest
     packed |= np.arange(width)
     packed.sort(axis=1)
     # Keep the slots alone, numbered over all rows.
-    packed &= 0xFFFFFFFF
-    first = np.arange(0, keys.size, width)[:, None]
-    packed += first
+    packed &= lowest
+    packed += np.arange(0, scores.size, width)[:, None]
     order = packed.astype(np.intp, copy=False)  # an index has 32 bits in WebAssembly
     ordered = keys.ravel().take(order)
-    wrong = ordered[:, 1:] < ordered[:, :-1]
+    wrong = _compare(np.less, ordered)
     if wrong.any():
         rows = np.flatnonzero(wrong.any(axis=1))
-        order[rows] = np.argsort(keys[rows], axis=1, kind="stable") + first[rows]
+        nearly = np.argsort(ordered[rows], axis=1, kind="stable")  # fast, because they are nearly sorted
+        order[rows] = np.take_along_axis(order[rows], nearly, axis=1)
         ordered[rows] = keys.ravel().take(order[rows])
     return order, ordered
 
 
-def _tied(ordered: Scores) -> NDArray[np.bool_]:
-    """Return whether each rank is tied with the next one. Keys ascend, and padding (+inf) is not tied."""
-    tied: NDArray[np.bool_] = ordered[:, 1:] == ordered[:, :-1]
-    tied &= ordered[:, 1:] < np.inf
+def _compare(comparison: np.ufunc, ordered: IntArray) -> NDArray[np.bool_]:
+    """Return whether each rank compares so with the one before."""
+    out = np.zeros(ordered.shape, dtype=bool)
+    flat = ordered.ravel()  # one comparison of all rows is faster than one of each
+    comparison(flat[1:], flat[:-1], out=out.ravel()[1:])
+    out[:, 0] = False
+    return out
+
+
+def _tied(ordered: IntArray) -> NDArray[np.bool_]:
+    """Return whether each rank is tied with the one before. Padding is not tied."""
+    tied = _compare(np.equal, ordered)
+    tied &= ordered < _PADDING
     return tied
 
 
-def _tie_groups(ordered: Scores) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the start and length of each tie group, as flat positions over all rows."""
-    new = np.ones(ordered.shape, dtype=bool)
-    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    starts = np.flatnonzero(new)
-    return starts, np.diff(np.append(starts, ordered.size))
+def _or_next(tied: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return whether each rank is tied with the one before or the next one."""
+    out = tied.copy()
+    out[:, :-1] |= tied[:, 1:]
+    return out
 
 
-def _average_ties(ordered: Scores, at_rank: FloatArray) -> None:
+def _average_ties(ordered: IntArray, at_rank: FloatArray) -> None:
     """Replace gains of tie groups by their mean, added in order. The mean of equal values is that value, unrounded."""
-    if not _tied(ordered).any():
+    tied = _tied(ordered)
+    if not tied.any():
         return
-    starts, lengths = _tie_groups(ordered)
-    shared = (lengths > 1) & (ordered.ravel()[starts] < np.inf)
-    starts, lengths = starts[shared], lengths[shared]
-    slots, first = ranges(starts, lengths), starts_of(lengths)
+    slots = np.flatnonzero(_or_next(tied))
+    first = np.flatnonzero(~tied.ravel()[slots])
+    lengths = np.diff(np.append(first, slots.size))
+    group = np.repeat(np.arange(first.size), lengths)
     values = at_rank.ravel()[slots]
-    means = np.bincount(np.repeat(np.arange(starts.size), lengths), weights=values) / lengths
+    means = np.bincount(group, weights=values) / lengths
     # Sums of integers are exact if none can exceed this limit. Other sums are rounded, and so may be their means.
     largest = lengths.max() * max(values.max(), -values.min())
     if largest > EXACT_INTEGERS or not all_integers(values):
         means = np.clip(means, np.minimum.reduceat(values, first), np.maximum.reduceat(values, first))
-    at_rank.ravel()[slots] = np.repeat(means, lengths)
+    at_rank.ravel()[slots] = means[group]
 
 
 def tied_documents(blocks: Sequence[Filled], scores: Scores, n_queries: int) -> IntArray:
     """Return the number of documents of each query that share their score with another one."""
     counts = np.zeros(n_queries, dtype=np.int64)
     for block, _, ranked in add_scores(blocks, scores):
-        tied = _tied(np.sort(-ranked, axis=1))
-        shares = np.zeros(ranked.shape, dtype=bool)
-        shares[:, 1:] = tied
-        shares[:, :-1] |= tied
-        counts[block.queries] = np.count_nonzero(shares, axis=1)
+        counts[block.queries] = np.count_nonzero(_or_next(_tied(np.sort(_keys(ranked), axis=1))), axis=1)
     return counts
 
 
@@ -372,8 +384,7 @@ def _gains_within(scores: Scores, gains: Gains, depth: int, average: bool) -> Fl
     expected = expected_gains(scores, gains, depth, average)
     if not average:
         return expected
-    order, ordered = _stable_order(-scores)
-    starts, lengths = _tie_groups(ordered)
-    stops = np.repeat(starts % scores.shape[1] + lengths, lengths).reshape(scores.shape)[:, :depth]
-    own = take_gains(gains, order[:, :depth])
-    return np.where(stops <= depth, own, expected)
+    order, ordered = _stable_order(scores)
+    last = ordered[:, depth - 1, None]
+    averaged = (ordered[:, :depth] == last) & (ordered[:, depth : depth + 1] == last).any(axis=1, keepdims=True)
+    return np.where(averaged, expected, take_gains(gains, order[:, :depth]))

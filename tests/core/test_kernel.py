@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("kernel")
 TOLERANCE = 1e-12
 
 # Values of the constants by which the kernel chooses to select or sort, and how it makes blocks.
-SELECT, SORT = {"_SELECT_BELOW": 1e-9}, {"_SELECT_BELOW": 1e9}
+SELECT, SORT = {"_SELECT_FROM": 0, "_SELECT_BELOW": 1e-9}, {"_SELECT_BELOW": 1e9}
 # Labels as bytes and a search by lanes, for lists of any length.
 WIDE = {"_WIDE": 0, "_LANES_PER_RANK": 1, "_SLOTS_PER_LANE": 1, "_PASSES_ONE_IN": 0}
 ONE_BLOCK = {"_SPREAD": 1e9, "_CHEAP_PADDING": 1 << 30}
@@ -198,6 +198,10 @@ CASES = {
         (one((0, 1.0), (1, 1 - 1e-9), (2, 1 - 2e-9)), one((0, 1e300), (1, 2e300))),
     ),
     "not equal in float64": (Flavor(), (one((0, 1.0), (1, 1 - 1e-9), (2, 1 - 2e-9)), one((0, 1e300), (1, 2e300)))),
+    "neighbours in float64": (
+        Flavor(),
+        (one(*[(at % 3, 1 + at * 2**-52) for at in range(9)]), one(*[(at % 3, -at * 5e-324) for at in (2, 1, 0, 0)])),
+    ),
     "zeros of both signs": (Flavor(), (one((0, 0.0), (1, -0.0)),)),
     "max counts ranks that no document holds": (
         Flavor(ideal="max", max_grade=2, k=4),
