@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks import peers, workloads
 from benchmarks.catalogue import catalogue
-from benchmarks.from_files import compare_files
+from benchmarks.from_files import compare_files, compare_formats
 from benchmarks.measure import Contender, Result, compare
 from benchmarks.rounds import rounds
 from ndcg_ml import ndcg_score, prepare
@@ -251,13 +251,17 @@ def ids(scale: float) -> Iterator[Result]:
 
 
 def runs(scale: float) -> Iterator[Result]:
-    """Compare the evaluation of TREC files with other libraries and their readers."""
-    for times, repeats in ((1, 5), (20, 1)):
+    """Compare the evaluation of TREC files with other libraries and their readers, and with other formats."""
+    for times, repeats in ((1, 5), (20, 3)):
         with tempfile.TemporaryDirectory() as folder:
             qrels, run = workloads.trec_files(times * scale, Path(folder))
             lines = [sum(1 for _ in path.open()) for path in (run, qrels)]
-            title = f"nDCG@10 from files, each in its own process; {lines[0]} lines of the run, {lines[1]} of the qrels"
-            yield compare_files(title, qrels, run, repeats)
+            size = f"{lines[0]} lines of the run, {lines[1]} of the qrels"
+            yield compare_files(f"nDCG@10 from TREC files, processor time; {size}", qrels, run, repeats)
+            if times == 1:
+                yield compare_formats(
+                    f"nDCG@10 from files in other formats, processor time; {size}", qrels, run, repeats
+                )
 
 
 def imports(scale: float) -> Iterator[Result]:

@@ -29,7 +29,7 @@ MODELS = ("scikit-learn", "PyTorch", "LightGBM")
 
 def compare_demo_models() -> Comparison:
     """Compare the demo's models on its test queries."""
-    rows = [read_columns(ROOT / "docs" / "demo_scores.csv", model).arguments() for model in MODELS]
+    rows = [read_columns(ROOT / "docs" / "demo_scores.csv", {"score": model}).arguments() for model in MODELS]
     return compare(*(evaluate(**each, flavor="lightgbm", k=10) for each in rows), names=MODELS, seed=0)
 
 

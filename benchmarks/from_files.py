@@ -1,17 +1,17 @@
-"""Time NDCG@10 of TREC files, for each library with its own reader in a separate process.
+"""Time NDCG@10 of files in processor time: of TREC for each library with its own reader, and of other formats.
 
-``python -m benchmarks.from_files NAME QRELS RUN`` prints the value, the seconds of one call and the peak memory. An
-untimed call on the first lines of the files comes first, because some libraries compile code.
+``python -m benchmarks.from_files NAME QRELS RUN QRELS RUN`` calls a library in its own process and prints the value,
+the processor seconds of one call on one thread and the peak memory. An untimed call on the last two files, which are
+short, comes first, because some libraries compile code.
 """
 
 from __future__ import annotations
 
 import json
-import resource
+import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -63,6 +63,41 @@ def _ranx() -> Callable[[str, str], float]:
     return call
 
 
+def _write(form: str, source: Path, names: list[str]) -> Path:
+    """Write the topic, document and number of each line of a TREC file in another format."""
+    at = (0, 2, 3) if names[-1] == "relevance" else (0, 2, 4)
+    rows = [[line[column] for column in at] for line in map(str.split, source.open())]
+    target = source.with_suffix(f".{form}")
+    if form == "json":
+        topics: dict[str, dict[str, float]] = {}
+        for topic, document, number in rows:
+            topics.setdefault(topic, {})[document] = float(number)
+        target.write_text(json.dumps(topics))
+    elif form == "jsonl":
+        objects = (dict(zip(names, (*ids, float(number)), strict=True)) for *ids, number in rows)
+        target.write_text("".join(f"{json.dumps(each)}\n" for each in objects))
+    elif form == "parquet":
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        *ids, numbers = zip(*rows, strict=True)
+        parquet.write_table(pa.table([*ids, list(map(float, numbers))], names), target)
+    else:
+        delimiter, quote = {"csv": (",", ""), "tsv": ("\t", ""), "quoted.csv": (",", '"')}[form]
+        lines = (delimiter.join(f"{quote}{cell}{quote}" for cell in row) for row in (names, *rows))
+        target.write_text("".join(f"{line}\n" for line in lines))
+    return target
+
+
+def compare_formats(title: str, qrels: Path, run: Path, repeats: int) -> Result:
+    """Time our evaluation of the same lines in each format, in turn."""
+    files = {"TREC": (qrels, run)}
+    for form in ("csv", "tsv", "jsonl", "json", "parquet", "quoted.csv"):
+        each = ((qrels, "relevance"), (run, "score"))
+        files[form] = tuple(_write(form, path, ["query_id", "doc_id", value]) for path, value in each)
+    return _compare(title, {form: ("ndcg_ml.evaluate_run", *pair) for form, pair in files.items()}, repeats, None)
+
+
 # A function, the module that it needs, the tolerance of its value, and a note.
 CONTENDERS = {
     "ndcg_ml.evaluate_run": (_ours, "ndcg_ml", 0.0, "all lines are checked"),
@@ -73,39 +108,46 @@ CONTENDERS = {
 
 
 def compare_files(title: str, qrels: Path, run: Path, repeats: int) -> Result:
-    """Time the installed libraries in turn, each call in a separate process."""
-    size = (qrels.stat().st_size + run.stat().st_size) / 1e6
+    """Time the installed libraries in turn."""
     names = [name for name, (_, module, _, _) in CONTENDERS.items() if find_spec(module)]
-    taken: dict[str, list[dict[str, float]]] = {name: [] for name in names}
+    return _compare(title, {name: (name, qrels, run) for name in names}, repeats, 1.5)
+
+
+def _compare(title: str, files: dict[str, tuple[str, Path, Path]], repeats: int, target: float | None) -> Result:
+    """Time a library on two files for each row of the table, the first of which are TREC, each call in a process."""
+    short = []
+    for path in next(iter(files.values()))[1:]:
+        short.append(path.with_suffix(".head"))
+        with path.open() as lines:
+            short[-1].write_text("".join(islice(lines, 500)))
+    taken: dict[str, list[dict[str, float]]] = {row: [] for row in files}
+    alone = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
     for _ in range(repeats):
-        for name in names:
-            command = [sys.executable, "-m", "benchmarks.from_files", name, str(qrels), str(run)]
-            taken[name].append(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
+        for row, arguments in files.items():
+            command = [sys.executable, "-m", "benchmarks.from_files", *map(str, (*arguments, *short))]
+            taken[row].append(json.loads(subprocess.run(command, check=True, capture_output=True, env=alone).stdout))
     timings: list[Timing] = []
-    for name in names:
-        milliseconds = [1e3 * each["seconds"] for each in taken[name]]
-        value, median = taken[name][0]["value"], statistics.median(milliseconds)
+    for row, (name, *paths) in files.items():
+        milliseconds = [1e3 * each["seconds"] for each in taken[row]]
+        value, median = taken[row][0]["value"], statistics.median(milliseconds)
         *_, within, note = CONTENDERS[name]
-        ours = timings[0] if timings else Timing(name, value, median, median, 1)
+        ours = timings[0] if timings else Timing(row, value, median, median, 1)
         if abs(value - ours.value) > within:
-            raise AssertionError(f"{title}: {name} gives {value!r}, ours is {ours.value!r}")
-        peak = max(each["peak_mb"] for each in taken[name])
+            raise AssertionError(f"{title}: {row} gives {value!r}, ours is {ours.value!r}")
+        peak, size = max(each["peak_mb"] for each in taken[row]), sum(path.stat().st_size for path in paths) / 1e6
         words = f"at most {peak:.0f} MB, {peak / size:.1f} times the files{f'; {note}' if note else ''}"
-        timings.append(Timing(name, value, median, min(milliseconds), repeats, median / ours.median_ms, words))
-    return Result(title, 0, 1.0, timings)
+        timings.append(Timing(row, value, median, min(milliseconds), repeats, median / ours.median_ms, words))
+    return Result(title, 0, target, timings)
 
 
 if __name__ == "__main__":
-    name, qrels, run = sys.argv[1:]
+    name, *files = sys.argv[1:]
     call = CONTENDERS[name][0]()
-    with tempfile.TemporaryDirectory() as folder:
-        heads = [Path(folder, each) for each in ("qrels", "run")]
-        for whole, head in zip((qrels, run), heads, strict=True):
-            with open(whole) as lines:
-                head.write_text("".join(islice(lines, 500)))
-        call(*map(str, heads))
-    began = time.perf_counter()
-    value = call(qrels, run)
-    seconds = time.perf_counter() - began
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3  # Linux counts kilobytes, macOS bytes
+    call(*files[2:])
+    began = time.process_time()
+    value = call(*files[:2])
+    seconds = time.process_time() - began
+    # The peak of getrusage would be that of the parent, if it is higher.
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    peak = int(status["VmHWM"].split()[0]) / 1e3
     print(json.dumps({"value": value, "seconds": seconds, "peak_mb": peak}))

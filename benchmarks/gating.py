@@ -31,7 +31,7 @@ def pool() -> tuple[FloatArray, FloatArray]:
     """Return one model's values and the differences between two models, centred and scaled to sd 1."""
     one, other = (
         evaluate(
-            **read_columns(ROOT / "docs" / "demo_scores.csv", name).arguments(), flavor="lightgbm", k=10
+            **read_columns(ROOT / "docs" / "demo_scores.csv", {"score": name}).arguments(), flavor="lightgbm", k=10
         ).per_query.ndcg
         for name in ("scikit-learn", "LightGBM")
     )

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core.arrays import convert_ids, flag_array, ids_as_array, is_integer, plain_array, real_array, score_array
 from ndcg_ml._core.checks import KSpec, cutoffs, refuse_docid, warn_of_lists_of_one
+from ndcg_ml._core.columns import Wanted
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.frames import is_frame, refuse_lazy
 from ndcg_ml._core.mean import Sums
@@ -612,19 +613,12 @@ class EngineRows:
     """
 
     def __init__(self, has: Iterable[str], label: str, score: str, qid: str, flavor: Flavor | str, k: KSpec) -> None:
-        self.columns: dict[str, Any] = {"label": label, "score": score, "qid": qid}
-        names = list(has)
-        for meaning, column in self.columns.items():
+        named: dict[str, Any] = {"label": label, "score": score, "qid": qid}
+        for meaning, column in named.items():
             if not isinstance(column, str):
                 got = type(column).__name__
                 raise TypeError(f"{meaning} must be the name of a column; got {brief(column)} of type {got}.")
-            if column not in names:
-                raise ValueError(
-                    f"{meaning} must name a column of the frame; got {brief(column)}. It has "
-                    f"{brief_text(', '.join(map(str, names)))}."
-                )
-        if len({label, score, qid}) < 3:
-            raise ValueError(f"label, score and qid must name different columns; got {brief([label, score, qid])}.")
+        self.columns = Wanted([*named], named).choose("the frame", list(has))
         self._flavor, self._k = as_flavor(flavor), k
         cutoffs(k, self._flavor)
         switch = f"ties={self._flavor.ties!r}" if self._flavor.ideal != "given" else "ideal='given'"

@@ -6,30 +6,28 @@ the file and the number of the line.
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._core.columns import ColumnNames, Wanted, column_names
 from ndcg_ml._core.layout import FloatArray
-from ndcg_ml._core.one_line import brief
+from ndcg_ml._files.cells import read_column
 from ndcg_ml._files.opening import (
     JOINED,
-    ROUNDED,
     AnyPath,
     DataFileError,
-    as_number,
+    as_text,
     decode_id,
-    is_rounded,
     numbered,
     wrong_line,
 )
-from ndcg_ml._files.tables import NUMBERS, kind, table_columns
+from ndcg_ml._files.tables import table_columns
+from ndcg_ml._files.trec import place_in
 
 __all__ = ["DataFileError", "ScoredRows", "read_columns", "read_letor"]
 
@@ -52,6 +50,8 @@ class ScoredRows:
     doc_id : ndarray or None
     lines : ndarray of int or None
         The line of each row in the file, if known.
+    columns_read : dict
+        The columns that were read, by meaning, if they have names.
     """
 
     y_true: FloatArray
@@ -59,6 +59,7 @@ class ScoredRows:
     qid: NDArray[Any]
     doc_id: NDArray[Any] | None = None
     lines: NDArray[np.int64] | None = None
+    columns_read: Mapping[str, str] = field(default_factory=dict)
 
     def arguments(self) -> dict[str, Any]:
         """Return keyword arguments for ``evaluate`` and functions with the same parameters."""
@@ -85,7 +86,7 @@ def read_letor(labels: AnyPath, scores: AnyPath) -> ScoredRows:
     Raises
     ------
     DataFileError
-        A line is malformed, only some lines have a ``qid:``, an id is not UTF-8, a grade is not finite, a score is NaN,
+        A line is malformed, only some lines have a ``qid:``, an id is not UTF-8, a grade is infinite, a score is NaN,
         a grade or score is an integer beyond 2^53, the files differ in length, or the query sizes do not sum to this
         length.
     OSError
@@ -108,17 +109,13 @@ def read_letor(labels: AnyPath, scores: AnyPath) -> ScoredRows:
 
 def _read_letor_rows(path: AnyPath) -> tuple[FloatArray, NDArray[Any]]:
     """Read the grade and the query id of each line of a LETOR/SVMlight file, ids as strings."""
-    grades: list[float] = []
+    numbers: list[int] = []
+    grades: list[str] = []
     queries: list[str] = []
     for number, line in numbered(path):
         tokens = line.partition(b"#")[0].split(None, 2)
         if not tokens:
             continue
-        grade = as_number(tokens[0])
-        if grade is None or not math.isfinite(grade):
-            raise wrong_line(path, number, "a line must begin with a grade, a finite number", line)
-        if is_rounded(tokens[0]):
-            raise wrong_line(path, number, ROUNDED, tokens[0])
         given = len(tokens) > 1 and tokens[1].startswith(b"qid:")
         if given != (len(queries) == len(grades)) and grades:
             raise wrong_line(path, number, "either all lines or none must have qid:ID after the grade", line)
@@ -129,11 +126,12 @@ def _read_letor_rows(path: AnyPath) -> tuple[FloatArray, NDArray[Any]]:
             rest = tokens[-1]
             if b"qid:" in rest and len(tokens) > 2 and any(token.startswith(b"qid:") for token in rest.split()):
                 raise wrong_line(path, number, f"qid: must appear once in a line. {JOINED}", line)
-        grades.append(grade)
+        numbers.append(number)
+        grades.append(as_text(tokens[0]))
     if not grades:
         raise DataFileError(f"{path}: has no rows.")
     qid = _string_ids(queries) if queries else _read_query_sizes(path, len(grades))
-    return np.array(grades), qid
+    return read_column(place_in(path, numbers), "the grade at its start", grades, "label", text=True), qid
 
 
 def _read_query_sizes(labels: AnyPath, n_rows: int) -> NDArray[Any]:
@@ -160,53 +158,42 @@ def _read_query_sizes(labels: AnyPath, n_rows: int) -> NDArray[Any]:
 
 
 def _read_scores(path: AnyPath, n_rows: int, labels: AnyPath) -> FloatArray:
-    scores: list[float] = []
-    for number, line in numbered(path):
-        token = line.strip()
-        if token:
-            score = as_number(token)
-            if score is None or math.isnan(score):
-                raise wrong_line(path, number, "a line must be one score, a number, and not NaN", line)
-            if is_rounded(token):
-                raise wrong_line(path, number, ROUNDED, line)
-            scores.append(score)
+    lines = [(number, as_text(line.strip())) for number, line in numbered(path) if line.strip()]
+    place = place_in(path, [number for number, _ in lines])
+    scores: FloatArray = read_column(place, "a line", [text for _, text in lines], "score", text=True)
     if len(scores) != n_rows:
         raise DataFileError(
             f"{path}: must have one score for each of the {n_rows} rows of {labels}; got {len(scores)}."
         )
-    return np.array(scores)
+    return scores
 
 
 # -- CSV and Parquet ------------------------------------------------------------------------------------------------
 
 
-def read_columns(
-    path: AnyPath, score: str = "score", *, qid: str = "qid", label: str = "label", docno: str | None = None
-) -> ScoredRows:
-    r"""Read rows from columns of a CSV, JSONL or Parquet file: query, label, score and optionally document id.
+def read_columns(path: AnyPath, columns: ColumnNames | None = None) -> ScoredRows:
+    r"""Read rows from columns of a CSV, JSON or Parquet file: query, label, score and optionally document id.
 
     Parameters
     ----------
     path : path
-        A Parquet file (recognised by its first bytes), which needs pyarrow; JSONL, recognised by the brace and the
-        quote at its start, with one object per line; otherwise CSV with a header line, separated by tabs if the header
-        has one, by semicolons if it has one and no comma, and otherwise by commas. Text may be compressed by gzip.
-        Other columns are ignored.
-    score, qid, label : str, default "score", "qid", "label"
-        Names of the columns of scores, query ids and labels.
-    docno : str, optional
-        Name of the column of document ids. Default: "docno", if there is such a column.
+        A Parquet file (recognised by its first bytes), which needs pyarrow; JSONL, with one object per line, or an
+        array of objects; otherwise CSV with a header line, separated by tabs if the header has one, by semicolons if it
+        has one and no comma, and otherwise by commas. Text may be compressed by gzip. Other columns are ignored.
+    columns : mapping, optional
+        Names of your columns, such as ``{"qid": "session", "score": "bm25"}``; the keys are ``qid``, ``docno``,
+        ``label`` and ``score``. Default: the columns with usual names, such as these (docs/runs.md).
 
     Returns
     -------
     ScoredRows
-        From CSV and JSONL, ``qid`` and ``doc_id`` are strings; integers in JSONL are converted. A label that is empty,
-        null or ``nan`` is NaN, for an unjudged document.
+        From CSV and JSON, ``qid`` and ``doc_id`` are strings; integers in JSON are converted. A label that is empty,
+        null or ``nan`` is NaN, for an unjudged document. ``columns_read`` says which columns were read.
 
     Raises
     ------
     DataFileError
-        A column is missing, repeated or passed twice; a CSV line has more or fewer fields than the header; a
+        A column is missing or repeated, or two have one meaning; a CSV line has more or fewer fields than the header; a
         line is not JSON or lacks a key; a label or score is not a number, or an integer beyond 2^53; a score is
         missing or NaN; an id is missing, empty, not UTF-8 or contains a line end; or there are no rows.
     ImportError
@@ -220,36 +207,31 @@ def read_columns(
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "rows.csv")
-    ...     _ = path.write_text("qid,label,score\n07,2,0.3\n07,,0.9\n")
-    ...     rows = read_columns(path)
+    ...     _ = path.write_text("query_id,label,bm25\n07,2,0.3\n07,,0.9\n")
+    ...     rows = read_columns(path, {"score": "bm25"})
     >>> rows.qid.tolist(), rows.y_true.tolist(), rows.y_score.tolist()
     (['07', '07'], [2.0, nan], [0.3, 0.9])
+    >>> rows.columns_read
+    {'qid': 'query_id', 'label': 'label', 'score': 'bm25'}
     """
-    [rows] = score_columns(path, [score], qid=qid, label=label, docno=docno)
+    [rows] = score_columns(path, columns or {})
     return rows
 
 
-def score_columns(path: AnyPath, scores: Sequence[str], *, qid: str, label: str, docno: str | None) -> list[ScoredRows]:
+def score_columns(path: AnyPath, columns: ColumnNames, scores: Sequence[str] = ()) -> list[ScoredRows]:
     """Read rows for each of several score columns, as ``read_columns`` does for one. The file is read once."""
-    names: dict[Any, str] = {"qid": qid, "label": label, "docno": "docno" if docno is None else docno}
+    names: dict[Any, Any] = column_names(columns)
+    named: list[Any] = [("score", score) for score in scores] or ["score"]
     names |= {("score", score): score for score in scores}
-    for one, other in combinations(names, 2):
-        if names[one] == names[other]:
-            raise DataFileError(
-                f"{path}: {kind(one)} and {kind(other)} must be different columns; got {brief(names[one])} for both."
-            )
-    columns, numbers = table_columns(path, names, ["docno"] if docno is None else [])
-    lines = None if numbers is None else np.array(numbers)
+    wanted = Wanted(("qid", "docno", "label", *named), names, optional=("docno",))
+    read, values, numbers = table_columns(path, wanted)
     if numbers is not None:
-        columns = {
-            meaning: np.array(values) if kind(meaning) in NUMBERS else _string_ids(values)
-            for meaning, values in columns.items()
-        }
-    if not columns["label"].size:
-        raise DataFileError(f"{path}: has no rows.")
+        values |= {meaning: _string_ids(values[meaning]) for meaning in ("qid", "docno") if meaning in values}
+    sign = -1.0 if wanted.are_ranks(read) else 1.0
+    lines = None if numbers is None else np.array(numbers)
     return [
-        ScoredRows(columns["label"], columns["score", score], columns["qid"], columns.get("docno"), lines)
-        for score in scores
+        ScoredRows(values["label"], sign * values[each], values["qid"], values.get("docno"), lines, read)
+        for each in named
     ]
 
 

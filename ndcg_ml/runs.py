@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args, overload
@@ -10,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core.arrays import are_fractions, are_grades
-from ndcg_ml._core.checks import TIES_BY_ID, K, KSpec, OneK, cutoffs, one_of, warn_of_swap
-from ndcg_ml._core.frames import ColumnNames, column_names, is_frame, library_of, refuse_unknown_ids
+from ndcg_ml._core.checks import TIES_BY_ID, K, KSpec, OneK, cutoffs, one_of, warn_caller, warn_of_swap
+from ndcg_ml._core.columns import ColumnNames
+from ndcg_ml._core.frames import library_of, refuse_unknown_ids
 from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray, as_float32, as_objects, keys_of, ranges, starts_of
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import DocumentNames, Queries, Weights, find_repeats, read_weights
@@ -70,13 +72,14 @@ def evaluate_run(
     ----------
     qrels : mapping, path or data frame
         ``{topic: {document: grade}}``; ``{topic: [document, ...]}``, a list or set of relevant documents of grade 1, in
-        which repeats count once; the path of a file: TREC qrels (topic, iteration, document, grade), JSONL, JSON of
-        such a dict, BEIR's TSV, CSV or Parquet (docs/runs.md); or a pandas, polars or pyarrow frame with columns
-        ``qid``, ``docno``, ``label``.
+        which repeats count once; the path of a file (docs/runs.md): TREC (topic, iteration, document, grade), CSV,
+        JSON, JSONL, Parquet and others; or a pandas, polars or pyarrow frame with columns such as ``qid``, ``docno``,
+        ``label``. A grade that is NaN, null or empty leaves the document unjudged. Pairs of a topic and a document
+        without grades have grade 1.
     run : mapping, path or data frame
         ``{topic: {document: score}}``, higher is better; ``{topic: [document, ...]}``, best first; the path of a
         file: a TREC run (topic, Q0, document, rank, score, tag), whose ranks and tag are ignored, or another format;
-        or a frame with columns ``qid``, ``docno``, ``score``. Text files may be compressed by gzip.
+        or a frame with columns such as ``qid``, ``docno``, ``score``. Text files may be compressed by gzip.
     flavor : Flavor or str, default "trec_eval"
         As for ``ndcg_score``. Its ``unjudged`` decides what happens to a retrieved document without a judgement: it
         has gain 0 ("zero"), is removed before ranking ("condense") or is an error ("raise"). Its ``ties`` orders equal
@@ -102,17 +105,18 @@ def evaluate_run(
         ``ignore_identical_ids``; or those listed for each topic, such as items that a user has already seen. The
         judgements are not changed. Default: none.
     columns : mapping, optional
-        Names of the columns of data frames, such as ``{"qid": "user_id", "docno": "item_id"}``; the keys are
-        ``qid``, ``docno``, ``label`` and ``score``. Default: these names.
+        Names of your columns, in frames and files, or of keys in JSON, such as ``{"qid": "user", "docno": "gold"}``; a
+        list has one name for the qrels and one for the run. The keys are ``qid``, ``docno``, ``label`` and ``score``.
+        Default: the columns with these or other usual names (docs/runs.md), as ``.columns_read`` says.
 
     Returns
     -------
     RunEvaluation
         ``.value``, ``.per_query``, ``.to_frame()`` and ``str()`` as in an ``Evaluation``; also ``.judged``,
-        ``.qrels_only``, ``.run_only``, ``.n_unanswered``; with `by`, ``.slices``. ``.to_frame()`` uses the library of
-        the run's frame, otherwise that of the qrels. All judged documents enter a ``global`` ideal, retrieved or not; a
-        ``given`` ideal has them in the order of the qrels. A topic of the qrels without documents (``{"q1": {}}``) is
-        empty, and the flavor's ``empty`` applies.
+        ``.qrels_only``, ``.run_only``, ``.n_unanswered``, ``.columns_read``; with `by`, ``.slices``. ``.to_frame()``
+        uses the library of the run's frame, otherwise that of the qrels. All judged documents enter a ``global`` ideal,
+        retrieved or not; a ``given`` ideal has them in the order of the qrels. A topic of the qrels without documents
+        (``{"q1": {}}``) is empty, and the flavor's ``empty`` applies.
 
     Raises
     ------
@@ -123,7 +127,7 @@ def evaluate_run(
         strings or all integers.
     ValueError
         A missing id or column; a document with two grades in a topic, or twice in one of the run under
-        ``duplicates="raise"``; NaN scores or grades; no topic in both; a retrieved document without a judgement under
+        ``duplicates="raise"``; NaN scores; no topic in both; a retrieved document without a judgement under
         ``unjudged="raise"``; a topic with relevant documents in which nothing is retrieved, if the flavor would score
         it 1 or skip it; a topic without a label in `by` or `cluster`, or without a weight in `query_weight`; a weight
         of a topic that neither the qrels nor the run has; or as for ``ndcg_score``.
@@ -134,7 +138,8 @@ def evaluate_run(
         No retrieved document is judged, which may mean that the ids of the run and the qrels differ. The run answers a
         topic that has relevant documents with an empty list. An excluded document is judged relevant; it remains in
         the ideal, as in BEIR. The scores count up 1, 2, 3, ... in every topic, like ranks. Most grades are fractions
-        and all scores are integers up to 100, as if `qrels` and `run` were swapped.
+        and all scores are integers up to 100, as if `qrels` and `run` were swapped. The qrels have no grades. A grade
+        is a fraction, which trec_eval would truncate.
 
     See Also
     --------
@@ -186,6 +191,7 @@ def evaluate_run(
         frame_library=library_of(run) or library_of(qrels) or "pandas",
         n_excluded=aligned.n_excluded,
         cluster=clusters,
+        columns_read=aligned.columns_read,
         _slice_names=names,
         _judgements=aligned.digests,
         _excluded=aligned.excluded,
@@ -227,6 +233,8 @@ class AlignedRun:
         ``evaluate_run``.
     n_excluded : int or None
         Number of documents of the run that `exclude` removed; None without `exclude`.
+    columns_read : dict
+        The columns that were read, by meaning, for "qrels" and "run" if theirs have names.
     """
 
     qid: NDArray[Any]
@@ -239,6 +247,7 @@ class AlignedRun:
     run_only: NDArray[Any]
     in_run_order: NDArray[Any]
     n_excluded: int | None
+    columns_read: Mapping[str, Mapping[str, Any]]
     digests: NDArray[np.uint64]
     """A digest of each topic's judgements. It depends on their order only if `judgement` keeps this order."""
     excluded: NDArray[np.uint64] | None
@@ -374,6 +383,7 @@ def _aligned(
         run_only=pair.topics_of(pair.in_run & ~pair.in_qrels),
         in_run_order=pair.topics_of(np.zeros_like(chosen)),
         n_excluded=n_excluded,
+        columns_read={name: rows.columns for name, rows in (("qrels", judged), ("run", ranked)) if rows.columns},
         digests=_digest_judgements(judged, chosen.size, with_order=is_given)[chosen],
         excluded=None if excluded is None else excluded[chosen],
         judgement=rows.arranged(match[rows.of_run], rows.of_qrels) if is_given or flavor is None else None,
@@ -425,12 +435,10 @@ def _read_pair(
 ) -> _Pair:
     """Check the arguments, read qrels and run, and choose the topics. Raise if no topic is in both."""
     one_of(queries, "queries", get_args(Which))
-    names = column_names({} if columns is None else columns)
-    if columns is not None and not (is_frame(qrels) or is_frame(run)):
-        raise ValueError("columns must be None unless qrels or run is a data frame; got column names. Leave it out.")
     _check_exclude(exclude)
-    ids = Ids()
+    ids, names = Ids(), {} if columns is None else columns
     judged, ranked = read_rows("qrels", qrels, ids, names), read_rows("run", run, ids, names)
+    _check_columns(judged, ranked, columns)
     in_qrels, in_run = (np.zeros(len(ids.topics), dtype=bool) for _ in range(2))
     in_qrels[judged.topics], in_run[ranked.topics] = True, True
     chosen = {"qrels": in_qrels, "run": in_run, "both": in_qrels & in_run}[queries]
@@ -441,6 +449,17 @@ def _read_pair(
             "prefixes and leading zeros."
         )
     return _Pair(ids, judged, ranked, in_qrels, in_run, chosen)
+
+
+def _check_columns(judged: RunRows, ranked: RunRows, columns: ColumnNames | None) -> None:
+    """Raise if `columns` is given and no column has a name, or the same columns of a file are qrels and run."""
+    # Qrels that were read before, by these names, may come with a run whose columns have no names.
+    if columns is not None and not (judged.columns or ranked.columns) and bool(judged.path) == bool(ranked.path):
+        raise ValueError(f"columns={dict(columns)} must be left out if neither qrels nor run has names of columns.")
+    same = [*judged.columns.values()] == [*ranked.columns.values()] != []
+    if same and judged.path and os.fspath(judged.path) == os.fspath(ranked.path):
+        advice = f"Name both: columns={{'docno': [{judged.columns['docno']!r}, NAME]}}."
+        raise ValueError(f"{judged.path}: qrels and run must be different columns; got the same. {advice}")
 
 
 # From here on, all numbers have the same number of digits, so they sort as text as they do as numbers.
@@ -469,6 +488,7 @@ def _match(pair: _Pair, keep: bool, for_align: bool) -> tuple[IntArray, IntArray
     for row in again.tolist():  # in the order of the run, so the earlier row is final
         first = int(match[row]) - n_judged
         match[row], place[row] = match[first], place[first]
+    match[np.append(np.isnan(judged.value), True)[match]] = -1  # unjudged, or no match
     return match, place, bool(again.size)
 
 
@@ -484,9 +504,13 @@ def _find_possible_ties(ranked: RunRows) -> IntArray:
 
 def _repeated_document(rows: RunRows, first: int, again: int, alternative: str) -> ValueError:
     places = dict.fromkeys((rows.place_of(first), rows.place_of(again)))
+    what = ""
+    if not alternative:
+        what = f", with the grades {rows.value[first]:g} and {rows.value[again]:g}"
+        what += " of different subtopics (the second column)" * rows.are_subtopics(first, again)
     return ValueError(
-        f"a document must not appear twice in a topic; {rows.name(again)} does in {' and '.join(places)}. Remove the "
-        f"duplicates{', ' * bool(alternative)}{alternative}."
+        f"a document must not appear twice in a topic; {rows.name(again)} does in {' and '.join(places)}{what}. Remove "
+        f"the duplicates{', ' * bool(alternative)}{alternative}."
     )
 
 
@@ -542,7 +566,7 @@ class _Rows(NamedTuple):
 
 def _choose_rows(pair: _Pair, match: IntArray, included: BoolArray) -> _Rows:
     judged, chosen = pair.judged, pair.chosen
-    unretrieved = np.ones(judged.topic.size, dtype=bool)
+    unretrieved = ~np.isnan(judged.value)
     unretrieved[match[included & (match >= 0)]] = False
     of_run = _compact(np.flatnonzero(included))
     of_qrels = _compact(np.flatnonzero(unretrieved & chosen[judged.topic]))
@@ -602,7 +626,7 @@ def _compact(rows: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:
 
 
 def _check_labels(aligned: AlignedRun, flavor: Flavor) -> None:
-    """Raise if the flavor does not allow the labels, and name the first document."""
+    """Raise if the flavor does not allow the labels, and name the first document; warn if its library changes them."""
     unjudged, negative = np.isnan(aligned.y_true), aligned.y_true < 0
     for switch, rule, bad, what, others in (
         ("unjudged", flavor.unjudged, unjudged, "a document without a judgement", "'zero' or 'condense'"),
@@ -613,6 +637,10 @@ def _check_labels(aligned: AlignedRun, flavor: Flavor) -> None:
                 f"{what} is an error under {switch}='raise'; got {int(bad.sum())}, the first in "
                 f"{aligned.place_of(int(np.flatnonzero(bad)[0]))}. Choose a flavor with {switch}={others}."
             )
+    fractions = aligned.y_true[~unjudged & (aligned.y_true != np.floor(aligned.y_true))]
+    if fractions.size and flavor.preset_name in ("trec_eval", "trec_eval10"):
+        grade = float(fractions[0])
+        warn_caller(f"trec_eval itself truncates grades to integers, {grade:g} to {int(grade)}; its NDCG differs.")
 
 
 def _judged(

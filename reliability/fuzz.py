@@ -13,6 +13,7 @@ import array
 import contextlib
 import gzip
 import importlib.util
+import json
 import math
 import os
 import pickle
@@ -50,6 +51,8 @@ _DOCUMENTED = (
     "the run answers .* topics with an empty list",
     "the scores of .* count up",
     "the grades of qrels are fractions",
+    "trec_eval itself truncates grades",
+    ".* has no grades, so that each pair",
     "grades answer .* queries with an empty list",
     "each of the .* queries has one document",
     "group holds .* sizes of 0",
@@ -297,6 +300,23 @@ def as_trec(names: list[str], problem: Problem) -> dict[str, str]:
     return {"qrels": qrels, "run": "".join(f"{name} Q0 {row.doc_id} 1 {row.score!r} tag\n" for name, row in rows)}
 
 
+def as_tables(names: list[str], problem: Problem) -> dict[str, str]:
+    """Return qrels and a run as CSV, with another column in quotes."""
+    rows = list(zip(names, problem.documents, strict=True))
+    qrels = "".join(f'{name},"a, ""b""\n c",{row.doc_id},{row.grade:g}\n' for name, row in rows)
+    run = "".join(f"{name}\t{row.doc_id}\t{row.score!r}\n" for name, row in rows)
+    return {"qrels": f"query_id,query,doc_id,relevance\n{qrels}", "run": f"query-id\tcorpus-id\tscore\n{run}"}
+
+
+def as_json(names: list[str], problem: Problem) -> dict[str, str]:
+    """Return qrels as JSONL of documents, and a run as an array of topics."""
+    rows = list(zip(names, problem.documents, strict=True))
+    qrels = [{"query_id": name, "doc_id": row.doc_id, "relevance": row.grade} for name, row in rows]
+    listed = {name: [row.doc_id for topic, row in rows if topic == name] for name in dict.fromkeys(names)}
+    run = [{"query": name, "retrieved": documents} for name, documents in listed.items()]
+    return {"qrels": "".join(f"{json.dumps(each)}\n" for each in qrels), "run": json.dumps(run)}
+
+
 def as_csv(names: list[str], problem: Problem) -> dict[str, str]:
     """Return a CSV table."""
     rows = zip(names, problem.documents, strict=True)
@@ -513,6 +533,8 @@ TARGETS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], None]]] = {
     "parse": (texts_and_switches(), attempt_parse),
     "letor": (files(as_letor), attempt_letor),
     "trec": (files(as_trec), attempt_trec),
+    "tables": (files(as_tables), attempt_trec),
+    "json": (files(as_json), attempt_trec),
     "columns": (files(as_csv), attempt_columns),
     "arrays": (calls(), attempt_arrays),
     "runs": (runs_in_memory(), attempt_runs),

@@ -246,6 +246,14 @@ DIVERGENCES = (
         example="grades 0.25 and 0.9",
     ),
     Divergence(
+        presets=("trec_eval", "trec_eval10"),
+        cases="a grade is a fraction",
+        theirs="The program truncates it to an integer.",
+        ours="ndcg_ml applies the formula, and evaluate_run warns.",
+        reason="A grade of 1.667 is not 1. To get the program's value, truncate the grades first.",
+        example="grades 1.667 and 1 are equal for trec_eval",
+    ),
+    Divergence(
         presets=("trec_eval10",),
         cases="the run lacks a judged topic and -c is not given",
         theirs="The library exits with an error.",

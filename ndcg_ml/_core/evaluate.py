@@ -10,9 +10,10 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ndcg_ml._core.arrays import real_array
+from ndcg_ml._core.arrays import real_array, score_array
 from ndcg_ml._core.checks import K, KSpec, OneK, warn_caller, warn_of_lists_of_one
-from ndcg_ml._core.frames import ColumnNames, Frame, column_names, is_frame, library_of, refuse_lazy, select_columns
+from ndcg_ml._core.columns import ColumnNames, Wanted, column_names
+from ndcg_ml._core.frames import Frame, is_frame, library_of, refuse_lazy, select_columns
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Queries, Weights
 from ndcg_ml._core.query_groups import group_by_sizes
@@ -265,7 +266,7 @@ def evaluate(
     columns : mapping, optional
         Names of the columns of the data frame (pandas, polars or pyarrow), such as
         ``{"qid": "user_id", "label": "rating", "score": "prediction"}``. The keys are ``qid``, ``label``, ``score`` and
-        ``docno``. A key that is left out is the name of its column. The column ``docno`` is optional.
+        ``docno``. Default of each: the column with a usual name (docs/runs.md). The column ``docno`` is optional.
 
     Returns
     -------
@@ -299,14 +300,18 @@ def evaluate(
     refuse_unknown(evaluate, unknown)
     refuse_lazy(y_true, "y_true")
     library = library_of(y_true) or "pandas"
+    read: dict[str, dict[str, Any]] = {}
     if columns is not None:
-        for name, given in (("y_score", y_score), ("qid", qid), ("group", group), ("mask", mask), ("doc_id", doc_id)):
-            if given is not None:
+        for name, value in (("y_score", y_score), ("qid", qid), ("group", group), ("mask", mask), ("doc_id", doc_id)):
+            if value is not None:
                 raise ValueError(f"{name} must be left out with columns=, which names its column in the frame.")
         if not is_frame(y_true):
             raise TypeError(f"y_true must be a data frame with columns=; got {type(y_true).__name__}.")
-        found = select_columns("y_true", y_true, ("qid", "label", "score"), column_names(columns), ("docno",))
+        wanted = Wanted(("qid", "docno", "label", "score"), column_names(columns), optional=("docno",))
+        read["y_true"], found = select_columns("y_true", y_true, wanted)
         labels, y_score, qid, doc_id = found["label"], found["score"], found["qid"], found.get("docno")
+        if wanted.are_ranks(read["y_true"]):
+            y_score = -score_array(y_score, "y_score")
     elif y_score is None:
         raise TypeError("y_score must be given, one score for each label; or columns=, if y_true is a data frame.")
     else:
@@ -317,7 +322,7 @@ def evaluate(
     names = None if by is None else slice_names(by, queries)
     clusters = None if cluster is None else query_clusters(cluster, queries)
     evaluation: Evaluation[Any] = Prepared(flavor, k, queries).evaluate(y_score)
-    return replace(evaluation, frame_library=library, cluster=clusters, _slice_names=names)
+    return replace(evaluation, frame_library=library, cluster=clusters, columns_read=read, _slice_names=names)
 
 
 # fmt: off

@@ -6,16 +6,16 @@ A library is imported only to make a frame.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from importlib import import_module
-from itertools import combinations
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._core.columns import Wanted
 from ndcg_ml._core.layout import keys_of
-from ndcg_ml._core.one_line import brief, brief_text
+from ndcg_ml._core.one_line import brief
 
 # -- lazy frames, which are not in memory -----------------------------------------------------------------------------
 
@@ -232,11 +232,7 @@ def _label(labels: Any, at: int = 0) -> str:
 
 # -- columns ----------------------------------------------------------------------------------------------------------
 
-ColumnNames: TypeAlias = "Mapping[str, Hashable]"
-"""Your names of the columns ``qid``, ``docno``, ``label`` and ``score``."""
-
 _LIBRARIES = ("pandas", "polars", "pyarrow")
-_MEANINGS = ("qid", "docno", "label", "score")
 
 
 class Frame(Protocol):
@@ -261,53 +257,17 @@ def is_frame(data: object) -> bool:
     return hasattr(data, "columns") and hasattr(data, "__getitem__")
 
 
-def column_names(columns: object) -> dict[str, Any]:
-    """Return the name of every column: the caller's or, if none is given, the usual one.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Not a mapping from the usual names.
-    """
-    if not isinstance(columns, Mapping):
-        raise TypeError(
-            'columns must be a mapping to the names of your columns, such as {"qid": "user_id", "docno": "item_id"}; '
-            f"got {type(columns).__name__}."
-        )
-    unknown = [key for key in columns if key not in _MEANINGS]
-    if unknown:
-        raise ValueError(f"columns must have no other keys than {', '.join(_MEANINGS)}; got {brief(unknown[0])}.")
-    return {meaning: columns.get(meaning, meaning) for meaning in _MEANINGS}
-
-
-def select_columns(
-    name: str, frame: Any, needed: Sequence[str], names: Mapping[str, Any], optional: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Return the needed columns of a frame, and the optional ones that it has, by their usual names.
+def select_columns(name: str, frame: Any, wanted: Wanted) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the column of each wanted meaning in a frame, and its values.
 
     Raises
     ------
     ValueError
-        A column is missing, appears twice or has two meanings.
+        A column is missing or repeated, or two have one meaning.
     """
     has = list(getattr(frame, "column_names", frame.columns))  # pyarrow keeps arrays in .columns
-    missing = [meaning for meaning in needed if names[meaning] not in has]
-    if missing:
-        raise ValueError(
-            f"{name} as a data frame must have columns {', '.join(str(names[meaning]) for meaning in needed[:-1])} and "
-            f"{names[needed[-1]]}; got {brief_text(', '.join(map(str, has)))}. Pass the name of your column: "
-            f"columns={{{missing[0]!r}: NAME}}."
-        )
-    wanted = [*needed, *(meaning for meaning in optional if names[meaning] in has)]
-    for one, other in combinations(wanted, 2):
-        if names[one] == names[other]:
-            raise ValueError(
-                f"columns must use a column of {name} once; got {brief(names[one])} for {one} and {other}."
-            )
-    repeated = [names[meaning] for meaning in wanted if has.count(names[meaning]) > 1]
-    if repeated:
-        raise ValueError(f"{name} as a data frame must have each column once; got {brief(repeated[0])} more than once.")
-    return {meaning: frame[names[meaning]] for meaning in wanted}
+    columns = wanted.choose(f"{name} as a data frame", has)
+    return columns, {meaning: frame[column] for meaning, column in columns.items()}
 
 
 def make_frame(library: str, columns: Mapping[str, NDArray[Any]]) -> Any:

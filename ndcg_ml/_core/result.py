@@ -115,6 +115,8 @@ class Evaluation(Generic[V]):
         Library of the frames of ``to_frame``: that of the data, "pandas", "polars" or "pyarrow"; otherwise "pandas".
     cluster : ndarray or None
         The cluster of each query, as passed by ``cluster=``; None if queries are independent.
+    columns_read : dict
+        The columns that were read, by meaning, for "qrels", "run" or a frame "y_true" whose columns have names.
 
     Examples
     --------
@@ -134,6 +136,7 @@ class Evaluation(Generic[V]):
     per_query: PerQuery
     frame_library: str = "pandas"
     cluster: NDArray[Any] | None = field(default=None, repr=False)
+    columns_read: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     _totals: Totals = field(repr=False)
     """DCG and ideal DCG of the queries, from which every mean is computed."""
     _scored: Scored | None = field(default=None, repr=False)

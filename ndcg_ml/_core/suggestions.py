@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 # Names that other libraries use for values and for arguments, for suggestions.
 _ELSEWHERE = {
@@ -46,11 +46,14 @@ def did_you_mean(got: object, names: Collection[str]) -> str:
     return "" if near is None else f" Did you mean {near!r}?"
 
 
-def nearest(got: str, names: Collection[str]) -> str | None:
-    """Return the name that another library's name means, or the one with the most similar spelling, if any."""
+def nearest(got: str, names: Collection[str], cutoff: float = 0.6) -> str | None:
+    """Return the name that another library's name means, or the one with the most similar spelling, if any.
+
+    `cutoff` is the least similarity, from 0 to 1.
+    """
     from difflib import get_close_matches  # a slow import that few calls need
 
-    near = [_ELSEWHERE.get(got.lower()), *get_close_matches(got.lower(), list(names))]
+    near = [_ELSEWHERE.get(got.lower()), *get_close_matches(got.lower(), list(names), cutoff=cutoff)]
     return next((name for name in near if name in names), None)
 
 
@@ -60,12 +63,3 @@ def unknown_preset(must: str, got: str, name: str, names: Collection[str]) -> Va
         f"{must}; got {got}.{did_you_mean(name, names)} List the presets with list(ndcg_ml.PRESETS), or with the "
         "command ndcg-ml flavors; Flavor.preset(name).describe() explains one."
     )
-
-
-def suggest_columns(missing: Sequence[str], names: Sequence[str]) -> str:
-    """Return a sentence that suggests columns with similar names, ignoring case, or an empty string."""
-    from difflib import get_close_matches  # rarely needed, and slow to import
-
-    spelled = {name.casefold(): name for name in names}
-    near = [spelled[other] for name in missing for other in get_close_matches(name.casefold(), spelled, n=2)]
-    return f" Did you mean {' or '.join(map(repr, dict.fromkeys(near)))}?" if near else ""

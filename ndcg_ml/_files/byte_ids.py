@@ -181,6 +181,7 @@ def digests(names: Names, rows: slice, topic: NDArray[Any], values: NDArray[np.f
     mixed *= _FACTORS[2]
     mixed ^= mixed >> np.uint64(29)
     mixed *= _FACTORS[0]
+    mixed[np.isnan(values)] = 0  # unjudged
     sums = np.zeros(n, dtype=np.uint64)
     np.add.at(sums, topic, mixed)
     return sums

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal, TypeAlias
 
@@ -13,21 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.arrays import ids_as_array, is_missing, plain_array, real_array, score_array
-from ndcg_ml._core.checks import EXACT_INTEGERS
+from ndcg_ml._core.checks import EXACT_INTEGERS, warn_caller
+from ndcg_ml._core.columns import ColumnNames, Wanted, column_names, documents_of
 from ndcg_ml._core.frames import Frame, is_frame, refuse_lazy, select_columns
 from ndcg_ml._core.layout import FloatArray, IntArray
 from ndcg_ml._core.one_line import brief, brief_text
 from ndcg_ml._files.byte_ids import Growing, Names
-from ndcg_ml._files.tables import is_parquet, open_documents
+from ndcg_ml._files.opening import DataFileError, numbered
+from ndcg_ml._files.tables import open_documents
 
 RunLike: TypeAlias = "Mapping[Any, Any] | str | os.PathLike[str] | Frame"
 """Qrels or a run, in any form that ``evaluate_run`` accepts."""
 
 _SHAPES = {
     "qrels": "{topic: {document: grade}}, {topic: [relevant document, ...]}, a path to a file of qrels (TREC, JSONL, "
-    "JSON, CSV or Parquet), or a data frame with columns qid, docno, label",
+    "JSON, CSV or Parquet), or a data frame with columns such as qid, docno, label",
     "run": "{topic: {document: score}}, {topic: [document, ...]}, best first, a path to a file of a run (TREC, "
-    "JSONL, JSON, CSV or Parquet), or a data frame with columns qid, docno, score",
+    "JSONL, JSON, CSV or Parquet), or a data frame with columns such as qid, docno, score",
 }
 
 
@@ -170,28 +172,6 @@ class Ids:
 # -- rows -----------------------------------------------------------------------------------------------------------
 
 
-class _LineNumbers:
-    """The line of each row, stored as ranges of consecutive lines."""
-
-    def __init__(self) -> None:
-        self._n_rows = 0
-        self._rows: list[IntArray] = []
-        self._lines: list[IntArray] = []
-
-    def extend(self, numbers: IntArray) -> None:
-        if not numbers.size:
-            return
-        first = np.flatnonzero(np.append(True, numbers[1:] - numbers[:-1] != 1))
-        self._rows.append(first + self._n_rows)
-        self._lines.append(numbers[first])
-        self._n_rows += numbers.size
-
-    def __getitem__(self, row: int) -> int:
-        rows, lines = np.concatenate(self._rows), np.concatenate(self._lines)
-        at = int(np.searchsorted(rows, row, side="right")) - 1
-        return int(lines[at]) + row - int(rows[at])
-
-
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class RunRows:
     """The documents of qrels or a run, one row per topic and document."""
@@ -203,7 +183,9 @@ class RunRows:
     topic: NDArray[Any]
     value: FloatArray
     path: str | os.PathLike[str] = ""
-    lines: _LineNumbers | None = None  # line numbers, if the rows come from a file
+    lines: Growing[np.uint32] | None = None  # line numbers, if the rows come from a file
+    unit: str = "line"  # what they count
+    columns: Mapping[str, Any] = field(default_factory=dict)  # those that were read, by meaning, if they have names
 
     def name(self, row: int) -> str:
         """Format the id of a row's document."""
@@ -216,8 +198,7 @@ class RunRows:
     def places(self) -> Callable[[int], str]:
         """Return ``place_of`` as a function. For a file, it keeps only the line numbers in memory."""
         if self.lines is not None:
-            path, lines = self.path, self.lines
-            unit = "row" if is_parquet(path) else "line"
+            path, lines, unit = self.path, self.lines.array, self.unit
             return lambda row: f"{path}, {unit} {lines[row]}"
 
         def place(row: int) -> str:
@@ -226,27 +207,37 @@ class RunRows:
 
         return place
 
+    def are_subtopics(self, first: int, again: int) -> bool:
+        """Return whether the second columns of two lines of TREC qrels differ."""
+        if self.lines is None or self.columns or not os.path.isfile(self.path):  # a pipe can be read only once
+            return False
+        numbers = self.lines.array[[first, again]].tolist()
+        words = [line.split() for number, line in numbered(self.path) if number in numbers]
+        return {len(each) for each in words} == {4} and words[0][1] != words[1][1]
 
-def read_rows(name: str, data: RunLike, ids: Ids, names: Mapping[str, Any]) -> RunRows:
+
+def read_rows(name: str, data: RunLike, ids: Ids, columns: ColumnNames) -> RunRows:
     """Read ``qrels`` or a ``run`` (`name` says which) as rows, and add its ids to `ids`.
 
-    `names` are the column names of a frame.
+    `columns` are the caller's names of columns. A grade is NaN if the document is unjudged.
     """
     refuse_lazy(data, name)
+    wanted = documents_of(name, column_names(columns, two_tables=True))
     if type(data).__module__.startswith("ranx."):  # ranx.Qrels and ranx.Run
         data = data.to_dict()  # type: ignore[union-attr]
     if isinstance(data, (str, os.PathLike)):
-        rows = _read_file(name, data, ids)
+        rows = _read_file(name, data, ids, wanted)
     elif isinstance(data, Mapping):
         rows = _read_mapping(name, data, ids)
     elif is_frame(data):
-        rows = _read_frame(name, data, ids, names)
+        rows = _read_frame(name, data, ids, wanted)
     else:
         hint = f" Pass {name}.to_dict()." if hasattr(data, "to_dict") else ""  # containers of ranx
         raise TypeError(f"{name} must be {_SHAPES[name]}; got {type(data).__name__}.{hint}")
     if not rows.topics.size:
-        raise ValueError(f"{name} must hold at least one document; got none.")
-    bad = ~np.isfinite(rows.value) if name == "qrels" else np.isnan(rows.value)
+        what = DataFileError if rows.path else ValueError
+        raise what(f"{rows.source} must hold at least one document; got none.")
+    bad = np.isinf(rows.value) if name == "qrels" else np.isnan(rows.value)
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
         if name == "qrels":
@@ -257,46 +248,56 @@ def read_rows(name: str, data: RunLike, ids: Ids, names: Mapping[str, Any]) -> R
     return rows
 
 
-def _read_file(name: str, path: str | os.PathLike[str], ids: Ids) -> RunRows:
+def _read_file(name: str, path: str | os.PathLike[str], ids: Ids, wanted: Wanted) -> RunRows:
     source = f"{name} ({os.fspath(path)})"
     ids.topics.kind.require(str, source)
     ids.kind.require(str, source)
     first = len(ids.documents)
-    topic, lines, value = Growing(np.int32), _LineNumbers(), Growing(np.float64)
-    with open_documents(path, name) as blocks:
-        if isinstance(blocks, dict):
-            return _read_mapping(name, blocks, ids, source)
-        for block in blocks:
-            topic.extend(np.repeat(ids.topics.numbers(block.topics), block.lengths))
+    topic, lines, value = Growing(np.int32), Growing(np.uint32), Growing(np.float64)
+    topics = [np.empty(0, dtype=np.intp)]
+    with open_documents(path, wanted) as found:
+        if found.are_pairs:
+            _warn_of_pairs(source, found.columns)
+        sign = -1.0 if wanted.are_ranks(found.columns) else 1.0
+        for block in found.lines:
+            numbers = ids.topics.numbers(block.topics)
+            topics.append(numbers)
+            topic.extend(np.repeat(numbers, block.lengths))
             ids.documents.add(block.documents)
-            value.extend(block.values)
+            value.extend(sign * block.values)
             lines.extend(block.numbers)
     return RunRows(
         source=source,
         ids=ids,
         first=first,
-        topics=np.flatnonzero(np.bincount(topic.array)),
+        topics=np.flatnonzero(np.bincount(np.concatenate(topics))),
         topic=topic.array,
         value=value.array,
         path=path,
         lines=lines,
+        unit=found.unit,
+        columns=found.columns,
     )
 
 
-def _read_mapping(name: str, data: Mapping[Any, Any], ids: Ids, called: str = "") -> RunRows:
-    called = called or name
+def _warn_of_pairs(source: str, columns: Mapping[str, Any]) -> None:
+    advice = " If a column holds grades, name it: columns={'label': NAME}." * bool(columns)
+    warn_caller(f"{source} has no grades, so that each pair of a topic and a document has grade 1.{advice}")
+
+
+def _read_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> RunRows:
     if not data:
-        raise ValueError(f"{called} must hold at least one topic; got an empty {type(data).__name__}.")
-    first, topics = len(ids.documents), ids.topics.numbers(ids.topics.kind.encode(list(data), called))
+        raise ValueError(f"{name} must hold at least one topic; got an empty {type(data).__name__}.")
+    first, topics = len(ids.documents), ids.topics.numbers(ids.topics.kind.encode(list(data), name))
     if (all_entries := _read_all_entries(name, data, ids)) is not None:
         ids.documents.extend(all_entries[0])
         topic = np.repeat(topics, all_entries[1])
-        return RunRows(source=called, ids=ids, first=first, topics=topics, topic=topic, value=all_entries[2])
+        return RunRows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=all_entries[2])
     sizes: list[int] = []
     documents: list[bytes] = []
     values: list[NDArray[Any]] = []
     for topic, entries in data.items():
-        source = f"{called}[{brief(topic)}]"
+        source = f"{name}[{brief(topic)}]"
         listed = _read_entries(source, name, entries)
         of_topic = ids.kind.encode(list(listed), source)
         if isinstance(listed, Mapping):
@@ -315,7 +316,7 @@ def _read_mapping(name: str, data: Mapping[Any, Any], ids: Ids, called: str = ""
         documents += of_topic
     ids.documents.extend(documents)
     topic, value = np.repeat(topics, sizes), np.concatenate(values)
-    return RunRows(source=called, ids=ids, first=first, topics=topics, topic=topic, value=value)
+    return RunRows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=value)
 
 
 def _read_all_entries(
@@ -363,17 +364,22 @@ def _read_entries(source: str, name: str, entries: Any) -> Mapping[Any, Any] | l
     raise TypeError(f"{source} must be {shape}; got {type(entries).__name__}.")
 
 
-def _read_frame(name: str, frame: Any, ids: Ids, names: Mapping[str, Any]) -> RunRows:
-    value = "label" if name == "qrels" else "score"
-    columns = select_columns(name, frame, ("qid", "docno", value), names)
-    called = {meaning: f"column {brief_text(str(names[meaning]))}" for meaning in columns}
+def _read_frame(name: str, frame: Any, ids: Ids, wanted: Wanted) -> RunRows:
+    value = wanted.meanings[-1]
+    read, columns = select_columns(name, frame, wanted)
+    called = {meaning: f"column {brief_text(str(column))}" for meaning, column in read.items()}
     ids_of = {meaning: _as_list(columns[meaning], f"{called[meaning]} of {name}") for meaning in ("qid", "docno")}
     topic = ids.topics.numbers(ids.topics.kind.encode(ids_of["qid"], f"{name}, {called['qid']},"))
     first = len(ids.documents)
     ids.documents.extend(ids.kind.encode(ids_of["docno"], f"{name}, {called['docno']},"))
-    values = _read_values(name, columns[value], f"{called[value]} of {name}")
+    if value in columns:
+        values = _read_values(name, columns[value], f"{called[value]} of {name}")
+        values = -values if wanted.are_ranks(read) else values
+    else:
+        values = np.ones(len(topic))
+        _warn_of_pairs(name, read)
     topics = np.flatnonzero(np.bincount(topic))
-    return RunRows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=values)
+    return RunRows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=values, columns=read)
 
 
 def _read_values(name: str, values: Any, source: str) -> FloatArray:

@@ -1,386 +1,96 @@
-"""Detect the format of a file, and read CSV, TSV, JSONL, JSON and Parquet: ids, grades, scores and labels.
+"""Detect the format of a file, and read CSV, TSV, JSONL, JSON and Parquet: which columns hold what.
 
-This module decides which ids and numbers are valid in these formats, and which columns hold them. The first bytes of a
-file decide its format, not its name. TREC files are read by ``trec``.
+The first bytes of a file decide its format, not its name. Lines of columns are read by ``trec``, JSON by
+``json_files``.
 """
 
 from __future__ import annotations
 
-import csv
-import json
-import math
 import os
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from itertools import chain
-from typing import IO, Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.arrays import real_array
 from ndcg_ml._core.checks import EXACT_INTEGERS
-from ndcg_ml._core.json_values import json_repr, unique_keys
+from ndcg_ml._core.columns import Wanted, kind, with_usual_name
 from ndcg_ml._core.layout import keys_of
 from ndcg_ml._core.one_line import brief, brief_text
-from ndcg_ml._core.suggestions import suggest_columns
-from ndcg_ml._files.byte_ids import Names
-from ndcg_ml._files.opening import (
-    ROUNDED,
-    AnyPath,
-    DataFileError,
-    MissingColumnError,
-    as_number,
-    as_text,
-    decode_id,
-    decode_utf8,
-    is_rounded,
-    numbered,
-    open_with_head,
-    too_large,
-    unpacked_limit,
-    whole_text,
-)
-from ndcg_ml._files.trec import QRELS, RUN, Lines, trec_lines
+from ndcg_ml._files import json_files, opening, trec
+from ndcg_ml._files.cells import NUMBERS, read_column
+from ndcg_ml._files.opening import AnyPath, ColumnError, DataFileError, as_number, as_text
+from ndcg_ml._files.trec import Documents, Form, Lines
 
-# -- cells --------------------------------------------------------------------------------------------------------
+# -- text -------------------------------------------------------------------------------------------------------------
+
+_CSV = (",", ";")
 
 
-class _Rule(NamedTuple):
-    """Which numbers are invalid, for one and for an array; and the allowed ones, for an error message."""
+def _first_line(path: AnyPath, head: bytes, name: str = "a table") -> tuple[Form, bytes]:
+    """Return the first line that is neither blank nor a comment, and a form of which its cells are the columns.
 
-    is_wrong: Callable[[float], bool]
-    are_wrong: Callable[[NDArray[np.float64]], NDArray[np.bool_]]
-    allowed: str
-
-
-NUMBERS = {
-    "label": _Rule(math.isinf, np.isinf, "finite, or empty for an unjudged document"),
-    "grade": _Rule(lambda grade: not math.isfinite(grade), lambda grades: ~np.isfinite(grades), "a finite number"),
-    "score": _Rule(math.isnan, np.isnan, "a number, and not NaN"),
-}
-"""Meanings of numeric columns. A label may be missing, if a document is unjudged; a grade may not."""
-
-_MISSING = ("na", "n/a", "none", "null", "<na>", "-")
-
-
-def kind(meaning: Any) -> Any:
-    """Return the kind of a column. Several columns of one kind have meanings such as ("score", "bm25")."""
-    return meaning[0] if isinstance(meaning, tuple) else meaning
-
-
-def describe_place(path: AnyPath, number: int | None) -> str:
-    """Describe a line, or the whole file, for an error message."""
-    return str(path) if number is None else f"{path}, line {number}"
-
-
-def parse_csv_cell(path: AnyPath, number: int, name: str, cell: str, meaning: str) -> str | float:
-    """Parse a cell of the CSV column `name` on line `number`."""
-    if meaning not in NUMBERS:
-        if not cell or "\0" in cell:
-            raise DataFileError(f"{path}, line {number}: {name} must be an id; got {brief(cell)}.")
-        return decode_id(path, number, cell.encode("utf-8", "surrogateescape"))
-    if meaning == "label" and not cell.strip():
-        return math.nan
-    token = cell.encode("utf-8", "surrogateescape")
-    value = as_number(token)
-    if value is None:
-        raise DataFileError(f"{path}, line {number}: {name} must be a number; got {brief(cell)}.{_hint(cell, meaning)}")
-    if abs(value) >= EXACT_INTEGERS and is_rounded(token):
-        raise DataFileError(f"{path}, line {number}: {name}: {ROUNDED}; got {brief(cell)}.")
-    return _allowed_number(path, number, name, value, meaning)
-
-
-def _hint(cell: str, meaning: str) -> str:
-    if meaning == "label" and cell.strip().casefold() in _MISSING:
-        return " Leave the cell empty if the document is unjudged."
-    if as_number(cell.replace(",", ".").encode("utf-8", "surrogateescape")) is not None:
-        return " Write a decimal point, not a comma."
-    return ""
-
-
-def parse_json_cell(path: AnyPath, number: int | None, name: str, value: Any, meaning: str) -> Any:
-    """Parse a value of a JSON object, an id or a number; `number` is its line, if known."""
-    if meaning not in NUMBERS:
-        return parse_json_id(path, number, name, value)
-    if meaning == "label" and value is None:
-        return math.nan
-    if type(value) not in (float, int, bool):
-        raise DataFileError(f"{describe_place(path, number)}: {name} must be a number; got {json_repr(value)}.")
-    if type(value) is int and abs(value) > EXACT_INTEGERS:
-        raise DataFileError(f"{describe_place(path, number)}: {name}: {ROUNDED}; got {brief(value)}.")
-    return _allowed_number(path, number, name, value, meaning)
-
-
-def _allowed_number(path: AnyPath, number: int | None, name: str, value: float, meaning: str) -> float:
-    rule = NUMBERS[meaning]
-    if rule.is_wrong(value):
-        raise DataFileError(f"{describe_place(path, number)}: {name} must be {rule.allowed}; got {value}.")
-    return float(value)
-
-
-def parse_json_id(path: AnyPath, number: int | None, name: str, value: Any) -> str:
-    """Parse an id that is a string or an integer in JSON."""
-    if type(value) is int:
-        return str(value)
-    if not isinstance(value, str) or not value:
-        raise DataFileError(
-            f"{describe_place(path, number)}: {name} must be an id, a string or an integer; got {json_repr(value)}."
-        )
-    if "\n" in value or "\r" in value:
-        raise DataFileError(
-            f"{describe_place(path, number)}: {name} must be an id without a line end; got {brief(value)}."
-        )
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise DataFileError(
-                f"{describe_place(path, number)}: {name} must be a string that UTF-8 can encode; got "
-                f"{brief(value)}, which has an unpaired surrogate."
-            ) from error
-    return value
-
-
-def choose_columns(path: AnyPath, names: Sequence[str], needed: Sequence[str], optional: Sequence[str]) -> list[str]:
-    """Return the columns to read: all needed ones, and the optional ones that the table has."""
-    missing = [name for name in needed if name not in names]
-    if missing:
-        has = brief_text(", ".join(map(repr, names))) or "none"
-        may = f" (and may have {', '.join(optional)})" if optional else ""
-        raise MissingColumnError(
-            f"{path}: must have the columns {', '.join(needed)}{may}; {', '.join(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} missing. The file has {has}.{suggest_columns(missing, names)}",
-            missing,
-        )
-    chosen = list(dict.fromkeys((*needed, *(name for name in optional if name in names))))
-    repeated = [name for name in chosen if list(names).count(name) > 1]
-    if repeated:
-        raise DataFileError(
-            f"{path}: must have each column once; got {brief(repeated[0])} {list(names).count(repeated[0])} times."
-        )
-    return chosen
-
-
-def find_columns(path: AnyPath, of: str, columns: Sequence[str]) -> dict[str, str]:
-    """Return the names of the columns of a table that hold topics, documents and values of qrels or of a run.
-
-    They are ``qid``, ``docno`` and ``score`` (in qrels, ``label`` or ``grade``); or BEIR's ``query-id``,
-    ``corpus-id`` and ``score``, which is the grade in qrels.
+    The delimiter is a tab if the line has one, otherwise a comma or a semicolon. If the line has none of them, blanks
+    separate the cells.
     """
-    meaning = "grade" if of == "qrels" else "score"
-    if "query-id" in columns or "corpus-id" in columns:
-        return {"qid": "query-id", "docno": "corpus-id", meaning: "score"}
-    if of == "run":
-        return {"qid": "qid", "docno": "docno", "score": "score"}
-    if "label" in columns and "grade" in columns:
-        raise DataFileError(f"{path}: must have the column label or the column grade; got both. Remove one.")
-    return {"qid": "qid", "docno": "docno", "grade": "grade" if "grade" in columns else "label"}
+    before = line = b""
+    for line in head.splitlines(keepends=True):
+        if line.strip() and not line.lstrip().startswith(b"#"):
+            break
+        before, line = before + line, b""
+    text = as_text(line)
+    delimiter = next((each for each in ("\t", *_CSV) if each in text), "")
+    form = Form(name, tuple(text.split()), {}, False, delimiter, before)
+    if delimiter:
+        [(_, [cells])] = trec.csv_rows(path, delimiter, form.first, [line])
+        form = replace(form, columns=tuple(cell.strip() for cell in cells))
+    return form, line
 
 
-# -- tables of text -----------------------------------------------------------------------------------------------
-
-ColumnNames: TypeAlias = "Mapping[Any, str] | Callable[[Sequence[str]], Mapping[Any, str]]"
-"""The column name of each meaning, or a callable that returns these for the names in a file."""
-
-
-class TextTable(NamedTuple):
-    """The column names of a file, its numbered records, and the function that parses a cell."""
-
-    names: list[str]
-    records: Iterable[tuple[int, Mapping[str, Any]]]
-    cell: Callable[[AnyPath, int, str, Any, str], Any]
+def _below_header(path: AnyPath, wanted: Wanted, form: Form, header: bytes) -> tuple[Form, dict[Any, str]]:
+    """Return the form of the lines below a header, and its columns."""
+    columns = wanted.choose(str(path), form.columns, ColumnError)
+    used = {meaning: form.columns.index(column) for meaning, column in columns.items()}
+    return replace(form, used=used, head=form.head + header), columns
 
 
-def detect_delimiter(header: str) -> str:
-    """Return a tab if the header has one, a semicolon if it has one and no comma, otherwise a comma."""
-    if "\t" in header:
-        return "\t"
-    return ";" if ";" in header and "," not in header else ","
-
-
-def csv_table(path: AnyPath, file: IO[bytes] | None) -> TextTable:
-    """Return the table of a CSV file. Each row must be on one line."""
-    rows = _csv_rows(path, file)
-    _, header = next(rows, (1, []))
-
-    def records() -> Iterator[tuple[int, Mapping[str, str]]]:
-        for number, row in rows:
-            if len(row) != len(header):
-                raise DataFileError(
-                    f"{path}, line {number}: must have {len(header)} fields, like the header; got {len(row)}."
-                )
-            yield number, dict(zip(header, row, strict=True))
-
-    return TextTable(header, records(), parse_csv_cell)
-
-
-def _csv_rows(path: AnyPath, file: IO[bytes] | None) -> Iterator[tuple[int, list[str]]]:
-    delimiter = None
-    for number, line in numbered(path, file=file):
-        if not line:
-            continue
-        text = as_text(line)
-        delimiter = delimiter or detect_delimiter(text)
-        try:
-            [row] = csv.reader([text], delimiter=delimiter, strict=True)
-        except csv.Error as error:
-            why = str(error)
-            if why == "unexpected end of data":
-                why = "a field in quotes must end on its line"
-            raise DataFileError(f"{path}, line {number}: not CSV: {brief_text(why)}.") from error
-        yield number, row
-
-
-def json_table(path: AnyPath, file: IO[bytes] | None) -> TextTable:
-    """Return the table of a JSONL file. Its columns are the keys of the first line."""
-    lines = objects(path, file)
-    first = next(lines)
-    return TextTable([*first[1]], chain([first], lines), parse_json_cell)
-
-
-def text_columns(
-    path: AnyPath, table: TextTable, names: ColumnNames, optional: Sequence[str] = ()
-) -> tuple[dict[Any, list[Any]], list[int]]:
-    """Return columns by meaning, as lists of ids or numbers, and the line of each row.
-
-    Raises
-    ------
-    DataFileError
-        A column is missing or repeated, a line lacks a key or has more or fewer fields than the header, or a cell is
-        invalid for its column.
-    """
-    called = names(table.names) if callable(names) else names
-    chosen = choose_columns(path, table.names, [name for name in called.values() if name not in optional], optional)
-    columns: dict[Any, list[Any]] = {meaning: [] for meaning, name in called.items() if name in chosen}
-    at_lines: list[int] = []
-    for number, record in table.records:
-        for meaning, column in columns.items():
-            name = called[meaning]
-            if name not in record:
-                raise DataFileError(
-                    f"{path}, line {number}: must have the key {name}, like the first line; it is missing."
-                )
-            column.append(table.cell(path, number, name, record[name], kind(meaning)))
-        at_lines.append(number)
-    return columns, at_lines
-
-
-# -- JSON ---------------------------------------------------------------------------------------------------------
-
-_JSON = re.compile(rb"\s*(\{\s*[\"}]|\[\s*[\[{\"])")
-
-
-def is_json(head: bytes) -> bool:
-    """Return whether a file begins like JSON. TREC ids may begin with a brace, but no quote follows it."""
-    return _JSON.match(head) is not None
-
-
-def objects(path: AnyPath, file: IO[bytes] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the number and the object of each line that is not blank.
-
-    Raises
-    ------
-    DataFileError
-        A line is not one JSON object in UTF-8, or repeats a key.
-    """
-    for number, line in numbered(path, file=file):
-        if line.strip():
-            value = parse(path, decode_utf8(path, line, number), number)
-            if not isinstance(value, dict):
-                raise DataFileError(f"{path}, line {number}: a line must be a JSON object; got {json_repr(value)}.")
-            yield number, value
-
-
-def parse(path: AnyPath, text: str, number: int | None = None) -> Any:
-    """Parse the line with this number, or a whole file, in which NaN and infinity are errors."""
-    try:
-        return json.loads(
-            text, object_pairs_hook=unique_keys, parse_constant=_refuse_constant if number is None else None
-        )
-    except json.JSONDecodeError as error:
-        end = ", where the value should end" if error.msg == "Extra data" else ""
-        number = (number or 1) + error.lineno - 1
-        why = f"{error.msg} in column {error.colno}{end}"
-    except (ValueError, RecursionError) as error:  # also numbers with thousands of digits, and deep nesting
-        why = str(error)
-    raise DataFileError(f"{describe_place(path, number)}: not JSON: {brief_text(why)}.")
-
-
-def _refuse_constant(constant: str) -> None:
-    raise ValueError(f"numbers must be finite; got {constant}")
-
-
-# -- qrels and runs in JSON ---------------------------------------------------------------------------------------
-
-
-def json_topics(path: AnyPath, of: str, text: str) -> dict[str, dict[str, Any] | list[str]]:
-    """Parse the text of a file (`of` is "qrels" or "run") into dicts, as ``evaluate_run`` accepts them.
-
-    Raises
-    ------
-    DataFileError
-        The text is not such an object, or holds an invalid id or number.
-    """
-    topics = parse(path, text)
-    if not isinstance(topics, dict):
-        raise DataFileError(f"{path}: must be an object of topics; got {json_repr(topics)}.")
-    meaning = "grade" if of == "qrels" else "score"
-    for topic, entries in topics.items():
-        parse_json_id(path, None, "a topic", topic)
-        document, value = f"a document of {brief(topic)}", f"a {meaning} of {brief(topic)}"
-        if isinstance(entries, dict):
-            topics[topic] = {
-                parse_json_id(path, None, document, key): parse_json_cell(path, None, value, number, meaning)
-                for key, number in entries.items()
-            }
-        elif isinstance(entries, list) and of == "run":
-            topics[topic] = [parse_json_id(path, None, document, key) for key in entries]
-        elif entries != []:
-            lists = "" if of == "qrels" else " or [document, ...], best first"
-            raise DataFileError(
-                f"{path}: {brief(topic)} must be {{document: {meaning}}}{lists}; got {json_repr(entries)}. Each "
-                "line of JSONL needs the key qid."
-            )
-    return topics
-
-
-def json_predictions(path: AnyPath, file: IO[bytes] | None) -> dict[str, dict[str, float]]:
-    """Read a run from the predictions of an evaluator of sentence-transformers 5.1, one query per line.
-
-    Raises
-    ------
-    DataFileError
-        A line has no query or no results, an id or a score is invalid, or a query or one of its documents is
-        repeated.
-    """
-    run: dict[str, dict[str, float]] = {}
-    for number, line in objects(path, file):
-        results = line.get("results")
-        if "query_id" not in line or not isinstance(results, list):
-            raise DataFileError(
-                f'{path}, line {number}: must be {{"query_id": ..., "results": [{{"corpus_id": ..., "score": ...}}]}}; '
-                f"it has the keys {brief_text(', '.join(line)) or 'none'}."
-            )
-        topic = parse_json_id(path, number, "query_id", line["query_id"])
-        documents: dict[str, float] = {}
-        for entry in results:
-            if not isinstance(entry, dict) or not {"corpus_id", "score"} <= entry.keys():
-                raise DataFileError(
-                    f"{path}, line {number}: results must hold objects with corpus_id and score; got "
-                    f"{json_repr(entry)}."
-                )
-            document = parse_json_id(path, number, "corpus_id", entry["corpus_id"])
-            documents[document] = parse_json_cell(path, number, "score", entry["score"], "score")
-        if topic in run or len(documents) < len(results):
-            raise DataFileError(
-                f"{path}, line {number}: each query must appear once, and each of its documents once; "
-                f"{brief(topic)} or one of its documents is repeated."
-            )
-        run[topic] = documents
-    return run
+def _detect_form(path: AnyPath, wanted: Wanted, head: bytes) -> tuple[Form, dict[Any, str]]:
+    """Return the form of a text file of qrels or of a run, and its columns if a header names them."""
+    [of], value = wanted.within, wanted.meanings[-1]
+    form = trec.QRELS if of == "qrels" else trec.RUN
+    first, line = _first_line(path, head, form.name)
+    cells, delimiter, words = first.columns, first.delimiter, line.split()
+    is_number = [as_number(cell.encode("utf-8", "surrogateescape")) is not None for cell in cells]
+    if len(words) > 1 and words[1].startswith(b"qid:"):
+        read = "Pass it as --labels, with --scores, or to ndcg_ml.readers.read_letor."
+        raise DataFileError(f"{path}: must be {form.name}; got LETOR. {read}")
+    short = replace(first, columns=("topic", "document", "grade"), used={"qid": 0, "docno": 1, "label": 2})
+    below = head[len(first.head + line) :].strip().partition(b"\n")[0]
+    size = len(below.split(delimiter.encode() or None)) if below else len(cells)
+    n_short = len(cells) if of == "qrels" and size == len(cells) else 0
+    is_named = any(with_usual_name(meaning, cells) for meaning in ("qid", "docno"))
+    if n_short == 3 and is_number[2] and not is_named:
+        return short, {}
+    has_columns = len(words) == len(form.columns) or (form.longer and len(words) > len(form.columns))
+    if has_columns and as_number(words[form.used[value]]) is not None:
+        return form, {}
+    is_above_number = len(cells) > 2 and below != b"" and as_number(below.split()[-1]) is not None
+    is_header = delimiter in _CSV or is_above_number or not {*cells}.isdisjoint(wanted.names.values())
+    if is_named or (is_header and not any(is_number)):
+        return _below_header(path, wanted, first, line)
+    if delimiter in _CSV or (of == "run" and len(cells) == 3):
+        header = f"{delimiter or ' '}".join(("qid", "docno", value)) + " (or rank, 1 is the best)" * (of == "run")
+        got = brief(as_text(line).strip())
+        raise DataFileError(f"{path}: must begin with a line of the names of its columns, such as {header}; got {got}.")
+    if n_short == 2:
+        return replace(short, columns=short.columns[:2], used={"qid": 0, "docno": 1}), {}
+    return (short if n_short == 3 and cells[2].isalpha() else form), {}
 
 
 # -- Parquet ------------------------------------------------------------------------------------------------------
@@ -389,18 +99,13 @@ _BATCH = 1 << 14  # rows
 _ROW = 64  # bytes of memory assumed per row
 
 
-def is_parquet(path: AnyPath) -> bool:
-    """Return whether a regular file begins like Parquet."""
-    if not os.path.isfile(path):  # a pipe can be read only once
-        return False
-    with open(path, "rb") as file:
-        return file.read(4) == b"PAR1"
+def _is_parquet(path: AnyPath, head: bytes) -> bool:
+    """Return whether a file is Parquet. A pipe cannot be, because it can be read only once."""
+    return head.startswith(b"PAR1") and os.path.isfile(path)
 
 
-def parquet_batches(
-    path: AnyPath, names: ColumnNames, optional: Sequence[str] = ()
-) -> Iterator[dict[Any, NDArray[Any]]]:
-    """Yield columns of numbers and ids by meaning, in batches; `names` as for ``text_columns``.
+def open_parquet(path: AnyPath, wanted: Wanted) -> tuple[dict[Any, str], Iterator[dict[Any, NDArray[Any]]]]:
+    """Return the column of each meaning, as ``Wanted.choose`` does, and their numbers and ids, in batches.
 
     Raises
     ------
@@ -421,27 +126,45 @@ def parquet_batches(
     with _as_data_file_error(path):
         metadata = parquet.read_metadata(path)
         schema = metadata.schema.to_arrow_schema()
-        columns = schema.names
-        called = names(columns) if callable(names) else names
-        chosen = choose_columns(path, columns, [name for name in called.values() if name not in optional], optional)
+        columns = wanted.choose(str(path), schema.names, ColumnError)
         # A few bytes may unpack to millions of list items. The leaves of nested columns have longer paths.
         leaves = [leaf.path for leaf in metadata.schema if not leaf.max_repetition_level]
-        if nested := [schema.field(name) for name in chosen if name not in leaves]:
+        if nested := [schema.field(name) for name in columns.values() if name not in leaves]:
             got = brief_text(str(nested[0].type))
             raise DataFileError(f"{path}: column {nested[0].name} must hold one value per row; got {got}.")
-        # Unpack repeated ids once, and read pages only when they are needed.
-        numbers = [name for meaning, name in called.items() if kind(meaning) in NUMBERS]
-        shared = [name for name in chosen if name not in numbers]
-        with parquet.ParquetFile(path, read_dictionary=shared, pre_buffer=False, buffer_size=1 << 20) as file:
-            _check_size(path, metadata, chosen)
-            first = 1
-            for batch in file.iter_batches(batch_size=_BATCH, columns=chosen, use_threads=False):
-                yield {
-                    meaning: _check_column(path, first, name, batch.column(name), kind(meaning))
-                    for meaning, name in called.items()
-                    if name in chosen
-                }
-                first += len(batch)
+        _check_size(path, metadata, [*columns.values()])
+    return columns, _parquet_batches(path, parquet, columns)
+
+
+def _parquet_batches(path: AnyPath, parquet: Any, columns: Mapping[Any, str]) -> Iterator[dict[Any, NDArray[Any]]]:
+    # Unpack repeated ids once, and read pages only when they are needed.
+    shared = [name for meaning, name in columns.items() if kind(meaning) not in NUMBERS]
+    first = 1
+    with (
+        _as_data_file_error(path),
+        parquet.ParquetFile(path, read_dictionary=shared, pre_buffer=False, buffer_size=1 << 20) as file,
+    ):
+        for batch in file.iter_batches(batch_size=_BATCH, columns=[*columns.values()], use_threads=False):
+            yield {
+                meaning: _check_column(path, first, name, batch.column(name), kind(meaning))
+                for meaning, name in columns.items()
+            }
+            first += len(batch)
+
+
+def _parquet_lines(
+    path: AnyPath, columns: Mapping[Any, str], batches: Iterator[dict[Any, NDArray[Any]]]
+) -> Iterator[Lines]:
+    first, n_bytes, limit = 1, 0, opening.unpacked_limit()
+    for batch in batches:
+        numbers = range(first, first + len(batch["qid"]))
+        place = trec.place_in(path, numbers, "row")
+        ids = [read_column(place, columns[each], keys_of(batch[each]), each) for each in ("qid", "docno")]
+        n_bytes += sum(map(len, chain.from_iterable(ids)))
+        if n_bytes > limit:
+            raise opening.too_large(path, limit)
+        yield trec.as_lines(numbers, *ids, *[batch[each] for each in columns if each in NUMBERS])
+        first = numbers.stop
 
 
 def _check_size(path: AnyPath, metadata: Any, chosen: Sequence[str]) -> None:
@@ -449,9 +172,9 @@ def _check_size(path: AnyPath, metadata: Any, chosen: Sequence[str]) -> None:
     groups = map(metadata.row_group, range(metadata.num_row_groups))
     chunks = (group.column(at) for group in groups for at in range(metadata.num_columns))
     n_bytes = sum(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema in chosen)
-    limit = unpacked_limit()
+    limit = opening.unpacked_limit()
     if max(n_bytes, metadata.num_rows * _ROW) > limit:
-        raise too_large(path, limit)
+        raise opening.too_large(path, limit)
 
 
 def _check_column(path: AnyPath, first: int, name: str, column: Any, meaning: str) -> NDArray[Any]:
@@ -459,17 +182,11 @@ def _check_column(path: AnyPath, first: int, name: str, column: Any, meaning: st
     if meaning not in NUMBERS:
         ids = _ids(column)
         listed = ids.tolist()
-        if any(value is None or value != value for value in listed):
-            raise DataFileError(f"{path}: column {name} must have an id in every row; got a null.")
-        invalid = {
-            value
-            for value in set(listed)
-            if value in ("", b"") or (isinstance(value, str) and ("\n" in value or "\r" in value))
-        }
+        invalid = {value for value in set(listed) if value in ("", b"", None) or value != value or _has_line_end(value)}
         if invalid:
-            row, value = next((row, value) for row, value in enumerate(listed, first) if value in invalid)
-            without = " without a line end" * bool(value)
-            raise DataFileError(f"{path}, row {row}: {name} must be an id{without}; got {brief(value)}.")
+            row = next(row for row, value in enumerate(listed) if value in invalid or value != value)
+            got = brief(listed[row])
+            raise DataFileError(f"{path}, row {first + row}: {name} must be an id, without a line end; got {got}.")
         return ids
     known = column.drop_null().to_numpy(zero_copy_only=False)  # with nulls, integers would become floats
     rounded = np.zeros(len(column), dtype=bool)
@@ -477,13 +194,17 @@ def _check_column(path: AnyPath, first: int, name: str, column: Any, meaning: st
         if known.dtype.kind in "iuO":  # integers and decimals
             is_known = column.is_valid().to_numpy(zero_copy_only=False)
             rounded[is_known] = (known > EXACT_INTEGERS) | (known < -EXACT_INTEGERS)
-        _refuse_rows(path, first, column, rounded, f"{name}: {ROUNDED}")
+        _refuse_rows(path, first, column, rounded, f"{name}: {opening.ROUNDED}")
         numbers = real_array(column.to_numpy(zero_copy_only=False), name).astype(np.float64)
     except TypeError as error:
         raise DataFileError(f"{path}: column {name} must hold numbers; got {column.type}.") from error
-    rule = NUMBERS[meaning]
-    _refuse_rows(path, first, column, rule.are_wrong(numbers), f"{name} must be {rule.allowed}")
+    are_wrong, allowed = NUMBERS[meaning]
+    _refuse_rows(path, first, column, are_wrong(numbers), f"{name} must be {allowed}")
     return numbers
+
+
+def _has_line_end(value: Any) -> bool:
+    return isinstance(value, str) and ("\n" in value or "\r" in value)
 
 
 def _refuse_rows(path: AnyPath, first: int, column: Any, bad: NDArray[np.bool_], why: str) -> None:
@@ -514,17 +235,15 @@ def _as_data_file_error(path: AnyPath) -> Iterator[None]:
         raise DataFileError(f"{path}: cannot be read as Parquet: {brief_text(str(error))}") from error
 
 
-# -- formats ------------------------------------------------------------------------------------------------------
+# -- formats ----------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def open_documents(path: AnyPath, of: str) -> Iterator[Iterator[Lines] | dict[str, Any]]:
-    """Open a file (`of` is "qrels" or "run") and yield its documents in blocks.
+def open_documents(path: AnyPath, wanted: Wanted) -> Iterator[Documents]:
+    """Open a file of qrels or of a run and yield its documents.
 
-    A file that begins with a brace and a quote is JSON. It is JSONL if its first line is an object with a query id:
-    one document per line, or one query with its results, as sentence-transformers writes a run. Otherwise it is one
-    object of dicts, which is yielded as a dict. A file whose first line names the columns ``docno`` or ``corpus-id``
-    is CSV or TSV. Parquet is recognised by its first bytes. Any other file is TREC.
+    Parquet is recognised by its first bytes. A file that begins with a brace or a bracket and a quote is JSON. The
+    first line of another text is a header if it names columns; otherwise its cells say which columns there are.
 
     Raises
     ------
@@ -533,28 +252,21 @@ def open_documents(path: AnyPath, of: str) -> Iterator[Iterator[Lines] | dict[st
     OSError
         The file cannot be read.
     """
-    if is_parquet(path):
-        yield _read_parquet(path, of)
-        return
-    with open_with_head(path) as (head, file):
-        # Topics may be called as the keys are. Their values are dicts or lists.
-        keys = {key for key, value in _first_object(head).items() if not isinstance(value, (dict, list))}
-        if keys & {"qid", "query-id"}:
-            yield _read_table(path, of, json_table(path, file))
-        elif "query_id" in keys and of == "run":
-            yield json_predictions(path, file)
-        elif is_json(head):
-            yield json_topics(path, of, whole_text(path, file))
-        elif _has_header(head):
-            yield _read_table(path, of, csv_table(path, file))
+    with opening.open_with_head(path) as (head, file):
+        if _is_parquet(path, head):
+            columns, batches = open_parquet(path, wanted)
+            yield Documents(_parquet_lines(path, columns, batches), columns, "row", len(columns) == 2)
+        elif json_files.is_json(head):
+            yield json_files.json_documents(path, wanted, head, file)
         else:
-            yield trec_lines(path, QRELS if of == "qrels" else RUN, file)
+            form, columns = _detect_form(path, wanted, head)
+            yield Documents(trec.trec_lines(path, form, file), columns, are_pairs=len(form.used) == 2)
 
 
-def table_columns(
-    path: AnyPath, names: Mapping[Any, str], optional: Sequence[str] = ()
-) -> tuple[dict[Any, Any], list[int] | None]:
-    """Read columns of a Parquet, JSONL or CSV file by meaning, and the line of each row (None for Parquet).
+def table_columns(path: AnyPath, wanted: Wanted) -> tuple[dict[Any, str], dict[Any, Any], list[int] | None]:
+    """Read columns of a Parquet, JSON or CSV file: their names and values by meaning, and the line of each row.
+
+    Ids are lists of strings. Parquet has no lines, and ids of any type.
 
     Raises
     ------
@@ -565,69 +277,25 @@ def table_columns(
     OSError
         The file cannot be read.
     """
-    if is_parquet(path):
-        batches = list(parquet_batches(path, names, optional))
-        if not batches:
-            raise DataFileError(f"{path}: has no rows.")
-        return {meaning: np.concatenate([batch[meaning] for batch in batches]) for meaning in batches[0]}, None
-    with open_with_head(path) as (head, file):
-        table = json_table(path, file) if is_json(head) else csv_table(path, file)
-        return text_columns(path, table, names, optional)
-
-
-def _first_object(head: bytes) -> dict[str, Any]:
-    """Return the JSON object on the first line, or an empty dict."""
-    try:
-        first = json.loads(head.lstrip().splitlines()[0]) if is_json(head) else None
-    except (ValueError, RecursionError):
-        first = None
-    return first if isinstance(first, dict) else {}
-
-
-def _has_header(head: bytes) -> bool:
-    header = as_text(head.lstrip().splitlines()[0]) if head.strip() else ""
-    if header.startswith("#"):  # a TREC comment
-        return False
-    try:
-        names = next(csv.reader([header], delimiter=detect_delimiter(header)), [])
-    except csv.Error:  # a TREC id may exceed the length limit of CSV fields
-        return False
-    return "docno" in names or "corpus-id" in names
-
-
-def _read_table(path: AnyPath, of: str, table: TextTable) -> Iterator[Lines]:
-    columns, numbers = text_columns(path, table, lambda names: find_columns(path, of, names))
-    topics, documents, values = columns.values()
-    yield _to_lines(topics, documents, values, numbers)
-
-
-def _to_lines(topics: list[str], documents: list[str], values: list[float], numbers: Sequence[int]) -> Lines:
-    names = Names()
-    names.extend(_encode(documents))
-    lengths = np.ones(len(topics), dtype=np.int64)
-    return Lines(_encode(topics), lengths, names, np.array(values), np.array(numbers))
-
-
-def _encode(ids: Iterable[str]) -> list[bytes]:
-    return [text.encode() for text in ids]
-
-
-def _read_parquet(path: AnyPath, of: str) -> Iterator[Lines]:
-    first, n_bytes, limit = 1, 0, unpacked_limit()
-    for batch in parquet_batches(path, lambda names: find_columns(path, of, names)):
-        topics, documents, values = batch.values()
-        topic_ids, names = _to_strings(path, topics, "topics"), _to_strings(path, documents, "documents")
-        n_bytes += sum(map(len, topic_ids)) + sum(map(len, names))
-        if n_bytes > limit:
-            raise too_large(path, limit)
-        yield _to_lines(topic_ids, names, values.tolist(), range(first, first + len(names)))
-        first += len(names)
-
-
-def _to_strings(path: AnyPath, ids: np.ndarray[Any, Any], what: str) -> list[str]:
-    """Return ids as strings. Integers are converted."""
-    listed = keys_of(ids)
-    invalid = next((value for value in listed if type(value) not in (str, int)), None)
-    if invalid is not None:
-        raise DataFileError(f"{path}: the ids of {what} must be strings or integers; got {brief(invalid)}.")
-    return list(map(str, listed))
+    parts: list[tuple[Any, dict[Any, Any]]]
+    with opening.open_with_head(path) as (head, file):
+        if _is_parquet(path, head):
+            columns, batches = open_parquet(path, wanted)
+            parts = [((), batch) for batch in batches]
+        elif json_files.is_json(head):
+            unit, first, objects = json_files.read_objects(path, wanted, head, file)
+            columns = wanted.choose(f"{path}: its first object", [*first], ColumnError)
+            read = partial(json_files.object_columns, path, unit or "record", columns)
+            parts = [(batch[0], read(batch)) for batch in objects]
+        else:
+            form, columns = _below_header(path, wanted, *_first_line(path, head))
+            parts = [*trec.csv_columns(path, form, form.first, trec.after_head(path, form, file))]
+    if not parts:
+        raise DataFileError(f"{path}: has no rows.")
+    lists = {meaning: [part[meaning] for _, part in parts] for meaning in columns}
+    joined = {
+        meaning: list(chain.from_iterable(each)) if isinstance(each[0], list) else np.concatenate(each)
+        for meaning, each in lists.items()
+    }
+    numbers = [number for some, _ in parts for number in some]
+    return columns, joined, numbers or None

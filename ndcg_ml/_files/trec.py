@@ -1,4 +1,4 @@
-"""Read TREC files of judgements (qrels) and rankings (runs) as columns.
+"""Read lines of columns: TREC files of judgements (qrels) and rankings (runs), CSV, and columns without a header.
 
 Ids remain strings. They are not parsed as numbers, hashed or truncated. The error for a malformed line has the name of
 the file and the number of the line.
@@ -9,49 +9,69 @@ or an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, NamedTuple
+from itertools import chain, compress
+from types import MappingProxyType
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import EXACT_INTEGERS
 from ndcg_ml._core.layout import FloatArray, IntArray
-from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.one_line import brief, brief_text
 from ndcg_ml._files import opening
 from ndcg_ml._files.byte_ids import PADDING, Names, cells
+from ndcg_ml._files.cells import read_column, usual_numbers
 
 Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The columns of a line of a TREC file.
+    """The columns of a file of lines.
 
     Attributes
     ----------
     name : str
+        "qrels" or "a run".
     columns : tuple of str
-        Names of the columns, which are separated by blanks or tabs in the file.
-    value : int
-        Index of the column with the number. The topic is column 0, the document column 2.
+        Names of the columns.
+    used : dict of int
+        Index of the column of each meaning, such as "qid", "docno", and "label" in qrels or "score" in a run. Without
+        labels, each line is a pair of grade 1.
     longer : bool
         Whether more columns may follow.
+    delimiter : str
+        The character between columns, which may be in quotes; empty if they are separated by blanks or tabs.
+    head : bytes
+        The file up to the end of its header.
     """
 
     name: str
     columns: tuple[str, ...]
-    value: int
-    longer: bool
+    used: Mapping[str, int]
+    longer: bool = False
+    delimiter: str = ""
+    head: bytes = b""
+
+    @property
+    def first(self) -> int:
+        """The number of the first line after the head."""
+        return 1 + len(self.head.splitlines())
 
     def __str__(self) -> str:
         more = " or more" if self.longer else ""
         return f"a line of {self.name} must have {len(self.columns)}{more} columns ({' '.join(self.columns)})"
 
 
-QRELS = Form("qrels", ("topic", "iteration", "document", "grade"), value=3, longer=False)
-RUN = Form("a run", ("topic", "Q0", "document", "rank", "score", "tag"), value=4, longer=True)
+QRELS = Form("qrels", ("topic", "iteration", "document", "grade"), {"qid": 0, "docno": 2, "label": 3})
+RUN = Form(
+    "a run", ("topic", "Q0", "document", "rank", "score", "tag"), {"qid": 0, "docno": 2, "score": 4}, longer=True
+)
 
 
 class Lines(NamedTuple):
@@ -67,14 +87,46 @@ class Lines(NamedTuple):
     """The number of each line in the file, from 1."""
 
 
+class Documents(NamedTuple):
+    """The documents of a file of qrels or of a run."""
+
+    lines: Iterator[Lines]
+    columns: Mapping[str, str] = MappingProxyType({})
+    """The column or key of each meaning, if they have names."""
+    unit: str = "line"
+    """The unit of the numbers of lines."""
+    are_pairs: bool = False
+    """Whether the file has no grades, so that each pair of a topic and a document has grade 1."""
+
+
+def as_lines(numbers: Any, topics: Sequence[str], documents: Sequence[str], *values: FloatArray) -> Lines:
+    """Return columns of rows, whose ids have no line ends, as lines. Each row has grade 1 if there are no values."""
+    ids = np.array(topics, dtype=object)
+    heads = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
+    lengths = np.diff(np.append(heads, ids.size))
+    return as_ranges(numbers, ids[heads].tolist(), lengths, documents, values[0] if values else np.ones(ids.size))
+
+
+def as_ranges(
+    numbers: Any, topics: Sequence[str], lengths: IntArray, documents: Sequence[str], values: FloatArray
+) -> Lines:
+    """Return ranges of documents of a topic as lines."""
+    text, sizes = "".join(documents).encode(), np.fromiter(map(len, documents), np.int64, len(documents))
+    if len(text) > sizes.sum():  # not ASCII
+        sizes = np.array([len(document.encode()) for document in documents])
+    names = Names()
+    names.cut(np.frombuffer(text + PADDING, dtype=np.uint8), np.cumsum(sizes) - sizes, sizes)
+    return Lines([topic.encode() for topic in topics], lengths, names, values, np.asarray(numbers))
+
+
 def trec_lines(path: opening.AnyPath, form: Form, file: IO[bytes] | None = None) -> Iterator[Lines]:
-    """Yield the lines of a TREC file, plain or compressed by gzip, in blocks of about a megabyte.
+    """Yield the lines of a file, plain or compressed by gzip, in blocks of about 256 KiB.
 
     Parameters
     ----------
     path : path
     form : Form
-        ``QRELS`` or ``RUN``.
+        ``QRELS``, ``RUN`` or another.
     file : binary file, optional
         The file, if it is already open.
 
@@ -98,98 +150,121 @@ def trec_lines(path: opening.AnyPath, form: Form, file: IO[bytes] | None = None)
     and refuses a malformed number, which trec_eval reads as 0. Lines may end in LF, CR or both, and a byte order
     mark at the beginning of a line is ignored. In a run, a line with more than six columns must have an integer rank
     and a tag that does not begin with a number; otherwise a document id contains a blank. It must not contain a second
-    line, which results from concatenating files without a final line end.
+    line, which results from concatenating files without a final line end. Blanks after a delimiter are skipped, and
+    lines that begin with ``#`` are rows if there is one.
     """
-    number, empty = 1, True
-    for block in opening.blocks(path, file):
+    number, blocks = form.first, after_head(path, form, file)
+    for block in blocks:
+        if form.delimiter and b'"' in block:  # a field in quotes may end in a later block
+            yield from _csv_lines(path, form, number, chain([block], blocks))
+            return
         if b"\r" in block:
             block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if not block.endswith(b"\n"):
             block += b"\n"
-        n_lines = block.count(b"\n")
-        numbers = np.arange(number, number + n_lines)
-        number += n_lines
+        numbers = np.arange(number, number + block.count(b"\n"))
+        yield from _block_lines(path, form, block, numbers)
+        number += numbers.size
+
+
+def after_head(path: opening.AnyPath, form: Form, file: IO[bytes] | None) -> Iterator[bytes]:
+    """Yield the blocks of a file without the form's head."""
+    size = len(form.head)
+    for block in opening.blocks(path, file):
+        if len(block) > size:
+            yield block[size:]
+        size = max(0, size - len(block))
+
+
+def _block_lines(path: opening.AnyPath, form: Form, block: bytes, numbers: IntArray) -> Iterator[Lines]:
+    lines = _parse_block(block, form, numbers)
+    if lines is None and form.delimiter:
+        yield from _csv_lines(path, form, int(numbers[0]), [block])
+        return
+    if lines is None:
         block, numbers = _drop_comments(block, numbers)
         if not numbers.size:
-            continue
-        lines = _parse_block(block, form, numbers)
-        if lines is None:
-            lines = _parse_lines(path, block, form, numbers)
-        try:
-            block.decode()
-        except UnicodeDecodeError:  # find the line, unless only a skipped column is not UTF-8
-            topics = np.repeat(np.array(lines.topics, dtype=object), lines.lengths).tolist()
-            for ids in zip(lines.numbers.tolist(), topics, lines.documents, strict=True):
-                for one_id in ids[1:]:
-                    opening.decode_id(path, ids[0], one_id)
-        empty = False
-        yield lines
-    if empty:
-        raise opening.DataFileError(f"{path}: has no lines; {form}.")
+            return
+        lines = _parse_block(block, form, numbers) or _parse_lines(path, block, form, numbers)
+    try:
+        block.decode()
+    except UnicodeDecodeError:  # find the line, unless only a skipped column is not UTF-8
+        topics = np.repeat(np.array(lines.topics, dtype=object), lines.lengths).tolist()
+        for ids in zip(lines.numbers.tolist(), topics, lines.documents, strict=True):
+            for one_id in ids[1:]:
+                opening.decode_id(path, ids[0], one_id)
+    yield lines
 
 
 def _drop_comments(block: bytes, numbers: IntArray) -> tuple[bytes, IntArray]:
     """Drop blank lines and comments from a block, and their numbers."""
-    if not (block.startswith(_ODD) or any(b"\n" + start in block for start in _ODD)):
-        return block, numbers
-    text = np.frombuffer(block, dtype=np.uint8)
-    ends = np.flatnonzero(text == _LINE_END)
-    starts = np.append(0, ends[:-1] + 1)
-    # Most lines begin with a word. For indented lines, find the first word in Python.
-    is_line = (text[starts] != _LINE_END) & (text[starts] != _COMMENT)
-    for at in np.flatnonzero(np.isin(text[starts], _INDENTS)).tolist():
-        word = block[starts[at] : ends[at]].lstrip()[:1]
-        is_line[at] = bool(word) and word != b"#"
-    return text[np.repeat(is_line, ends - starts + 1)].tobytes(), numbers[is_line]
+    lines = block.splitlines(keepends=True)
+    is_line = [bool(line.strip()) and not line.lstrip().startswith(b"#") for line in lines]
+    return b"".join(compress(lines, is_line)), numbers[is_line]
 
 
 # -- all lines at once ------------------------------------------------------------------------------------------------
 
-_ODD = (b"#", b"\n", b" ", b"\t", b"\x0b", b"\x0c")
-"""First bytes of lines that may be blank, indented or comments."""
-_INDENTS = np.frombuffer(b" \t\x0b\x0c", dtype=np.uint8)
 _BLANK, _COMMENT, _LINE_END, _TAB = b" #\n\t"
 
 
 def _parse_block(block: bytes, form: Form, numbers: IntArray) -> Lines | None:
     """Parse a block if every line has the form's columns and a valid number; otherwise return None."""
     text = np.frombuffer(block + PADDING, dtype=np.uint8)
-    bounds = _find_columns(text[: -len(PADDING)], len(form.columns), numbers.size)
+    find = _find_fields if form.delimiter else _find_words
+    bounds = find(text[: -len(PADDING)], form, numbers.size)
     if bounds is None:
         return None
-
-    def column(which: int) -> tuple[IntArray, IntArray]:
-        starts = np.ascontiguousarray(bounds[:, which, 0])
-        return starts, bounds[:, which, 1] - starts
-
-    values = _parse_numbers(text, *column(form.value), infinite=form is RUN)
+    columns = {}
+    for meaning, column in form.used.items():
+        starts = np.ascontiguousarray(bounds[:, column, 0])
+        columns[meaning] = starts, bounds[:, column, 1] - starts
+    topics, documents = Names(), Names()
+    starts, sizes = columns.pop("qid")
+    topics.cut(text, starts, sizes)
+    documents.cut(text, *columns.pop("docno"))
+    values: FloatArray | None = np.ones(numbers.size)
+    for what, places in columns.items():
+        values = _parse_numbers(text, *places, what)
     if values is None:
         return None
-    topics, documents = Names(), Names()
-    starts, sizes = column(0)
-    topics.cut(text, starts, sizes)
-    documents.cut(text, *column(2))
     heads = topics.changes()
     lengths = np.diff(np.append(heads, numbers.size))
     return Lines(_cut_tokens(text, starts[heads], sizes[heads]), lengths, documents, values, numbers)
 
 
-def _find_columns(text: Bytes, width: int, n_lines: int) -> IntArray | None:
-    """Return the start and the end of each column of each line; None if the number of columns differs.
+def _find_words(text: Bytes, form: Form, n_lines: int) -> IntArray | None:
+    """Return the start and the end of each column of each line; None if the number of columns differs, or for comments.
 
     The text ends with a line end.
     """
     blank = text <= _BLANK
     odd = blank & (text != _BLANK) & (text != _LINE_END) & (text != _TAB)  # other whitespace, which may separate words
-    if blank[0] or odd.any():
+    if not n_lines or blank[0] or odd.any():
         return None
     edges = np.flatnonzero(blank[1:] != blank[:-1])
     edges += 1
-    if edges.size + 1 != 2 * width * n_lines:
+    if edges.size + 1 != 2 * len(form.columns) * n_lines:
         return None
-    bounds = np.append(0, edges).reshape(n_lines, width, 2)
+    bounds = np.append(0, edges).reshape(n_lines, len(form.columns), 2)
     ends, firsts, lasts = np.flatnonzero(text == _LINE_END), bounds[:, 0, 0], bounds[:, -1, 1]
-    return bounds if (lasts <= ends).all() and (ends[:-1] < firsts[1:]).all() else None
+    in_lines = (lasts <= ends).all() and (ends[:-1] < firsts[1:]).all()
+    return bounds if in_lines and not (text[firsts] == _COMMENT).any() else None
+
+
+def _find_fields(text: Bytes, form: Form, n_lines: int) -> IntArray | None:
+    """Return the same for columns with a delimiter and without quotes; also None if a used field is empty."""
+    ends = np.flatnonzero((text == ord(form.delimiter)) | (text == _LINE_END))
+    if not n_lines or ends.size != len(form.columns) * n_lines:
+        return None
+    bounds = np.stack([np.append(0, ends[:-1] + 1), ends], axis=1).reshape(n_lines, -1, 2)
+    for column in form.used.values():
+        start, end = bounds[:, column].T
+        while (blank := (text[start] == _BLANK) & (start < end)).any():
+            start += blank
+    used = bounds[:, [*form.used.values()]]
+    in_lines = (text[bounds[:, -1, 1]] == _LINE_END).all()
+    return bounds if in_lines and (used[:, :, 0] < used[:, :, 1]).all() else None
 
 
 _LONGEST_NUMBER = 17  # characters, such as 16 digits and a point
@@ -197,7 +272,7 @@ _POWERS = 10.0 ** np.arange(_LONGEST_NUMBER)  # exact
 _MINUS, _POINT, _ZERO = b"-.0"
 
 
-def _parse_numbers(text: Bytes, starts: IntArray, sizes: IntArray, *, infinite: bool) -> FloatArray | None:
+def _parse_numbers(text: Bytes, starts: IntArray, sizes: IntArray, what: str) -> FloatArray | None:
     """Parse the numbers at these positions like ``float``; return None if one is invalid.
 
     A number with few digits is an integer divided by a power of ten. Both are exact, so the quotient is rounded once.
@@ -224,7 +299,7 @@ def _parse_numbers(text: Bytes, starts: IntArray, sizes: IntArray, *, infinite: 
     rest = np.flatnonzero(~simple)
     if rest.size:
         tokens = _cut_tokens(text, starts[rest], sizes[rest])
-        numbers = _to_floats(tokens, infinite=infinite)
+        numbers = usual_numbers([opening.as_text(token) for token in tokens], what, text=True)
         if numbers is None:
             return None
         values[rest] = numbers
@@ -241,14 +316,16 @@ def _cut_tokens(text: Bytes, starts: IntArray, sizes: IntArray) -> list[bytes]:
 
 def _parse_lines(path: opening.AnyPath, block: bytes, form: Form, numbers: IntArray) -> Lines:
     """Parse the lines of a block one by one; raise an error for the first malformed one."""
-    n_columns = len(form.columns)
     fields = [line.split() for line in block.splitlines()]
     _check_columns(path, form, fields, numbers)
-    tokens = [column for columns in fields for column in columns[:n_columns]]
-    values = _check_numbers(path, form, tokens[form.value :: n_columns], numbers)
-    documents = Names()
-    documents.extend(tokens[2::n_columns])
-    return Lines(tokens[::n_columns], np.ones(numbers.size, dtype=np.int64), documents, values, numbers)
+    columns = {meaning: [words[column] for words in fields] for meaning, column in form.used.items()}
+    topics, documents = columns.pop("qid"), Names()
+    documents.extend(columns.pop("docno"))
+    values = np.ones(numbers.size)
+    for what, tokens in columns.items():
+        name = f"column {form.used[what] + 1}, the {form.columns[form.used[what]]},"
+        values = read_column(place_in(path, numbers), name, list(map(opening.as_text, tokens)), what, text=True)
+    return Lines(topics, np.ones(numbers.size, dtype=np.int64), documents, values, numbers)
 
 
 def _check_columns(path: opening.AnyPath, form: Form, fields: list[list[bytes]], numbers: IntArray) -> None:
@@ -286,28 +363,65 @@ def _contains_second_line(tokens: list[bytes]) -> bool:
     )
 
 
-def _check_numbers(path: opening.AnyPath, form: Form, tokens: Sequence[bytes], numbers: IntArray) -> FloatArray:
-    values = _to_floats(tokens, infinite=form is RUN)
-    if values is None:
-        first = next(i for i, token in enumerate(tokens) if _to_floats([token], infinite=form is RUN) is None)
-        what = form.columns[form.value]
-        kind = "a finite number" if form is QRELS else "a number, and not NaN, which cannot be ranked"
-        kind += f" ({opening.ROUNDED})" * opening.is_rounded(tokens[first])
-        raise opening.wrong_line(
-            path, int(numbers[first]), f"column {form.value + 1}, the {what}, must be {kind}", tokens[first]
-        )
-    return values
+# -- CSV --------------------------------------------------------------------------------------------------------------
+
+_ROWS = 512  # of a batch: with more, the garbage collector takes as long as the parser
 
 
-def _to_floats(tokens: Sequence[bytes], *, infinite: bool) -> FloatArray | None:
-    """Convert tokens to numbers. Return None if one is invalid, NaN, or infinite unless `infinite` is set."""
+def _csv_lines(path: opening.AnyPath, form: Form, number: int, blocks: Iterable[bytes]) -> Iterator[Lines]:
+    for numbers, columns in csv_columns(path, form, number, blocks):
+        yield as_lines(numbers, *columns.values())
+
+
+def csv_columns(
+    path: opening.AnyPath, form: Form, number: int, blocks: Iterable[bytes]
+) -> Iterator[tuple[list[int], dict[Any, Any]]]:
+    """Yield the lines of rows, the first of which has this number, and their columns by meaning.
+
+    Raises
+    ------
+    DataFileError
+        A row has more or fewer fields than the header, its quotes are wrong, or a cell is invalid.
+    """
+    header = form.columns
+    for numbers, rows in csv_rows(path, form.delimiter or " ", number, blocks):
+        for at, row in zip(numbers, rows, strict=True) if set(map(len, rows)) != {len(header)} else ():
+            if len(row) != len(header):
+                must = f"must have {len(header)} fields, like the header; got {len(row)}"
+                raise opening.DataFileError(f"{path}, line {at}: {must}.")
+        place, cells_of = place_in(path, numbers), list(zip(*rows, strict=True))
+        read = {what: read_column(place, header[at], cells_of[at], what, text=True) for what, at in form.used.items()}
+        yield numbers, read
+
+
+def place_in(path: opening.AnyPath, numbers: Any, unit: str = "line") -> Callable[[int], str]:
+    """Return a function that describes a row for an error message."""
+    return lambda row: f"{path}, {unit} {numbers[row]}"
+
+
+def csv_rows(
+    path: opening.AnyPath, delimiter: str, number: int, blocks: Iterable[bytes]
+) -> Iterator[tuple[list[int], list[list[str]]]]:
+    """Yield rows that are not blank in batches, with the line of each; the first line has this number."""
+    lines = chain.from_iterable(io.StringIO(opening.as_text(block), newline="") for block in blocks)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
+    last, numbers, rows = 0, list[int](), list[list[str]]()
     try:
-        values = np.fromiter(map(float, tokens), np.float64, len(tokens))
-    except ValueError:
-        return None
-    bad = np.isnan(values) if infinite else ~np.isfinite(values)
-    # Python reads 1_000 as a number. Other readers of these files do not.
-    if bad.any() or b"_" in b"".join(tokens):
-        return None
-    large = np.flatnonzero(np.abs(values) >= EXACT_INTEGERS).tolist()
-    return None if any(opening.is_rounded(tokens[at]) for at in large) else values
+        for row in reader:
+            several = reader.line_num > last + 1
+            if several and delimiter == "\t" and any("\t" in cell and "\n" in cell for cell in row):
+                raise csv.Error("a field must not hold a tab and a line end")
+            if row:
+                numbers.append(number + last)
+                rows.append(row)
+            last = reader.line_num
+            if len(rows) == _ROWS:
+                yield numbers, rows
+                numbers, rows = [], []
+    except csv.Error as error:
+        quotes = " (in a field in quotes that begins here)" * (reader.line_num > last + 1)
+        raise opening.DataFileError(
+            f"{path}, line {number + last}: not CSV: {brief_text(str(error))}{quotes}."
+        ) from error
+    if rows:
+        yield numbers, rows

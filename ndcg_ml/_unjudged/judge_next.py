@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -13,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import whole_number
-from ndcg_ml._core.frames import column_names, make_frame
+from ndcg_ml._core.columns import ColumnNames
+from ndcg_ml._core.frames import make_frame
 from ndcg_ml._core.json_values import plain_id
 from ndcg_ml._core.layout import FloatArray, IntArray, as_objects
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.table import Column, Record
-from ndcg_ml._files.opening import AnyPath, DataFileError, write_atomically
+from ndcg_ml._files.opening import AnyPath, write_atomically
 from ndcg_ml._files.read_run import Ids, RunLike, read_rows
-from ndcg_ml._files.tables import objects, parse_json_cell
 from ndcg_ml._unjudged.completions import Problem, compute_gains, sum_by_query
 from ndcg_ml._unjudged.range import Pair, Range
 
@@ -242,82 +243,76 @@ def _ideals(problem: Problem, gains: FloatArray) -> tuple[FloatArray, FloatArray
 Judgements = dict[Any, dict[Any, float]]
 
 
-def read_filled(path: AnyPath) -> Judgements:
-    """Read the labels that were filled in a file of ``ToJudge.to_jsonl``, as ``{qid: {docno: label}}``.
-
-    Lines whose label is still null are skipped.
-
-    Raises
-    ------
-    DataFileError
-        A line is not a JSON object with ``qid``, ``docno`` and ``label``, a label is not a finite number or is an
-        integer beyond 2^53, or a document is labelled twice.
-    """
-    labels: Judgements = {}
-    for number, line in objects(path):
-        missing = [key for key in ("qid", "docno", "label") if key not in line]
-        if missing:
-            raise DataFileError(
-                f"{path}, line {number}: must have the keys qid, docno and label; {missing[0]} is missing."
-            )
-        qid, document, label = line["qid"], line["docno"], line["label"]
-        for key, value in (("qid", qid), ("docno", document)):
-            if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
-                raise DataFileError(
-                    f"{path}, line {number}: {key} must be an id, a string or an integer; got {brief(value)}."
-                )
-        if label is None:
-            continue
-        if isinstance(label, bool) or not isinstance(label, (int, float)):
-            raise DataFileError(
-                f"{path}, line {number}: label must be a number, or null if it is missing; got {brief(label)}."
-            )
-        of_query = labels.setdefault(qid, {})
-        if document in of_query:
-            raise DataFileError(f"{path}, line {number}: {brief(document)} is labelled twice in {brief(qid)}.")
-        of_query[document] = parse_json_cell(path, number, "label", label, "grade")
-    return labels
-
-
-def with_labels(qrels: RunLike, filled: Iterable[AnyPath | Mapping[Any, Mapping[Any, float]]]) -> Judgements:
+def with_labels(
+    qrels: RunLike,
+    filled: Iterable[AnyPath | Mapping[Any, Mapping[Any, float]]],
+    *,
+    columns: ColumnNames | None = None,
+) -> Judgements:
     """Return judgements as a dict, with labels that were filled in. Ids from files are strings.
 
     Parameters
     ----------
-    qrels : mapping, path or data frame
+    qrels, columns
         As for ``evaluate_run``.
     filled : iterable of paths or mappings
-        Files of ``ToJudge.to_jsonl``, or labels by query and document.
+        Files of ``ToJudge.to_jsonl``, or labels by query and document. A label that is still null is skipped.
 
     Raises
     ------
     DataFileError
         A file has a malformed line.
     ValueError
-        A document has two different labels.
+        A document has two labels in one source, or different ones in two.
     """
-    ids = Ids()
-    rows = read_rows("qrels", qrels, ids, column_names({}))
-    topics = ids.topics.names(np.arange(len(ids.topics))).tolist()
-    judgements: Judgements = {topics[topic]: {} for topic in rows.topics.tolist()}
-    for at, (topic, value) in enumerate(zip(rows.topic.tolist(), rows.value.tolist(), strict=True)):
-        judgements[topics[topic]][ids.kind.decode(ids.documents[rows.first + at])] = value
-    # JSON may have integers for ids that are strings. The ids of the judgements have one type.
+    judgements = read_judgements(qrels, columns or {})
+    # Ids from files are strings, but those of the judgements may be integers.
     qids_are_text = isinstance(next(iter(judgements)), str)
-    documents_are_text = isinstance(next(chain.from_iterable(judgements.values()), None), str)
+    documents_are_text = isinstance(next(chain.from_iterable(judgements.values()), ""), str)
     for source in filled:
         labels = source if isinstance(source, Mapping) else read_filled(source)
         for written_qid, documents in labels.items():
-            qid = str(written_qid) if qids_are_text else written_qid
+            qid = _as_written(written_qid, qids_are_text)
             known = judgements.setdefault(qid, {})
             for written, label in documents.items():
-                document = str(written) if documents_are_text else written
+                document = _as_written(written, documents_are_text)
                 if known.setdefault(document, label) != label:
                     raise ValueError(
                         f"a document must have one label; {brief(document)} of {brief(qid)} has "
                         f"{_every_digit(known[document])} and {_every_digit(label)}. Correct one of them."
                     )
     return judgements
+
+
+def read_filled(path: AnyPath) -> Judgements:
+    """Return the labels that were filled in a file of ``ToJudge.to_jsonl``, which may be empty."""
+    return read_judgements(path, {}) if os.path.getsize(path) else {}
+
+
+def _as_written(one_id: str | int, as_text: bool) -> str | int:
+    if as_text:
+        return str(one_id)
+    return int(one_id) if re.fullmatch("0|-?[1-9][0-9]*", str(one_id)) else one_id
+
+
+def read_judgements(qrels: RunLike, columns: ColumnNames) -> Judgements:
+    """Return judgements as a dict, without unjudged documents.
+
+    Raises
+    ------
+    ValueError
+        A document has two labels.
+    """
+    ids = Ids()
+    rows = read_rows("qrels", qrels, ids, columns)
+    topics = ids.topics.names(np.arange(len(ids.topics))).tolist()
+    judgements: Judgements = {topics[topic]: {} for topic in rows.topics.tolist()}
+    for at, (topic, value) in enumerate(zip(rows.topic.tolist(), rows.value.tolist(), strict=True)):
+        document, of_topic = ids.kind.decode(ids.documents[rows.first + at]), judgements[topics[topic]]
+        if document in of_topic:
+            raise ValueError(f"{rows.place_of(at)}: {brief(document)} is labelled twice in {brief(topics[topic])}.")
+        of_topic[document] = value
+    return {topic: {d: value for d, value in of.items() if value == value} for topic, of in judgements.items()}
 
 
 def _every_digit(label: float) -> str:

@@ -29,10 +29,10 @@ from ndcg_ml.flavor import Flavor
 @click.option(
     "--table",
     type=inputs.FILE,
-    help="CSV, TSV, JSONL or parquet with the columns qid and label, and docno if ties are broken by id; the arguments "
-    "are names of columns of scores.",
+    help="CSV, TSV, JSONL, JSON or parquet with columns of query ids and grades, and of document ids if ties are "
+    "broken by id; the arguments are names of columns of scores.",
 )
-@inputs.data_options("query", "label", "document", "queries", "exclude")
+@inputs.data_options("query", "label", "score", "document", "queries", "exclude")
 @inputs.flavor_option(described="trec_eval with --qrels, otherwise sklearn")
 @inputs.cut_off_option()
 @click.option("--baseline", metavar="RUN", help="Compare each run only with this one, instead of all pairs.")
@@ -99,6 +99,8 @@ def compare(
     runs = (run_a, run_b, *more)
     if sum(files[name] is not None for name in ("qrels", "labels", "table")) != 1:
         raise click.UsageError("the judgements must be given by exactly one of --qrels, --labels and --table.")
+    if files["table"] is not None and files["score"]:
+        raise click.UsageError("--score must be left out with --table, because the arguments are columns of scores.")
     if files["table"] is not None:
         sides = [inputs.Inputs(**files)]
     else:

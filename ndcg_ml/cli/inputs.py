@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import stat
 import sys
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import KSpec, OneK
+from ndcg_ml._core.columns import Wanted
 from ndcg_ml._core.evaluate import evaluate
 from ndcg_ml._core.json_values import plain_id, plain_ids
 from ndcg_ml._core.layout import as_objects
@@ -26,7 +28,7 @@ from ndcg_ml._core.queries import Queries
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.slice_names import slice_names
 from ndcg_ml._core.suggestions import install
-from ndcg_ml._files.opening import MissingColumnError, decode_id, numbered, wrong_line
+from ndcg_ml._files.opening import ColumnError, decode_id, numbered, wrong_line
 from ndcg_ml._files.tables import table_columns
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.readers import read_letor, score_columns
@@ -105,6 +107,8 @@ def show(result: object, document: Mapping[str, Any] | None = None) -> None:
     text = str(result) if document is None else json.dumps(document, indent=2, allow_nan=False)
     encoding = sys.stdout.encoding or "utf-8"
     click.echo(text.encode(encoding, "backslashreplace").decode(encoding))
+    for (_, path), columns in click.get_current_context().meta.get(_READ, {}).items():
+        click.echo(f"{_one_line(path)}: {visible(', '.join(map(str, columns)))}", err=document is not None)
 
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with every digit.")
@@ -164,7 +168,8 @@ class _Input(click.Path):
 
 FILE = _Input()
 
-_USUAL = {"query": "qid", "label": "label", "score": "score", "document": "docno"}
+_READ = "columns that were read"
+_OPTION_OF = {"qid": "query", "docno": "document", "label": "label", "score": "score"}
 
 
 class BadInput(click.ClickException):
@@ -184,24 +189,24 @@ class Inputs:
     labels, scores : str or None
         LETOR/SVMlight labels with one score per line.
     table : str or None
-        CSV, JSONL or parquet.
-    query, label, score, document : str or None
-        Names of columns of the table.
+        CSV, JSON or parquet.
+    query, label, score, document : tuple of str
+        Names of columns of the table, or of the qrels and the run: one for both, or one for each.
     queries : {"qrels", "run", "both"} or None
         The topics of qrels and run that count.
     exclude : str or None
         Documents to remove from the run: "identical", or the path of a file of topics and documents.
     """
 
-    qrels: str | None = None
+    qrels: Any = None
     run: str | None = None
     labels: str | None = None
     scores: str | None = None
     table: str | None = None
-    query: str | None = None
-    label: str | None = None
-    score: str | None = None
-    document: str | None = None
+    query: tuple[str, ...] = ()
+    label: tuple[str, ...] = ()
+    score: tuple[str, ...] = ()
+    document: tuple[str, ...] = ()
     queries: Which | None = None
     exclude: str | None = None
 
@@ -221,9 +226,9 @@ class Inputs:
         for name in ("queries", "exclude"):
             if getattr(self, name) is not None and self.qrels is None:
                 raise click.UsageError(f"--{name} requires --qrels and --run.")
-        columns = [name for name in _USUAL if getattr(self, name) is not None]
-        if columns and self.table is None:
-            raise click.UsageError(f"--{columns[0]} requires --table.")
+        columns = [name for name in _OPTION_OF.values() if getattr(self, name)]
+        if columns and self.labels is not None:
+            raise click.UsageError(f"--{columns[0]} requires --qrels and --run, or --table.")
 
     @property
     def flavor(self) -> Flavor:
@@ -233,7 +238,9 @@ class Inputs:
     def evaluate(self, flavor: Flavor, k: KSpec) -> Evaluation[Any]:
         """Evaluate the data with the function for their form, which keeps the topics of a run."""
         if self.qrels is not None and self.run is not None:
-            return evaluate_run(self.qrels, self.run, flavor=flavor, k=k, **self._selection())
+            result = evaluate_run(self.qrels, self.run, flavor=flavor, k=k, **self._selection())
+            self._note(result.columns_read)
+            return result
         return evaluate(**self.arguments(), flavor=flavor, k=k)
 
     def corrected(self, human: str, flavor: Flavor, k: OneK) -> CorrectedEvaluation:
@@ -249,27 +256,32 @@ class Inputs:
     def arguments(self) -> dict[str, Any]:
         """Return the data as arguments of functions that take labels and scores."""
         if self.qrels is not None and self.run is not None:
-            return align(self.qrels, self.run, **self._selection()).arguments()
+            aligned = align(self.qrels, self.run, **self._selection())
+            self._note(aligned.columns_read)
+            return aligned.arguments()
         if self.labels is not None and self.scores is not None:
             return read_letor(self.labels, self.scores).arguments()
-        return self.columns([self.score or _USUAL["score"]])[0]
+        return self.columns()[0]
 
     def _selection(self) -> dict[str, Any]:
-        """Return the topics and the exclusions as arguments of ``evaluate_run``."""
-        return {"queries": self.queries or "qrels", "exclude": self._excluded()}
+        """Return the topics, the exclusions and the names of columns as arguments of ``evaluate_run``."""
+        return {"queries": self.queries or "qrels", "exclude": self._excluded(), "columns": self.names()}
 
-    def columns(self, scores: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the rows of the table with each of these columns of scores."""
+    def names(self) -> dict[str, Any] | None:
+        """Return the names of columns as the argument ``columns``; None without any."""
+        options = {meaning: getattr(self, option) for meaning, option in _OPTION_OF.items()}
+        return {meaning: each[0] if len(each) == 1 else [*each] for meaning, each in options.items() if each} or None
+
+    def _note(self, read: Mapping[str, Mapping[Any, str]]) -> None:
+        """Note the columns that were read, for ``show``."""
+        notes = click.get_current_context().meta.setdefault(_READ, {})
+        notes |= {(side, getattr(self, side)): [*columns.values()] for side, columns in read.items()}
+
+    def columns(self, scores: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """Return the rows of the table with each of these columns of scores, or with its own."""
         assert self.table is not None
-        given = {name for name in _USUAL if getattr(self, name) is not None}
-        named = {name: getattr(self, name) if name in given else usual for name, usual in _USUAL.items()}
-        try:
-            each = score_columns(self.table, scores, qid=named["query"], label=named["label"], docno=self.document)
-        except MissingColumnError as error:
-            unnamed = [f"--{name}" for name in _USUAL if name not in given and _USUAL[name] in error.names]
-            if not unnamed:
-                raise
-            raise ValueError(f"{error} Give the names of yours by {', '.join(unnamed)}.") from error
+        each = score_columns(self.table, self.names() or {}, scores)
+        self._note({"table": each[0].columns_read})
         return [{**rows.arguments(), "qid": plain_ids(rows.qid)} for rows in each]
 
     def _excluded(self) -> Exclude | None:
@@ -318,15 +330,16 @@ class Inputs:
         """Return the value of each query in this column of the table; None if there is no such column."""
         if self.table is None:
             return None
-        query = self.query or _USUAL["query"]
+        column = ("docno", name)  # its values are text, as ids are
         try:
-            columns, lines = table_columns(self.table, {"qid": query, name: name})
-        except MissingColumnError:
+            wanted = Wanted(("qid", column), {**(self.names() or {}), column: name})
+            _, columns, lines = table_columns(self.table, wanted)
+        except ColumnError:
             return None
         # Columns of text files are lists of strings, those of parquet arrays. Ids are compared in their plain form.
         qid = columns["qid"] if lines is None else as_objects(columns["qid"])
         rows = Queries.read(np.zeros(len(qid)), qid=plain_ids(qid), whole=False)
-        labels = slice_names({name: columns[name]}, rows)[name]
+        labels = slice_names({name: columns[column]}, rows)[name]
         return dict(zip(map(str, rows.ids.tolist()), map(plain_id, labels), strict=True))
 
 
@@ -370,9 +383,17 @@ def refusals(kind: type[click.ClickException] = BadInput) -> Iterator[None]:
 
 
 def _one_line(message: object) -> str:
-    """Return the message on one line, without the path of the copy of standard input."""
+    """Return the message on one line, without the path of the copy of standard input, and with names as options."""
     stdin = click.get_current_context().meta.get(_STDIN)
-    return " ".join((str(message).replace(stdin, _STDIN) if stdin else str(message)).split())
+    text = re.sub(r"columns=\{([^}]*)\}", _as_options, str(message))
+    return " ".join((text.replace(stdin, _STDIN) if stdin else text).split())
+
+
+def _as_options(columns: re.Match[str]) -> str:
+    """Return columns={'docno': 'piece'} as --document piece."""
+    named = re.findall(r"'(\w+)': (\[[^]]*\]|'[^']*'|\w+)", columns[1])
+    each = [(key, name) for key, names in named for name in re.findall(r"'[^']*'|\w+", names)]
+    return " ".join(f"--{_OPTION_OF[key]} {shlex.quote(name.strip(chr(39)))}" for key, name in each)
 
 
 def given_as_file(path: str | None) -> str | None:
@@ -388,8 +409,7 @@ _OPTIONS = {
     "qrels": click.option(
         "--qrels",
         type=FILE,
-        help="Judgements: TREC (topic, iteration, document, grade), JSONL, JSON of dicts, BEIR's TSV, CSV or parquet.  "
-        "With --run.",
+        help="Judgements: TREC (topic, iteration, document, grade), CSV, TSV, JSONL, JSON or parquet.  With --run.",
     ),
     "run": click.option(
         "--run",
@@ -413,18 +433,22 @@ _OPTIONS = {
     "table": click.option(
         "--table",
         type=FILE,
-        help="CSV, TSV, JSONL or parquet with the columns qid, label and score, and docno if ties are broken by id. "
-        "The next four options give other names.",
+        help="CSV, TSV, JSONL, JSON or parquet with columns of query ids, grades and scores, and of document ids if "
+        "ties are broken by id.",
     ),
 } | {
     name: click.option(
-        f"--{name}", metavar="COLUMN", help=f"The column of --table with the {what}.  [default: {_USUAL[name]}]"
+        f"--{name}",
+        metavar="COLUMN",
+        multiple=True,
+        help=f"The column (or key) with the {what}, if its name is unusual. If --qrels and --run have different "
+        "names, give both, that of the qrels first.",
     )
     for name, what in {
         "query": "query ids",
         "label": "grades",
         "score": "scores",
-        "document": "document ids, if there are any",
+        "document": "document ids, or a list of them",
     }.items()
 }
 

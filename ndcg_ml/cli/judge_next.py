@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
+from typing import Any
 
 import click
 
@@ -13,7 +15,7 @@ from ndcg_ml._files.opening import DataFileError, write_atomically
 from ndcg_ml._unjudged.judge_next import qrels_text, read_filled, with_labels
 from ndcg_ml.cli import inputs
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.runs import Which, evaluate_run
+from ndcg_ml.runs import Which
 
 
 @click.command("judge-next")
@@ -21,7 +23,7 @@ from ndcg_ml.runs import Which, evaluate_run
 @click.argument("run_b", type=inputs.FILE)
 @click.option("--qrels", type=inputs.FILE, required=True, help="Judgements, as for eval.")
 @click.option("-n", "n", type=click.IntRange(1), default=20, show_default=True, help="Number of documents.")
-@inputs.data_options("queries")
+@inputs.data_options("query", "label", "score", "document", "queries")
 @inputs.flavor_option("trec_eval")
 @inputs.cut_off_option()
 @click.option(
@@ -52,6 +54,7 @@ def judge_next(
     filled: tuple[str, ...],
     output: str | None,
     write_qrels: str | None,
+    **names: Any,
 ) -> None:
     """List the unjudged documents whose labels could change which of two runs is better.
 
@@ -74,8 +77,11 @@ def judge_next(
                 f"--output would replace {brief(output)}, which has labels or was not written by this command. Pass "
                 "another file as --output, and this one as --filled if it has labels."
             )
-        judgements = with_labels(qrels, filled)
-        a, b = (evaluate_run(judgements, run, flavor=flavor, k=k, queries=queries or "qrels") for run in (run_a, run_b))
+        sides = [inputs.Inputs(qrels=qrels, run=run, queries=queries, **names) for run in (run_a, run_b)]
+        judgements: Any = qrels
+        if filled or write_qrels:
+            judgements = with_labels(qrels, filled, columns=sides[0].names())
+        a, b = (replace(side, qrels=judgements).evaluate(flavor, k) for side in sides)
         # The test is not printed, so few resamples are enough.
         comparison = compare(a, b, n_resamples=100, seed=0, missing="drop", unjudged="accept")
         tasks = comparison.judge_next(n, max_grade)
@@ -94,6 +100,6 @@ def judge_next(
 def _is_filled(file: str) -> bool:
     """Return whether a file has labels, or was not written by this command."""
     try:
-        return bool(read_filled(file))
+        return any(read_filled(file).values())
     except DataFileError:
         return True

@@ -41,7 +41,7 @@ def test_the_picture_and_the_table(tmp_path, monkeypatch):
     head, *rows, last = (line.split() for line in result.stdout.splitlines())
     assert last[-1] == str(picture)
     assert head == ["definition", "gain", "ties", "empty", "scikit-learn", "PyTorch", "LightGBM", "no", "model"]
-    data = {model: read_columns(scores, model).arguments() for model in head[4:7]}
+    data = {model: read_columns(scores, {"score": model}).arguments() for model in head[4:7]}
     size = data["PyTorch"]["y_true"].size
     data["no model"] = {**data["PyTorch"], "y_score": np.zeros(size)}
     data = {model: {**each, "doc_id": [f"{row:04}" for row in range(size)]} for model, each in data.items()}
@@ -93,7 +93,7 @@ def test_the_problem():
         assert set(part.labels.tolist()) == {0, 1, 2}
     assert (problem.test.sizes == 1).any()
     assert (np.bincount(problem.test.qid, weights=problem.test.labels) == 0).any()
-    recorded = read_columns(Path(__file__).parents[2] / "docs" / "demo_scores.csv", "LightGBM").arguments()
+    recorded = read_columns(Path(__file__).parents[2] / "docs" / "demo_scores.csv", {"score": "LightGBM"}).arguments()
     assert recorded["y_true"].tolist() == problem.test.labels.tolist()
     assert recorded["qid"].tolist() == problem.test.qid.astype(str).tolist()
     assert not np.array_equal(problem.test.sizes, digits_problem(seed=1, queries=8).test.sizes)

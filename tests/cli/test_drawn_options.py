@@ -99,6 +99,10 @@ class Drawn:
         usual = self.form == "table" and name == "score"
         return self.judgements if usual else f"{self.judgements} {self._system.format(self.name.format(name))}"
 
+    def read(self, *names):
+        """The line that says which columns were read."""
+        return f"table.csv: qid, docno, label, {', '.join(names)}\n" * (self.form == "table")
+
     def arrays(self, name):
         if self.form == "run":
             return align(QRELS, RUNS[name], **self.selection).arguments()
@@ -115,11 +119,14 @@ class Drawn:
         return evaluate(**self.arrays(name), flavor=self.flavor, k=k, **more)
 
 
-def check(result, *words, code=0):
-    """Check that a command prints this result, as text and as JSON."""
-    for asked, expected in ((words, str(result)), ([*words, "--json"], json.dumps(result.to_dict(), indent=2))):
+def check(result, *words, code=0, read=""):
+    """Check that a command prints this result, as text and as JSON, and the columns that it read."""
+    for asked, expected in (
+        (words, f"{result}\n{read}"),
+        ([*words, "--json"], f"{json.dumps(result.to_dict(), indent=2)}\n"),
+    ):
         found = invoke(" ".join(asked))
-        assert (found.exit_code, found.stdout) == (code, f"{expected}\n")
+        assert (found.exit_code, found.stdout) == (code, expected)
 
 
 @given(st.data())
@@ -132,9 +139,9 @@ def test_eval(data):
     found = document(f"{command} --save saved" + " --per-query" * per_query)
     assert found == json.loads(json.dumps(expected.to_dict(per_query)))
     assert Evaluation.load("saved").to_dict(True) == drawn.evaluation("score", drawn.ks).to_dict(True)
-    shown = "\n\n".join(map(str, filter(None, [expected, expected.slices])))
-    assert text(command) == f"{shown}\n"
-    head, *rows = text(f"{command} --per-query").removesuffix(f"\n\n{shown}\n").replace(" - ", " nan ").splitlines()
+    shown = "\n\n".join(map(str, filter(None, [expected, expected.slices]))) + f"\n{drawn.read('score')}"
+    assert text(command) == shown
+    head, *rows = text(f"{command} --per-query").removesuffix(f"\n\n{shown}").replace(" - ", " nan ").splitlines()
     counts = {"documents": "n_docs", "judged": "n_judged", "relevant": "n_relevant", "tied": "tied"}
     assert head.split() == ["qid", *(f"ndcg{'' if k is None else f'@{k}'}" for k in drawn.ks), *counts]
     table = expected.per_query
@@ -159,7 +166,7 @@ def test_compare(data):
     by, cluster = drawn.labels("by", kind=KIND, user=USER), drawn.labels("cluster", user=USER)
     how |= {"by": by and {"by": next(iter(by.values()))}, "cluster": cluster and USER}
     expected = compare(*(drawn.evaluation(name, drawn.ks[0]) for name in names), names=systems, missing="drop", **how)
-    check(expected, "compare", *systems, drawn.judgements, *drawn.words)
+    check(expected, "compare", *systems, drawn.judgements, *drawn.words, read=drawn.read(*systems))
 
 
 @pytest.mark.parametrize(
@@ -201,7 +208,8 @@ def test_gate(data):
         found = invoke(" ".join(command))
         assert (found.exit_code, found.stdout, found.stderr) == (1, "", refused)
     else:
-        check(expected, *command, code={"worse": 3, "undecided": 4}.get(expected.outcome, 0))
+        code = {"worse": 3, "undecided": 4}.get(expected.outcome, 0)
+        check(expected, *command, code=code, read=drawn.read("two"))
 
 
 @given(st.data())
@@ -220,4 +228,4 @@ def test_explain(data):
     drawn = Drawn(data, flavored=False)
     a, b = data.draw(st.permutations([*FLAVORS, "sklearn[unjudged=zero]"]))[:2]
     expected = explain_difference(a, b, **drawn.arrays("score"), k=... if drawn.k is ... else drawn.k[0])
-    check(expected, "explain", drawn.source("score"), *drawn.words, "--a", a, "--b", b)
+    check(expected, "explain", drawn.source("score"), *drawn.words, "--a", a, "--b", b, read=drawn.read("score"))

@@ -8,6 +8,7 @@ import re
 import threading
 from pathlib import Path
 
+import forms
 import numpy as np
 import pytest
 from command_line import BETTER, LETOR, QRELS, RUN, SCORES, TABLE, TREC, document, invoke, text
@@ -78,6 +79,36 @@ def test_a_topic_may_have_a_blank_that_is_not_ascii(files):
     assert [each["label"] for each in document(f"eval {TREC} --by area")["slices"]] == ["a b", "b\u00a0"]
 
 
+OPTIONS = {"qid": "--query", "docno": "--document", "label": "--label", "score": "--score"}
+OTHER = {topic: dict(zip(documents, [1.0, 2.0, 3.0], strict=False)) for topic, documents in forms.RUN.items()}
+
+
+@pytest.mark.filterwarnings("ignore:.* has no grades, so that each pair")
+@pytest.mark.parametrize(("side", "form"), [*(("qrels", f) for f in forms.FORMS), *(("run", f) for f in forms.RUNS)])
+def test_every_form_through_every_command(side, form):
+    (write, columns), content = {"qrels": forms.FORMS, "run": forms.RUNS}[side][form], getattr(forms, side.upper())
+    data = {"qrels": forms.QRELS, "run": forms.RUN, "other": OTHER}
+    for name, each in data.items():
+        Path(name).write_text(json.dumps(each))
+    for name, each in ((side, content), *[("other", OTHER)] * (side == "run")):
+        Path(name).write_text(write(each), encoding="utf-8", newline="")
+    words = [word for meaning, name in (columns or {}).items() for word in (OPTIONS[meaning], name)]
+    first = evaluate_run("qrels", "run", k=2, columns=columns)
+    second = evaluate_run("qrels", "other", k=2, columns=columns)
+    read = "".join(f"{name}: {', '.join(names.values())}\n" for name, names in first.columns_read.items())
+    of_both = read + read.replace("run", "other") * (side == "run")
+    shown = evaluate_run("qrels", "run", k=(2,), columns=columns)
+    assert text("eval --qrels qrels --run run -k 2 --save base", *words) == f"{shown}\n{read}"
+    both = compare(first, second, names=["run", "other"], seed=0, unjudged="note")
+    assert first.value == evaluate_run(forms.QRELS, forms.RUN, k=2).value
+    assert text("compare run other --qrels qrels -k 2", *words) == f"{both}\n{of_both}"
+    assert text("judge-next run other --qrels qrels -k 2", *words) == f"{both.judge_next(20)}\n{of_both}"
+    gated = invoke("gate base --qrels qrels --run run --margin .1", *words)
+    assert (gated.exit_code, gated.stdout.splitlines()[0][:9]) == (0, "unchanged")
+    assert gated.stdout.endswith(f"\n{read}")
+    assert invoke("eval --qrels qrels --run run --json", *words).stderr.endswith(read)
+
+
 # -- compare ----------------------------------------------------------------------------------------------------------
 
 
@@ -112,6 +143,7 @@ def test_a_table_is_read_once():
     assert once == again
 
 
+@pytest.mark.filterwarnings("ignore:trec_eval itself truncates grades")
 def test_labels_of_a_model_are_corrected_by_those_of_people():
     rng = np.random.default_rng(0)
     people = {f"t{i}": {f"d{j}": int(rng.integers(0, 4)) for j in range(8)} for i in range(80)}

@@ -13,7 +13,8 @@ USAGE = {
     f"eval {LETOR} --table table.csv": ("got --labels --scores --table", f"eval {LETOR}"),
     "eval --qrels - --run -": ("only one file can be read from standard input", None),
     "compare - - --qrels qrels": ("only one file can be read from standard input", None),
-    f"eval {TREC} --label rating": ("--label requires --table", "eval --table named --query user --label Rating --score s_new"),
+    f"eval {LETOR} --label rating": ("--label requires --qrels and --run, or --table", "eval --table named --score s_new"),
+    "compare s_old s_new --table named --score s_new": ("--score must be left out with --table", "compare run better --qrels qrels"),
     "eval --table folder": ("'folder' is a directory", None),
     "eval --table nowhere.csv": ("'nowhere.csv' does not exist", None),
     f"eval {TREC} --flavor lightgmb": ("Did you mean 'lightgbm'?", "flavors lightgbm"),
@@ -54,6 +55,8 @@ def wrong():
     Path("folder").mkdir()
     contents = {
         "short": "a b c\n",
+        "own.csv": "sujet,piece,note\nq1,d1,2\nq3,d5,0\n",
+        "usual.jsonl": '{"query_id": "q1", "doc_id": "d1", "score": 1}',
         "nothing": '{"q1": []}',
         "foreign": "x Q0 d 1 1 t\n",
         "unjudged.csv": "qid,label,score\n1,,1\n1,2,3\n",
@@ -114,16 +117,20 @@ def test_no_command_shows_the_help_line_by_line():
     assert done.stderr.splitlines() == program(["--help"]).stdout.splitlines()
 
 
+OWN = "--query sujet --document piece --label note"
 BAD = {
-    "eval --qrels qrels --run short": ("short, line 1: a line of a run must have 6", None),
-    "eval --table short": ("short: must have the columns", "eval --table named --query user --label Rating --score s_new"),
+    f"eval {TREC} --label rating": ("--label rating must be left out if neither qrels nor run has names", f"eval {TREC}"),
+    f"eval --qrels own.csv {OWN} --run usual.jsonl": ("Name yours: --query sujet --query query_id --document piece --document doc_id.\n", f"eval --qrels own.csv {OWN} --query query_id --document doc_id --run usual.jsonl"),
+    "judge-next run better --qrels own.csv": ("Name yours: --query NAME --document NAME --label NAME.\n", f"judge-next run better --qrels own.csv {OWN} --write-qrels more"),
+    "eval --qrels qrels --run short": ("short: must begin with a line of the names of its columns, such as qid docno score (or rank", None),
+    "eval --table short": ("short must name its topics and its grades and its scores; got 'a', 'b', 'c'", "eval --table named --query user --label Rating --score s_new"),
     f"eval {LETOR} --flavor trec_eval": ("doc_id must be given", f"eval {LETOR} --flavor trec_eval[ties=average]"),
     "eval --table unjudged.csv": ("y_true must not hold NaN", "eval --table unjudged.csv --flavor sklearn[unjudged=zero]"),
     f"eval {TREC} --flavor lightgbm": ("run, line 5", f"eval {TREC} --flavor lightgbm[unjudged=zero] --queries both"),
     f"explain --a trec_eval --b lightgbm {TREC}": ("y_true must not hold NaN", f"explain --a trec_eval --b lightgbm[unjudged=zero] {TREC}"),
-    "identify 0.5 --table short": ("short: must have the columns", "identify 0.5 --table named --query user --label Rating --score s_new"),
+    "identify 0.5 --table short": ("short must name its topics and its grades and its scores; got 'a', 'b', 'c'", "identify 0.5 --table named --query user --label Rating --score s_new"),
     f"identify half {LETOR}": ("value must be a decimal number", f"identify 0.7840 {LETOR}"),
-    "compare run short --qrels qrels": ("short, line 1: a line of a run must have 6", None),
+    "compare run short --qrels qrels": ("short: must begin with a line of the names of its columns, such as qid docno score (or rank", None),
     "compare one one --labels zeros --flavor sklearn[empty=nan]": ("at least two queries must have a value in every", None),
     "compare run better --qrels qrels --unjudged refuse": ("unjudged='refuse' requires judged@k", "compare run better --qrels qrels --unjudged accept --flavor trec_eval[unjudged=condense]"),
     "compare run better --qrels qrels --cluster bare": ("bare, line 2: must be the id of a query and its label; got", None),
@@ -136,9 +143,9 @@ BAD = {
     "eval --table wide.csv --by docno": ("must be the same in all rows of a query", None),
     "eval --table wide.csv --by latin_ids": ("latin_ids, line 2: an id must be text in UTF-8", None),
     "eval --table wide.csv --by few": ("few: must have a label for each query; got none for 7 (2 queries)", None),
-    "eval --table named": ("'user', 'Rating', 's_old', 's_new'. Give the names of yours by --query, --label, --score.", "eval --table named --query user --label Rating --score s_new"),
-    "eval --table named --query user --label RATING --score s_new": ("'s_new'. Did you mean 'Rating'?", "eval --table named --query user --label Rating --score s_new"),
-    "eval --table named --query user --label s_new --score s_new": ("label and score must be different columns", None),
+    "eval --table named": ("'user' (topics), 'Rating' (grades), 's_old', 's_new'. Name yours: --score NAME.\n", "eval --table named --query user --label Rating --score s_new"),
+    "eval --table named --query user --label RATING --score s_new": ("not 'RATING'; got 'user' (topics), 'Rating', 's_old', 's_new' (scores). Did you mean 'Rating'?\n", "eval --table named --query user --label Rating --score s_new"),
+    "eval --table named --query user --label s_new --score s_new": ("must name its scores, not 's_new'", None),
     "judge-next run better --qrels qrels --filled word.jsonl": ("word.jsonl, line 1: label must be a number", None),
     "judge-next run better --qrels qrels --filled other.jsonl": ("a document must have one label", None),
     "judge-next run better --qrels qrels --max-grade 1": ("max_grade must be at least", "judge-next run better --qrels qrels --max-grade 3"),
@@ -172,7 +179,7 @@ def test_wrong_arguments_and_data_that_cannot_be_used(command):
 def test_standard_input_is_named_as_such():
     result = invoke("eval --labels - --scores scores", input="1 qid:1\nx qid:1\n")
     assert result.exit_code == 2
-    assert result.stderr.startswith("Error: standard input, line 2: a line must begin with a grade")
+    assert result.stderr.startswith("Error: standard input, line 2: the grade at its start must be a number")
 
 
 def test_outputs_that_cannot_be_written_are_refused(monkeypatch):

@@ -1,5 +1,6 @@
 """Files of every format, read line by line or all at once: what is read, and what is refused with which line."""
 
+import csv
 import gzip
 import itertools
 import json
@@ -21,7 +22,9 @@ from ndcg_ml import align, evaluate, evaluate_run
 from ndcg_ml._files import opening as lines_module
 from ndcg_ml._files import trec
 from ndcg_ml._files.byte_ids import PADDING, Names, earlier
-from ndcg_ml._files.trec import QRELS, RUN, trec_lines
+from ndcg_ml._files.cells import NUMBERS as NUMERIC
+from ndcg_ml._files.cells import usual_numbers
+from ndcg_ml._files.trec import QRELS, RUN, Form, trec_lines
 from ndcg_ml.readers import DataFileError, read_columns, read_letor
 
 LINE = b"301 Q0 doc1 1 2.5 tag\n"
@@ -178,9 +181,8 @@ def test_a_line_without_an_end_is_refused_before_it_is_in_memory(tmp_path, monke
     del content
     tracemalloc.start()
     try:
-        with pytest.raises(
-            DataFileError, match=rf"{name}: a line must have at most {longest} MiB; .* at byte {len(start)}"
-        ):
+        words = rf"{name}: a line must have at most {longest} MiB; .* at byte {len(start)}"
+        with pytest.raises(DataFileError, match="table must name its topics" if reader == "header" else words):
             read()
         assert tracemalloc.get_traced_memory()[1] < 5 * longest * MIB
     finally:
@@ -225,7 +227,7 @@ def test_files_of_other_packers_are_named(tmp_path, packer):
 # -- qrels and runs as TREC, JSONL, JSON, CSV, BEIR's TSV and Parquet: one value, and errors that name the line
 
 
-JUDGEMENTS = {"q1": {"d1": 2, "d2": 0, "d3": 1}, "07": {"é\t": 1.5, "d1": -1}, "7": {"d1": 3}}
+JUDGEMENTS = {"q1": {"d1": 2, "d2": 0, "d3": 1}, "07": {"é\t": 4, "d1": -1}, "7": {"d1": 3}}
 SYSTEM = {"7": {"d9": 2.5, "d1": -1e-3}, "q1": {"d3": 0.5, "d7": 0.5, "d1": 0.1}, "07": {"é\t": 1.0}, "q9": {"d1": 1.0}}
 RANKED = {"q1": ["d7", "d1", "d3"], "7": ["d1"], "07": []}
 
@@ -238,7 +240,7 @@ def rows(data, value):
     return [{"qid": q, "docno": d, value: v} for q, listed in data.items() for d, v in listed.items()]
 
 
-def csv(data, names, separator=","):
+def delimited(data, names, separator=","):
     body = [separator.join([q, f'"{d}"', repr(v)]) for q, listed in data.items() for d, v in listed.items()]
     return "\n".join([separator.join(names), *body, ""])
 
@@ -254,10 +256,10 @@ def written(data, value):
         "json": json.dumps(data),
         "json, indented": json.dumps(data, indent=2),
         "json, strangely": json.dumps(data).replace(": {", ":\n\n { ").replace(", ", "\n,"),
-        "csv": csv(data, ["qid", "docno", value]),
-        "csv with semicolons": csv(data, ["qid", "docno", value], ";"),
-        "tsv": csv(data, ["qid", "docno", value], "\t"),
-        "BEIR": csv(data, beir, "\t"),
+        "csv": delimited(data, ["qid", "docno", value]),
+        "csv with semicolons": delimited(data, ["qid", "docno", value], ";"),
+        "tsv": delimited(data, ["qid", "docno", value], "\t"),
+        "BEIR": delimited(data, beir, "\t"),
     }
 
 
@@ -291,7 +293,7 @@ READ = [
     *(("run", json.dumps(RANKED).replace(*new), RANKED) for new in (("", ""), (",", ",\n"), ("{", "{" + "\n" * 5000))),
     ("run", json.dumps(RANKED, indent=1), RANKED),
     ("run", '{"7": [12, "13", 9007199254740993]}\n', {"7": ["12", "13", "9007199254740993"]}),
-    ("run", json_lines({**row, "query_id": 7} for row in rows(SYSTEM, "score")) + "\n", SYSTEM),
+    ("run", json_lines({**row, "query": 7} for row in rows(SYSTEM, "score")) + "\n", SYSTEM),
     ("run", "\ufeff\n" + json_lines({"text": "x" * 9999, **row} for row in rows(SYSTEM, "score")), SYSTEM),
     ("run", f"q1 Q0 {LONG_ID} 1 1.5 t\n", {"q1": {LONG_ID: 1.5}}),
     ("qrels", json.dumps(TRUTHS), TRUTHS),
@@ -363,10 +365,13 @@ def test_scores_may_be_infinite_and_grades_may_not(tmp_path, form, value):
     for name, content, other in zip(("qrels", "run"), VALUES[form], ("run", "qrels"), strict=True):
         (tmp_path / name).write_text(content.format(value))
         sides = {name: tmp_path / name, other: {"q1": {"d1": 1}}}
-        if value == "1" or (name == "run" and value != "NaN"):
+        if name == "qrels" and value == "NaN":  # the document is unjudged
+            with pytest.warns(UserWarning, match="no judged document"):
+                assert np.isnan(align(**sides).y_true).all()
+        elif value == "1" or (name == "run" and value != "NaN"):
             assert evaluate_run(**sides, flavor="sklearn").value == 1.0
         else:
-            words = "a finite number" if name == "qrels" else "a number, and not NaN"
+            words = "finite, or empty" if name == "qrels" else "a number, and not NaN"
             with pytest.raises(DataFileError, match=f"{name}, line .*must be {words}"):
                 evaluate_run(**sides)
 
@@ -412,7 +417,7 @@ def test_a_table_of_json_lines(tmp_path):
     (tmp_path / "rows").write_text(
         json_lines({"query": r["qid"], "s": r["score"], "l": 1, "docno": i} for i, r in enumerate(TABLE))
     )
-    found = read_columns(tmp_path / "rows", "s", qid="query", label="l")
+    found = read_columns(tmp_path / "rows", {"score": "s", "qid": "query", "label": "l"})
     assert found.doc_id.tolist() == ["0", "1", "2"]
     assert evaluate(**found.arguments(), flavor="trec_eval").n_queries == 2
 
@@ -439,18 +444,25 @@ ENDS = st.sampled_from(
 )
 
 
+CSV_FORM = Form("qrels", ("qid", "x", "docno", "label"), {"qid": 0, "docno": 2, "label": 3}, delimiter=",")
+TSV_FORM = Form("a run", ("qid", "docno", "score"), {"qid": 0, "docno": 1, "score": 2}, delimiter="\t")
+
+
 @st.composite
 def files(draw, odd):
     """Files in the form of qrels or a run; if odd, with lines of which some are refused."""
-    form = draw(st.sampled_from([QRELS, RUN]))
+    form = draw(st.sampled_from([QRELS, RUN, CSV_FORM, TSV_FORM]))
     numbers = st.one_of(NUMBERS, ODD_NUMBERS) if odd else NUMBERS
-    gaps, ends = (GAPS, ENDS) if odd else (st.just(" "), st.just("\n"))
+    gaps, ends = (GAPS, ENDS) if odd else (st.just(form.delimiter or " "), st.just("\n"))
+    if odd and form.delimiter:
+        gaps = st.sampled_from([form.delimiter] * 9 + [f"{form.delimiter} ", '"', " "])
+        ends = st.sampled_from(["\n"] * 9 + ["\r\n", "\n\n", '"\n'])
     text = draw(st.sampled_from(["", "\ufeff", "\n", "# c\n", " "])) if odd else ""
     topic = "1"
     for _ in range(draw(st.integers(0, 12))):
         topic = draw(st.one_of(st.just(topic), WORDS)) if odd else topic
         columns = [draw(WORDS) for _ in form.columns]
-        columns[0], columns[form.value] = topic, draw(numbers)
+        columns[0], columns[[*form.used.values()][2]] = topic, draw(numbers)
         extra = draw(st.sampled_from([0] * 12 + [-1, 1, 2])) if odd else 0
         columns = columns[:extra] if extra < 0 else [*columns, *(draw(st.one_of(WORDS, numbers)) for _ in range(extra))]
         text += "".join(column + draw(gaps) for column in columns[:-1]) + columns[-1] + draw(ends)
@@ -461,10 +473,15 @@ def files(draw, odd):
 def by_hand(content, form):
     """The lines of a file, read as simply as possible."""
     text = gzip.decompress(content) if content.startswith(b"\x1f") else content
-    lines = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-    rows = [(line.removeprefix(BOM).split(), number) for number, line in enumerate(lines, 1)]
-    rows = [(words, number) for words, number in rows if words and not words[0].startswith(b"#")]
-    return [(words[0], words[2], float(words[form.value]).hex(), number) for words, number in rows]
+    lines = [line.removeprefix(BOM) for line in text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")]
+    if form.delimiter:
+        rows = csv.reader([line.decode() for line in lines], delimiter=form.delimiter, skipinitialspace=True)
+        rows = [([cell.encode() for cell in row], rows.line_num) for row in rows if row]
+    else:
+        rows = [(line.split(), number) for number, line in enumerate(lines, 1)]
+        rows = [(words, number) for words, number in rows if words and not words[0].startswith(b"#")]
+    topic, document, value = form.used.values()
+    return [(words[topic], words[document], float(words[value]).hex(), number) for words, number in rows]
 
 
 def read(path, form):
@@ -504,23 +521,22 @@ def test_the_usual_lines_are_read_at_once(tmp_path, monkeypatch, end, gap, score
     assert [row[1:] for row in read(tmp_path / "run", RUN)] == [(b"d1", float(score).hex(), n) for n in (1, 2, 3)]
 
 
-def parsed(coded, infinite=False):
+def parsed(coded, what="label"):
     """The numbers of these tokens, all at once."""
     text = np.frombuffer(b" ".join(coded) + PADDING, dtype=np.uint8)
     sizes = np.array([len(token) for token in coded])
-    return trec._parse_numbers(text, np.cumsum(sizes + 1) - sizes - 1, sizes, infinite=infinite)
+    return trec._parse_numbers(text, np.cumsum(sizes + 1) - sizes - 1, sizes, what)
 
 
-@given(st.lists(st.one_of(NUMBERS, ODD_NUMBERS.filter(bool)), min_size=1, max_size=9), st.booleans())
-def test_numbers_are_pythons(tokens, infinite):
-    coded = [token.encode() for token in tokens]
-    found, expected = parsed(coded, infinite), trec._to_floats(coded, infinite=infinite)
+@given(st.lists(st.one_of(NUMBERS, ODD_NUMBERS.filter(bool)), min_size=1, max_size=9), st.sampled_from(sorted(NUMERIC)))
+def test_numbers_are_pythons(tokens, what):
+    found, expected = parsed([token.encode() for token in tokens], what), usual_numbers(tokens, what, text=True)
     assert (found is None) == (expected is None)
     assert found is None or [value.hex() for value in found.tolist()] == [value.hex() for value in expected.tolist()]
 
 
 def test_usual_numbers_are_read_at_once(monkeypatch):
-    monkeypatch.setattr(trec, "_to_floats", None)
+    monkeypatch.setattr(trec, "usual_numbers", None)
     coded = b"7 -9 0 -0 -3.25 .5 -.5 5. 12.345678 12345678.12345678 9007199254740992".split()
     assert [value.hex() for value in parsed(coded).tolist()] == [float(token).hex() for token in coded]
 

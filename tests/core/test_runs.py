@@ -215,12 +215,12 @@ def test_lists_and_sets_are_judgements_of_grade_1(form):
 def test_exchanged_arguments_cause_a_warning():
     run = {"q": {"d1": 0.5, "d2": 0.25}}
     with pytest.warns(UserWarning, match=r"as if the two were swapped. Pass grades as qrels and"):
-        evaluate_run(run, {"q": {"d1": 1, "d2": 0}})
+        evaluate_run(run, {"q": {"d1": 1, "d2": 0}}, flavor="ranx")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         evaluate_run({"q": {"d1": 1, "d2": 0}}, run)
-        evaluate_run(run, {"q": ["d1", "d2"]})
-        evaluate_run(run, {"q": {"d1": 1.5, "d2": 1}})
+        evaluate_run(run, {"q": ["d1", "d2"]}, flavor="ranx")
+        evaluate_run(run, {"q": {"d1": 1.5, "d2": 1}}, flavor="ranx")
 
 
 def test_unjudged_documents_gain_nothing_are_left_out_or_are_refused():

@@ -88,7 +88,7 @@ def test_the_digest_is_that_of_the_judgements(tmp_path):
 def test_digests_are_those_of_the_format():
     """A change of these numbers would make every baseline look changed."""
     qrels = {"q1": {"d1": 1, "d2": 0}, "q2": {"x" * 100: 0.5}, "q3": {"a document of three words": -0.0}}
-    run = evaluate_run(qrels, {"q1": ["d1"]}, exclude={"q1": ["d7", "x" * 100]})
+    run = evaluate_run(qrels, {"q1": ["d1"]}, flavor="ranx", exclude={"q1": ["d7", "x" * 100]})
     table = evaluate([[2, 1]] * 2, [[1, 2]] * 2)  # positions count within a query
     named = evaluate([[2, 1]], [[1, 2]], doc_id=[["a", "b"]])
     found = [run._judgements, run._excluded[:1], judgement_digests(table), judgement_digests(named)]

@@ -147,6 +147,47 @@ def test_runs_and_qrels_in_frames_give_the_result_of_dicts(name):
     assert ndcg_score(**data.arguments(), flavor="trec_eval", k=10) == pytest.approx(expected.value[10], abs=1e-15)
 
 
+USUAL = [
+    ("query_id", "doc_id", "relevance", "score"),
+    ("userId", "movieId", "rating", "prediction"),
+    ("Query ID", "corpus-id", "rel_score", "similarity"),
+]
+
+
+@pytest.mark.parametrize("library_name", [*LIBRARIES, "parquet"])
+@pytest.mark.parametrize("names", USUAL)
+def test_columns_with_usual_names(tmp_path, library_name, names):
+    usual = dict(zip(("qid", "docno", "label", "score"), names, strict=True))
+    sides = {}
+    for side, data, value in (("qrels", QRELS, "label"), ("run", RUN, "score")):
+        columns = {usual[meaning]: each for meaning, each in rows(data, value).items()} | {"text": ["?"] * 6}
+        sides[side] = columns if library_name == "parquet" else library(library_name)(columns)
+        if library_name == "parquet":
+            pd.DataFrame(columns).to_parquet(tmp_path / side)
+            sides[side] = tmp_path / side
+    result = evaluate_run(**sides, k=(1, 10))
+    assert result.value == evaluate_run(QRELS, RUN, k=(1, 10)).value
+    read = {"qrels": (*names[:3],), "run": (*names[:2], names[3])}
+    assert {side: (*columns.values(),) for side, columns in result.columns_read.items()} == read
+
+
+def test_pairs_ranks_and_missing_grades_of_frames():
+    relevant = {"q": {"a": 1, "b": 1}}
+    pairs = pd.DataFrame({"user": ["q", "q"], "item": ["a", "b"]})
+    ranked = pd.DataFrame({"user": "q", "item": ["x", "a", "b"], "rank": [1, 3, 2]})
+    with pytest.warns(UserWarning, match="qrels has no grades, so that each pair"):
+        found = evaluate_run(pairs, ranked)
+    assert found.value == evaluate_run(relevant, {"q": ["x", "b", "a"]}).value
+    assert found.columns_read["run"] == {"qid": "user", "docno": "item", "score": "rank"}
+    graded = ranked.assign(rating=[0, 1, 2])
+    assert (
+        evaluate(graded, columns={}).value
+        == evaluate(graded.assign(rank=-graded["rank"]), columns={"score": "rank"}).value
+    )
+    missing = pd.DataFrame({"qid": "q", "docno": ["a", "b"], "label": pd.Series([True, None], dtype="boolean")})
+    assert evaluate_run(missing, {"q": ["b", "a"]}).value == evaluate_run({"q": ["a"]}, {"q": ["b", "a"]}).value
+
+
 def test_columns_of_any_type_and_name():
     typed = frame(RUN, "score").astype({"qid": "category", "docno": object, "score": "float32"})
     values = {"label": "value", "score": "value"}  # one name in two frames
@@ -259,7 +300,6 @@ def test_integers_that_float64_would_tie_are_refused(form, least):
 
 FRAME, LAZY, SCORES = pd.DataFrame(SCORED), pl.LazyFrame(SCORED), frame(RUN, "score")
 TWICE = pd.DataFrame([["q1", "d1", 1, 2]], columns=["qid", "docno", "score", "score"])
-MISSING = pd.DataFrame({"qid": "q", "docno": ["a", "b"], "label": pd.Series([True, None], dtype="boolean")})
 
 
 def changed(column, value):
@@ -275,23 +315,23 @@ REFUSED = [
     (lambda: evaluate([1]), TypeError, "y_score must be given", None),
     (lambda: evaluate(FRAME, [1], columns={}), ValueError, "y_score must be left out with columns=", lambda: evaluate(FRAME, columns={}, flavor=ZERO)),
     (lambda: evaluate(FRAME, group=[4], columns={}), ValueError, "group must be left out", lambda: evaluate(FRAME, columns={}, flavor=ZERO)),
-    (lambda: evaluate(FRAME, columns={"qid": "user"}), ValueError, "must have columns user, label and score; got qid", lambda: evaluate(FRAME, columns={"qid": "qid"}, flavor=ZERO)),
+    (lambda: evaluate(FRAME, columns={"qid": "user"}), ValueError, "must name its topics, not 'user'; got 'qid'", lambda: evaluate(FRAME, columns={"qid": "qid"}, flavor=ZERO)),
     (lambda: evaluate(FRAME, columns={"doc": "x"}), ValueError, "keys than qid, .*; got 'doc'", None),
-    (lambda: evaluate(FRAME, columns={"label": "score"}), ValueError, "'score' for label and score", None),
-    (lambda: evaluate(FRAME, columns={"qid": "docno"}), ValueError, "'docno' for qid and docno", None),
+    (lambda: evaluate(FRAME, columns={"label": "score"}), ValueError, "must name its scores; got .* 'score' .grades.. Name yours: columns={'score': NAME}", None),
+    (lambda: evaluate(FRAME, columns={"qid": "docno", "docno": "docno"}), ValueError, "must name its documents, not 'docno'", None),
+    (lambda: evaluate(FRAME.assign(user=1, query=2).drop(columns="qid"), columns={}), ValueError, "its topics once; got 'user', 'query'. Name one: columns={'qid': 'user'}", None),
     (lambda: evaluate(FRAME, columns="qid"), TypeError, "columns must be a mapping.*got str", lambda: evaluate(FRAME.set_axis(["user_id", "item_id", *FRAME.columns[2:]], axis=1), columns={"qid": "user_id", "docno": "item_id"}, flavor=ZERO)),
-    (lambda: evaluate_run(QRELS, RUN, columns={}), ValueError, "columns must be None", lambda: evaluate_run(QRELS, RUN)),
-    (lambda: evaluate_run(QRELS, SCORES, columns={"score": "s"}), ValueError, r"columns=\{'score': NAME\}", lambda: evaluate_run(QRELS, SCORES, columns={"score": "score"})),
-    (lambda: evaluate_run(QRELS, TWICE), ValueError, "must have each column once; got 'score' more than once", None),
+    (lambda: evaluate_run(QRELS, RUN, columns={}), ValueError, r"columns=\{\} must be left out", lambda: evaluate_run(QRELS, RUN)),
+    (lambda: evaluate_run(QRELS, SCORES, columns={"score": "s"}), ValueError, "must name its scores, not 's'", lambda: evaluate_run(QRELS, SCORES, columns={"score": "score"})),
+    (lambda: evaluate_run(QRELS, TWICE), ValueError, "must name its scores once; got 'score', 'score'. Rename", None),
     (lambda: evaluate_run({1: {"d1": 1}}, SCORES), TypeError, "topic ids.*int in qrels and str in run, column qid", None),
-    (lambda: evaluate_run(QRELS, frame(QRELS, "label")), ValueError, "columns qid, docno and score; got qid, docno, l", lambda: evaluate_run(QRELS, frame(QRELS, "label"), columns={"score": "label"})),
-    (lambda: evaluate_run(SCORES, RUN), ValueError, "columns qid, docno and label; got qid, docno, score", lambda: evaluate_run(SCORES, RUN, columns={"label": "score"})),
+    (lambda: evaluate_run(QRELS, frame(QRELS, "label")), ValueError, "must name its scores; got 'qid' .topics., 'docno' .documents., 'label'. Name yours: columns={'score': NAME}", lambda: evaluate_run(QRELS, frame(QRELS, "label"), columns={"score": "label"})),
+    (lambda: evaluate_run(SCORES.rename(columns={"score": "stars"}), RUN), ValueError, "must name its grades; .*columns={'label': NAME}. If each row has grade 1, name its documents: columns={'docno': 'docno'}", lambda: evaluate_run(SCORES.rename(columns={"score": "stars"}), RUN, columns={"label": "stars"}, flavor="ranx")),
     (lambda: evaluate_run(QRELS, pd.concat([SCORES] * 2)), ValueError, r"twice in a topic; 'd9' does in run\['q3'\]", lambda: [evaluate_run(QRELS, pd.concat([SCORES] * 2), flavor=f"trec_eval[duplicates={how}]") for how in ("first", "count")]),
     (lambda: evaluate_run(QRELS, changed("docno", None)), ValueError, "ids of run, column docno, must not be missing", None),
     (lambda: evaluate_run(QRELS, changed("docno", "")), ValueError, "ids of run, column docno, must not be empty", None),
     (lambda: evaluate_run(QRELS, changed("qid", "")), ValueError, "ids of run, column qid, must not be empty; got ''", None),
     (lambda: evaluate_run(QRELS, SCORES[:0]), ValueError, "run must hold at least one document; got none", None),
-    (lambda: evaluate_run(MISSING, {"q": ["a"]}), ValueError, "grades must be finite numbers; got nan in qrels", None),
     (lambda: evaluate_run(OWN_QRELS, OWN_RUN, by=LANDS["land"].rename({"a": "c"})), ValueError, "'a'", lambda: [evaluate_run(OWN_QRELS, OWN_RUN, by={"land": land}) for land in (LANDS["land"], LANDS["land"].to_numpy())]),
     (lambda: evaluate_run(OWN_QRELS, OWN_RUN, query_weight=pd.concat([WEIGHTS, pd.Series({"B": 1.0})])), ValueError, r"must have entries for known queries only; got 'B' \(1 of 3 entries\)", None),
 ]  # fmt: skip

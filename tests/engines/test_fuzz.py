@@ -15,7 +15,16 @@ from ndcg_ml import Flavor, evaluate_ranked, evaluate_run, ndcg_score, readers
 fuzz = pytest.importorskip("reliability.fuzz", reason="the runs are not part of the installed package")
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer to interrupt what hangs")
 
-INPUTS = {"parse": 1200, "letor": 400, "trec": 400, "columns": 400, "arrays": 800, "runs": 500}
+INPUTS = {
+    "parse": 1200,
+    "letor": 400,
+    "trec": 400,
+    "tables": 400,
+    "json": 400,
+    "columns": 400,
+    "arrays": 800,
+    "runs": 500,
+}
 
 
 @pytest.mark.parametrize("share", quick([0.1], [0.1, 1.0]))

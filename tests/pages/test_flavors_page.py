@@ -121,7 +121,7 @@ def of_one_query() -> list[str]:
 def ndcg() -> dict[str, dict[str, float]]:
     """NDCG@10 by preset and model; the ids of the documents, for trec_eval's ties, sort like the rows."""
     rows = {
-        model: read_columns(ROOT / "docs" / "demo_scores.csv", model).arguments()
+        model: read_columns(ROOT / "docs" / "demo_scores.csv", {"score": model}).arguments()
         for model in ("scikit-learn", "PyTorch", "LightGBM")
     }
     doc_id = [f"{row:04}" for row in range(len(rows["PyTorch"]["y_true"]))]

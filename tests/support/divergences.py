@@ -183,6 +183,8 @@ CHECKS: dict[tuple[str, str], Check] = {
         fraction,
         variants=("ndcg_cut", "ndcg", "ndcg_cut_judged_only", "ndcg_rel", "log2", "log2_judged_only", "exp_log2"),
         kind="defined", always=True),
+    ("trec_eval", "a grade is a fraction"): Check(
+        fraction, variants=("ndcg", "ndcg_cut"), shown_by="source"),
     ("trec_eval10", "the run lacks a judged topic and -c is not given"): Check(
         attrgetter("missing_topic"), kind="defined"),
     ("ranx", "a grade is a fraction"): Check(fraction),
