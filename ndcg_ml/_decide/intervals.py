@@ -113,6 +113,8 @@ class Estimate:
         Skewness of the values.
     bounds : tuple of float
         The smallest and the largest value that a query may have.
+    apart : float
+        Share of corrected labels that differ from the others. If few do, the sample may lack an error of the model.
     """
 
     value: float
@@ -120,6 +122,7 @@ class Estimate:
     dof: float
     skewness: float
     bounds: tuple[float, float] = (0.0, 1.0)
+    apart: float = 1.0
 
     def limits(self, confidence: float) -> tuple[float, float]:
         """Return the limits of the confidence interval of the mean, which are within the bounds.
@@ -128,7 +131,7 @@ class Estimate:
         -----
         Let m be the mean, and the bounds 0 and 1. Two pseudo-queries, one at each bound and each with the weight
 
-            w = 1 / (1 + 2 n m (1 - m))
+            w = 1 / (1 + 2 n min(m (1 - m), apart))
 
         stand for values that the sample may lack. The variance and the third moment of the n queries and of these two
         about m give the standard error s of a mean of n + 2 w queries and its skewness g, so that the width is never 0.
@@ -145,7 +148,7 @@ class Estimate:
         span, n = most - least, self.dof + 1
         m = min(1.0, max(0.0, (self.value - least) / span))
         product = m * (1 - m)
-        pseudo = 1 / (1 + 2 * n * product)
+        pseudo = 1 / (1 + 2 * n * min(product, self.apart))
         total = n + 2 * pseudo
         deviation = self.error / span * math.sqrt(self.dof)
         variance = (n * deviation**2 + pseudo * (1 - 2 * product)) / total

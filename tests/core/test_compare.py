@@ -605,6 +605,16 @@ def test_corrected_labels_are_worth_as_many_queries_as_give_an_interval_as_wide(
     assert alone.high - alone.low == pytest.approx(found.high - found.low, rel=0.15)
 
 
+def test_the_interval_allows_for_errors_of_the_model_that_the_sample_lacks():
+    rng = np.random.default_rng(0)
+    human = rng.beta(2.6, 1, N)
+    some = rng.choice(N, 50, replace=False)
+    wrong = np.isin(np.arange(N), np.delete(np.arange(N), some)[: round(0.045 * N)])  # none in 10 % of samples
+    interval = corrected(human, np.where(wrong, 0.0, human), some).interval()
+    assert interval.low < human.mean() < interval.high
+    assert interval.high - interval.low < of_values(human[some]).interval().high - of_values(human[some]).interval().low
+
+
 def test_few_queries_of_people_are_not_blamed_on_weights():
     human, model, some = drawn(7, noise=1.0, n_people=20)
     found = compare(corrected(human, model, some), corrected(human[::-1].copy(), model, some))
