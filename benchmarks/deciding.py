@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ndcg_ml import Comparison, compare, evaluate, evaluate_run
+from ndcg_ml._decide.randomisation import queries_needed
 from ndcg_ml.readers import read_columns
 
 ROOT = Path(__file__).parents[1]
@@ -40,19 +41,23 @@ def compare_trec_runs(folder: Path) -> Comparison:
 
 
 def _rows(data: str, comparison: Comparison) -> list[dict[str, Any]]:
-    return [
-        {
-            "data": data,
-            "a": pair.a,
-            "b": pair.b,
-            "queries": comparison.n_queries,
-            "difference": pair.difference,
-            "deviation": abs(pair.difference / pair.effect_size),
-            "p_adjusted": pair.p_adjusted,
-            "needed_for_0.01": pair.queries_needed(0.01),
-        }
-        for pair in comparison.pairs
-    ]
+    rows = []
+    for pair in comparison.pairs:
+        deviation = abs(pair.difference / pair.effect_size)
+        rows.append(
+            {
+                "data": data,
+                "a": pair.a,
+                "b": pair.b,
+                "queries": comparison.n_queries,
+                "difference": pair.difference,
+                "deviation": deviation,
+                "p_adjusted": pair.p_adjusted,
+                # By these two systems alone, without correction for other pairs.
+                "needed_for_0.01": queries_needed(deviation, 0.01, 0.8, 0.95),
+            }
+        )
+    return rows
 
 
 def main() -> None:

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from ndcg_ml import Comparison, compare_values
 from ndcg_ml._decide.distributions import t_quantile
-from ndcg_ml._decide.intervals import aggregate_clusters, bounded_limits, robust_error
-from ndcg_ml._decide.means import Means, generator, spread_of
+from ndcg_ml._decide.intervals import aggregate_clusters, robust_error
+from ndcg_ml._decide.means import Means, generator
 from ndcg_ml._decide.paired_search import honest_value
 
 SAMPLES, RESAMPLES = 2000, 999
@@ -242,71 +242,20 @@ def clustered_interval(n_users: int) -> Callable[[Rng], float]:
     return sample
 
 
-def seeds(n_runs: int, n: int, over_runs: float) -> Callable[[Rng], float]:
-    """Return whether two systems of equal means, whose runs differ, differ significantly."""
+def seeds(n_runs: int, n: int, over_runs: float, n_systems: int = 2, noisy: float = 0.0) -> Callable[[Rng], float]:
+    """Return whether any two systems of equal means, whose runs differ, differ significantly.
+
+    With `noisy`, the runs of the first system differ by that.
+    """
 
     def sample(rng: Rng) -> float:
         base = rng.beta(0.7, 0.7, n)
-        query = [rng.normal(0, 0.1, n) for _ in range(2)]
-        runs = [
-            [base + query[i] + rng.normal(0, over_runs) + rng.normal(0, 0.1, n) for _ in range(n_runs)]
-            for i in range(2)
-        ]
-        return verdict_of_runs(runs) != "undecided"
-
-    return sample
-
-
-def verdict_of_runs(runs: list[list[FloatArray]]) -> str:
-    """Return the verdict on two systems with several runs each."""
-    from ndcg_ml._decide.differences import Settings, differences
-
-    values = np.stack([np.mean(of_one, axis=0) for of_one in runs], axis=1)
-    settings = Settings(confidence=0.95, margin=None, n_resamples=RESAMPLES)
-    of_runs = [np.array([run.mean() for run in of_one]) for of_one in runs]
-    [found] = differences(("a", "b"), Means.from_weights(values, None), [(0, 1)], settings, generator(0), runs=of_runs)
-    return found.verdict
-
-
-def piled(share: float, rest: str, n: int, rng: Rng) -> tuple[FloatArray, float]:
-    """Draw NDCG that is 1 in this share of queries, and return it with its true mean."""
-    values = np.ones(n)
-    other = rng.random(n) >= share
-    size = int(other.sum())
-    values[other] = 0.0 if rest == "0" else rng.random(size)
-    return values, share + (1 - share) * (0.0 if rest == "0" else 0.5)
-
-
-def bounded(share: float, rest: str, n: int) -> Callable[[Rng], float]:
-    """Return whether the bounded interval covers the mean."""
-
-    def sample(rng: Rng) -> float:
-        values, truth = piled(share, rest, n, rng)
-        low, high = bounded_limits(values, np.full(n, 1 / n), 0.95)
-        assert high > low
-        return low <= truth <= high
-
-    return sample
-
-
-def bounded_width(share: float, rest: str, n: int) -> Callable[[Rng], float]:
-    """Return the width of the bounded interval divided by the mean width of BCa's."""
-    widths: list[float] = []
-
-    def of_bca(rng: Rng) -> float:
-        values, _ = piled(share, rest, n, rng)
-        if np.ptp(values) == 0:
-            return 0.0
-        [spread] = spread_of(Means.from_weights(values[:, None], None), RESAMPLES, rng)
-        interval = spread.interval(0.95, "bca")
-        return interval.high - interval.low
-
-    def sample(rng: Rng) -> float:
-        if not widths:
-            widths.append(float(np.mean([of_bca(generator(seed)) for seed in range(SAMPLES)])))
-        values, _ = piled(share, rest, n, rng)
-        low, high = bounded_limits(values, np.full(n, 1 / n), 0.95)
-        return (high - low) / widths[0]
+        systems = {}
+        for i in range(n_systems):
+            query, spread = base + rng.normal(0, 0.1, n), noisy if noisy and i == 0 else over_runs
+            systems[f"s{i}"] = [query + rng.normal(0, spread) + rng.normal(0, 0.1, n) for _ in range(n_runs)]
+        found = compare_values(systems, qid=np.arange(n), measure="ndcg", n_resamples=RESAMPLES, seed=rng)
+        return any(pair.verdict != "undecided" for pair in found.pairs)
 
     return sample
 
@@ -383,24 +332,16 @@ def cells() -> list[Cell]:
         Cell("type I error, 5 seeds that do not differ, 50 queries", (0, 7), seeds(5, 50, 0.0)),
     ]
     found += [
-        Cell(
-            f"coverage, bounded interval, {100 * s:.0f} % ones, rest {rest}, {n} queries",
-            (94, 100),
-            bounded(s, rest, n),
-        )
-        for s in (0.8, 0.93, 0.98)
-        for rest in ("0", "uniform")
-        for n in (10, 20, 50, 200)
+        Cell(f"type I error, {k} systems of {r} seeds, {n} queries", (0, 7), seeds(r, n, 0.05, k))
+        for k, r, n in ((2, 2, 100), (4, 2, 100), (4, 2, 400), (6, 2, 400), (4, 3, 100), (6, 5, 100))
     ]
     found += [
         Cell(
-            f"bounded width over BCa's, {100 * s:.0f} % ones, rest {rest}, 50 queries",
-            (0, 1.3),
-            bounded_width(s, rest, 50),
-            False,
+            f"the same, {k} systems of {r} seeds, one system's vary by .1, others' by .02",
+            ANY,
+            seeds(r, 100, 0.02, k, 0.1),
         )
-        for s in (0.8, 0.93)
-        for rest in ("0", "uniform")
+        for k, r in ((4, 2), (4, 3), (4, 5))
     ]
     for k, n in ((20, 20), (20, 50), (100, 20), (100, 50), (20, 200)):
         near = 0.008 if n == 20 else 0.005

@@ -25,6 +25,7 @@ def main() -> None:
     ):
         _bars(result, question, ROOT / "docs" / f"performance_{name}.png")
     _growth(report, ROOT / "docs" / "performance_shapes.png")
+    draw_verdicts(ROOT / "docs" / "verdicts.png")
     draw_queries_needed(ROOT / "docs" / "deciding.png")
     draw_labels_needed(ROOT / "docs" / "unjudged.png")
     draw_evidence(ROOT / "docs")
@@ -69,6 +70,32 @@ def _growth(report: dict[str, Any], path: Path) -> None:
     axes.legend(frameon=False, fontsize=8)
     axes.grid(alpha=0.3)
     figure.savefig(path, dpi=110)
+
+
+def draw_verdicts(path: Path) -> None:
+    """Draw an interval for each verdict, with 0 and the margin, those that take precedence at the top."""
+    from matplotlib import pyplot as plt
+
+    from ndcg_ml._decide.verdict import verdict
+
+    margin, colours = 0.01, {"better": BLUE, "worse": RED, "undecided": GREY}
+    limits = [(0.002, 0.008), (-0.006, 0.004), (-0.008, -0.002), (0.003, 0.019), (-0.021, -0.003), (-0.006, 0.017)]
+    limits.append((-0.021, 0.005))
+    figure, axes = plt.subplots(figsize=(8, 2.8), layout="constrained")
+    axes.axvspan(-margin, margin, color=GREY, alpha=0.15, lw=0)
+    axes.axvline(0, color=GREY, lw=1)
+    names = [verdict(low, high, 50, margin) for low, high in limits]
+    for y, (name, (low, high)) in enumerate(zip(names, limits, strict=True)):
+        colour = colours.get(name, "#3a8f5d")
+        axes.plot([low, high], [y, y], color=colour, lw=3)
+        axes.plot((low + high) / 2, y, "o", color=colour)
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.set_xticks([-margin, 0, margin], ["-margin", "0", "margin"])
+    axes.set_xlabel("difference b - a, with its interval")
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    figure.savefig(path, dpi=100)
+    plt.close(figure)
 
 
 def draw_queries_needed(path: Path) -> None:

@@ -592,7 +592,7 @@ def _document_names(pair: _Pair, rows: _Rows) -> DocumentNames | None:
     if len(documents) > _NAMED_ROWS:
         return None
     row_of = rows.arranged(_compact(rows.of_run + pair.judged.topic.size), rows.of_qrels)
-    return lambda at: [kind.decode(documents[row]) for row in row_of[at].tolist()]
+    return lambda at: list(map(kind.decode, documents.take(row_of[at])))
 
 
 def _digest_judgements(judged: RunRows, n_topics: int, *, with_order: bool) -> NDArray[np.uint64]:

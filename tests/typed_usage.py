@@ -47,11 +47,10 @@ assert_type(evaluate(labels, scores, group=[3]), Evaluation[float])
 assert_type(evaluate(labels, scores, group=[3]).value, float)
 assert_type(evaluate(labels, scores, group=[3], k=[1, 5]).value, dict[int, float])
 ndcg_score(labels, scores, qid=["a", "a", "a"], query_weight={"a": 2.0})
-assert_type(evaluate(labels, scores, group=[2, 1]).interval(method="t"), Interval)
+assert_type(evaluate(labels, scores, group=[2, 1]).interval(), Interval)
 assert_type(evaluate(labels, scores, group=[2, 1], k=[1, 5]).interval(), dict[int, Interval])
 assert_type(evaluate(labels, scores, group=[2, 1]).standard_error, float)
 assert_type(evaluate(labels, scores, group=[2, 1], k=(1, 5), by=["x", "x", "y"]).std, dict[int, float])
-evaluate(labels, scores, group=[2, 1]).interval(method="bootstrap")  # type: ignore[arg-type]
 assert_type(compare(evaluate(labels, scores, group=[3]), evaluate(labels, scores, group=[3])).interval, Interval)
 assert_type(compare(evaluate(labels, scores, group=[3]), evaluate(labels, scores, group=[3])), Comparison)
 

@@ -1,11 +1,21 @@
-"""The search of this repository is not worse than its baseline by more than the margin."""
+"""The search of this repository is not worse than its baseline, nor than its last accepted run, by the margin."""
+
+import os
+import warnings
+
+import pytest
 
 from ndcg_ml import Evaluation, compare, evaluate_run
 
 
-def test_the_search_is_not_worse() -> None:
-    """new.jsonl is what the search retrieves now."""
-    base = Evaluation.load("baseline.json")
+@pytest.mark.parametrize("reference", ["baseline.json", "last.json"])
+def test_the_search_is_not_worse(reference: str) -> None:
+    """new.jsonl is what the search retrieves now. On the main branch, set SAVE_LAST to save it."""
+    base = Evaluation.load(reference)
     new = evaluate_run("qrels.jsonl", "new.jsonl", flavor=base.flavor, k=base.k)
-    both = compare(base, new, names=["baseline", "new"], margin=0.01, seed=0)
-    assert both.verdict in ("better", "not worse", "equivalent", "unchanged"), str(both)
+    both = compare(base, new, names=["before", "new"], margin=0.01, seed=0)
+    assert both.verdict != "worse", str(both)
+    if both.verdict == "undecided":
+        warnings.warn(str(both), UserWarning, stacklevel=1)  # pytest.fail(str(both)) is strict
+    if reference == "last.json" and "SAVE_LAST" in os.environ:
+        new.save("last.json", qrels="qrels.jsonl")

@@ -293,9 +293,9 @@ def evaluate(
     >>> y_true = [[3, 0, 1], [0, 1, 0], [1, 0, 2], [0, 0, 1], [2, 1, 0]]
     >>> y_score = [[3, 2, 1], [3, 1, 2], [3, 2, 1], [1, 3, 2], [2, 1, 3]]
     >>> print(evaluate(y_true, y_score, by={"country": ["de", "fr", "de", "fr", "de"]}).slices)
-    slice       queries  empty   share    NDCG      95 % interval  minus the others        its interval
-    country=de        3      0  0.6000  0.7979   0.4235 to 1.1723           +0.2325  -0.6797 to +1.1447
-    country=fr        2      0  0.4000  0.5655  -0.2663 to 1.3973           -0.2325  -1.1447 to +0.6797
+    slice       queries  empty   share    NDCG     95 % interval  minus the others        its interval
+    country=de        3      0  0.6000  0.7979  0.0000 to 1.0000           +0.2325  -0.6761 to +0.8330
+    country=fr        2      0  0.4000  0.5655  0.0000 to 1.0000           -0.2325  -0.8330 to +0.6761
     """
     refuse_unknown(evaluate, unknown)
     refuse_lazy(y_true, "y_true")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ndcg_ml._core.mean import Totals
     from ndcg_ml._core.queries import Scored
-    from ndcg_ml._decide.means import Interval, Method, Seed
+    from ndcg_ml._decide.means import Interval
     from ndcg_ml._decide.slices import Slices
     from ndcg_ml._unjudged.range import Range
 
@@ -155,50 +155,29 @@ class Evaluation(Generic[V]):
 
         return Slices(rows_of_slices(self._slice_names), self)
 
-    # fmt: off
     @overload
-    def interval(
-        self: Evaluation[float], confidence: float = ..., method: Method | None = ..., n_resamples: int = ...,
-        seed: Seed = ...,
-    ) -> Interval: ...
+    def interval(self: Evaluation[float], confidence: float = ...) -> Interval: ...
     @overload
-    def interval(
-        self: Evaluation[dict[K, float]], confidence: float = ..., method: Method | None = ...,
-        n_resamples: int = ..., seed: Seed = ...,
-    ) -> dict[K, Interval]: ...
-    # fmt: on
-    def interval(
-        self, confidence: float = 0.95, method: Method | None = None, n_resamples: int = 9999, seed: Seed = 0
-    ) -> Interval | dict[Any, Interval]:
+    def interval(self: Evaluation[dict[K, float]], confidence: float = ...) -> dict[K, Interval]: ...
+    def interval(self, confidence: float = 0.95) -> Interval | dict[Any, Interval]:
         """Return a confidence interval of the value for the population from which these queries are drawn.
 
         Parameters
         ----------
         confidence : float, default 0.95
             Above 0 and below 1.
-        method : {"bca", "percentile", "t", "bounded"}, optional
-            "bca" and "percentile" are bootstraps over queries: bias-corrected and accelerated, and plain percentiles.
-            "t" is Student's interval, which is symmetric and may extend beyond 0 and 1. "bounded" is for values between
-            0 and 1 of which most are at a bound; its width is never 0. Default: "bca", or "bounded" if all queries have
-            the same value, or all but fewer than 20 have the value 0, or all but fewer than 20 the value 1. In these
-            cases bootstrap intervals may cover the true value half of the time.
-        n_resamples : int, default 9999
-            Number of bootstrap resamples. Each draws as many queries as there are, with replacement.
-        seed : int, numpy.random.Generator or None, default 0
-            Random seed. With None, each call draws differently.
 
         Returns
         -------
         Interval, or dict of Interval by cut-off if there are several
-            With ``.low``, ``.high``, ``.value``, ``.confidence``, ``.method``, ``.n_queries``, and with clusters also
-            ``.effective_queries``. All cut-offs use the same resamples.
+            With ``.low``, ``.high``, ``.value``, ``.confidence``, ``.n_queries``, and with clusters or unequal weights
+            also ``.effective_queries``. It is between 0 and 1 if all values are, and its width is never 0.
 
         Raises
         ------
         TypeError, ValueError
-            An argument is not as above; fewer than two queries count in the mean; a query has the value nan
-            (``empty=nan``); "bca" has all resamples on one side of the value; "bounded" has values below 0 or above 1;
-            there are fewer than six clusters, or one has most of the weight.
+            `confidence` is not as above; fewer than two queries count in the mean; a query has the value nan
+            (``empty=nan``); there are fewer than six clusters, or one has most of the weight.
 
         See Also
         --------
@@ -207,32 +186,34 @@ class Evaluation(Generic[V]):
 
         Notes
         -----
+        Student's t interval, corrected for skewness, with two pseudo-queries: one at 0 and one at 1, each with the
+        weight 1 / (1 + 2 n m (1 - m)) for n queries with the mean m. They matter for few queries, or if nearly all have
+        the same value, 0 or 1. Nothing is drawn. benchmarks/results/decisions.md has the simulated coverage, which is
+        lower for values that are so rare that the sample may lack them.
+
         Queries have the same weights as in the value, and those that the flavor skips are left out. Under
-        ``aggregate="micro"`` the two sums are resampled together, and the t interval is that of the linearised ratio
-        (delta method). If one query has more weight than all others together, no method is reliable. Clusters are
-        resampled as a whole; their t interval uses the robust standard error and degrees of freedom of Bell and
-        McCaffrey (2002). docs/deciding.md recommends a method for each case, with simulated coverage.
+        ``aggregate="micro"`` the ratio is linearised (delta method). The standard error is that of R. Bell and D.
+        McCaffrey, Survey Methodology 28(2), 2002, of the queries or of whole clusters. If one query has more weight
+        than all others together, no interval is reliable.
 
         References
         ----------
-        B. Efron, Better bootstrap confidence intervals, JASA 82, 1987.
+        N. Johnson, Modified t tests and confidence intervals for asymmetrical populations, JASA 73, 1978.
 
         Examples
         --------
         >>> from ndcg_ml import evaluate
         >>> y_true, y_score = [[3, 0, 1], [0, 1, 0], [1, 0, 2], [0, 0, 1]], [[3, 2, 1], [3, 1, 2], [3, 2, 1], [1, 3, 2]]
         >>> result = evaluate(y_true, y_score)
-        >>> print(result.interval(method="t"))
-        0.713764 (0.399120 to 1.028408; 95 %, t interval; 4 queries)
-        >>> result.interval(0.9, seed=0).low < result.value < result.interval(0.9, seed=0).high
+        >>> print(result.interval())
+        0.713764 (0.057423 to 0.955958; 95 %, t interval with skewness; 4 queries)
+        >>> result.interval(0.9).low < result.value < result.interval(0.9).high
         True
         """
         from ndcg_ml._decide.intervals import intervals
 
         values = self._as_dict(self.value)
-        return self._shaped(
-            intervals(self._totals, self.flavor, values, confidence, method, n_resamples, seed, self._clusters())
-        )
+        return self._shaped(intervals(self._totals, self.flavor, values, confidence, self._clusters()))
 
     def _clusters(self) -> NDArray[np.int64] | None:
         """Return the cluster of each query as a number; None if queries are independent."""
@@ -258,15 +239,16 @@ class Evaluation(Generic[V]):
         """
         from ndcg_ml._decide.intervals import means_of
 
-        return self._shaped(
-            {
-                k: deviation
-                for ks, means, _ in means_of(self._totals, self.flavor, None)
-                for k, deviation in zip(ks, means.std().tolist(), strict=True)
-            }
-        )
+        means = means_of(self._totals, self.flavor, None)
+        return self._shaped({k: float(queries.std()[0]) for k, (queries, _) in means.items()})
 
-    def save(self, path: str | os.PathLike[str], *, qrels: str | os.PathLike[str] | None = None) -> None:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        qrels: str | os.PathLike[str] | None = None,
+        margin: float | None = None,
+    ) -> None:
         """Write the evaluation to a file, as a baseline for later comparisons. ``load`` reads it.
 
         The file is readable JSON with one line per query: ids, values, counts, judged fractions and clusters, with the
@@ -280,14 +262,16 @@ class Evaluation(Generic[V]):
         qrels : path, optional
             The file of the judgements. If it is in the folder of `path` or below it, its relative path is saved, and
             ``ndcg-ml gate`` reads it unless other judgements are passed.
+        margin : float, optional
+            The largest loss that does not matter, between 0 and 1, for ``ndcg-ml gate``.
 
         Raises
         ------
         TypeError
-            Query ids or clusters are neither strings nor integers.
+            Query ids or clusters are neither strings nor integers, or `margin` is not a number.
         ValueError
-            The flavor has a callable gain or discount, or the arrays of labels or scores have changed since the
-            evaluation.
+            The flavor has a callable gain or discount, the arrays of labels or scores have changed since the
+            evaluation, or `margin` is out of range.
         OSError
             The file cannot be written.
 
@@ -305,7 +289,7 @@ class Evaluation(Generic[V]):
         """
         from ndcg_ml._decide import saved
 
-        saved.write(self, path, qrels)
+        saved.write(self, path, qrels, margin)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Evaluation[Any]:
@@ -330,7 +314,7 @@ class Evaluation(Generic[V]):
         """
         from ndcg_ml._decide import saved
 
-        return saved.read(path)[0]
+        return saved.read(path).evaluation
 
     # fmt: off
     @overload
@@ -491,7 +475,7 @@ class Evaluation(Generic[V]):
         return report.write(self, path, title, command, top)
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
-        """Draw the values at the first 30 cut-offs, with their 95 % t intervals.
+        """Draw the values at the first 30 cut-offs, with their 95 % intervals.
 
         Parameters
         ----------

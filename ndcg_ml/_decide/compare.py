@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from types import EllipsisType
 from typing import Any, Literal, get_args
@@ -69,7 +69,7 @@ def compare(
     unjudged : {"warn", "note", "refuse", "accept"}, default "warn"
         Action if the judged@k of systems differ by more than 0.05: a warning and a note, a note alone, an error, or
         none. Under "refuse" a pair is also undecided if labels of unjudged documents could change the sign of its
-        difference (``settled``), or if a label is missing and the range is unknown.
+        difference (``settled``), or if a label is missing and the range is unknown; likewise within slices.
     confidence : float, default 0.95
         Simultaneous confidence of the intervals of all pairs. The level of the test is 1 - confidence.
     n_resamples : int, default 9999
@@ -116,27 +116,22 @@ def compare(
     The randomisation test exchanges the two systems' values of each query at random. Its p-value is the share of
     exchanges, including the observed one, whose difference is at least as large in absolute value. The test is exact if
     the systems are exchangeable. If only their means are equal, differences are skewed and queries are few, its type I
-    error exceeds the level; ``.notes`` then says so. The differences are those of the flavor's mean: weighted means, or
-    ratios of sums under ``aggregate="micro"``, which are linearised if the ideals differ. Queries that are empty in all
-    systems count as the flavor says.
+    error exceeds the level; ``.notes`` then says so of a verdict. The differences are those of the flavor's mean:
+    weighted means, or ratios of sums under ``aggregate="micro"``, which are linearised if the ideals differ. Queries
+    that are empty in all systems count as the flavor says.
 
     The interval of a single pair contains the differences that the test does not reject. Several pairs share one
-    critical value, that of the largest |t| when systems are permuted within queries (max-T), so their intervals are
-    simultaneous. Against a baseline, each query has one random sign for all pairs. Several runs per system are
-    corrected by Bonferroni's method.
+    critical value, that of the largest |t| when each query has one random sign for all pairs (max-T), so their
+    intervals are simultaneous. Several runs per system are corrected by Bonferroni's method.
 
-    If only m of n queries changed, up to a share p_U of all queries may change (the upper confidence limit of m / n).
-    The loss and gain of those that did not change here are unknown. They are taken as the largest ones observed, or as
-    the limits of the 95 % t interval of the mean change if these are smaller: low <= difference - (p_U - m / n) loss,
-    and high likewise; p-values agree. Changes below a thousandth of the largest one do not count. With clusters, these
-    counts are of clusters, and with weights they are shares of weight. If all queries changed, the limits are not
-    widened; if no query lost, the lower limit is not. For results of ``correct_labels``, the counts are of queries with
-    human labels. If fewer than six of them changed, losses and gains are both the largest change; if none did, the
-    largest one under the model's labels.
+    If only some queries changed, the limits allow for changes of others: low <= difference - (p_U - m / n) loss, where
+    m of n queries changed, p_U is the upper confidence limit of the share that may, and the loss is the largest one
+    observed or the limit of the mean change; high likewise, and p-values agree. A change below a fifth of the largest
+    one counts in proportion to its size. With clusters, these counts are of clusters, with weights they are shares of
+    weight, and for results of ``correct_labels`` they are of queries with human labels.
 
-    No interval allows for a loss that no query of the sample shows. So every verdict "not worse", "equivalent" and
-    "unchanged" has a note with ``.unseen``, the largest share of queries (95 %) whose loss n queries may not show: 1 -
-    .05^(1/n).
+    No interval allows for a loss that no query of the sample shows. So every verdict with which a gate passes has a
+    note with ``.unseen``, the largest share of queries (95 %) whose loss n queries may not show: 1 - .05^(1/n).
 
     References
     ----------
@@ -286,9 +281,9 @@ def _compared(
     if corrected:
         decisions, values, *notes = correct_pairs(table, corrected, pairs, settings, rng)
     documents = None if corrected else matching.UnjudgedDocuments.from_systems(table)
-    may_turn = None
-    if unjudged == "refuse" and not corrected and matching.lack_labels(sources):
-        may_turn = (lambda *_: True) if documents is None else documents.may_turn  # several runs have no range
+    may_turn: Callable[..., bool] | None = None
+    if unjudged == "refuse" and not corrected and matching.count_unlabelled(sources):
+        may_turn = (lambda *_, **__: True) if documents is None else documents.may_turn  # several runs have no range
     found = differences(
         names,
         means,
@@ -301,7 +296,6 @@ def _compared(
         may_turn=may_turn,
     )
     unanswered = [0 if one.evaluation is None else int(one.evaluation._unanswered().sum()) for one in sources]
-    slices = {column: table.select(of_query) for column, of_query in columns.items()}
     return Comparison(
         flavor=None if first.evaluation is None else first.evaluation.flavor.replace(k=first.k),
         measure=measure,
@@ -319,7 +313,11 @@ def _compared(
         n_clusters=None if codes is None else int(codes.max()) + 1,
         judged=judged,
         n_unanswered=tuple(max(unanswered[at] for at in columns) for columns in of_system),
-        slices=compared_by(slices, names, means, pairs, settings, rng, clusters=codes, runs=runs) if slices else None,
+        slices=compared_by(
+            columns, table.rows[:, 0], names, means, pairs, settings, rng, clusters=codes, runs=runs, may_turn=may_turn
+        )
+        if columns
+        else None,
         accepts_unjudged=unjudged == "accept",
         further_notes=tuple(notes),
         _words=WORDS if first.evaluation is None else first.evaluation._words(),

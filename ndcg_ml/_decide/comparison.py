@@ -17,11 +17,11 @@ from ndcg_ml._core.one_line import block, paragraph, percent, visible, wrapped
 from ndcg_ml._core.result import WORDS
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._decide.differences import DIFFERENCE, INTERVAL, P_ADJUSTED, SYSTEMS, VERDICT, Difference
-from ndcg_ml._decide.intervals import FEWEST_FOR_BOOTSTRAP
 from ndcg_ml._decide.matching import UnjudgedDocuments, favoured
 from ndcg_ml._decide.means import Interval
+from ndcg_ml._decide.randomisation import fewest_to_reject
 from ndcg_ml._decide.slices import ComparedSlices
-from ndcg_ml._decide.verdict import DECIDED, NO_LOSS
+from ndcg_ml._decide.verdict import DECIDED, PASSES
 from ndcg_ml._unjudged.completions import RangeError
 from ndcg_ml._unjudged.judge_next import ToJudge
 from ndcg_ml._unjudged.range import Range
@@ -156,6 +156,10 @@ class Comparison:
         """The smallest difference that is detected in every pair with this power; see ``Difference``."""
         return max(pair.smallest_detectable(power) for pair in self.pairs)
 
+    def _units(self) -> tuple[int, str]:
+        """Return the number of queries or clusters that the test exchanges, and the word for them."""
+        return (self.n_queries, self._words[1]) if self.n_clusters is None else (self.n_clusters, "clusters")
+
     def _only_pair(self) -> Difference:
         if len(self.pairs) > 1:
             raise AttributeError(
@@ -174,8 +178,10 @@ class Comparison:
             counts = (f"{name} {n}" for name, n in zip(self.names, self.n_unanswered, strict=True))
             queries += f" (no {documents} returned: {', '.join(counts)})"
         if self.n_clusters is not None:
-            fewest = min(pair.effective_queries or 0.0 for pair in self.pairs)
-            queries += f" in {self.n_clusters} clusters (equivalent to {fewest:.0f} independent {units})"
+            queries += f" in {self.n_clusters} clusters"
+        worth = [pair.effective_queries for pair in self.pairs if pair.effective_queries is not None]
+        if worth and first.interval.method != "corrected":
+            queries += f" (equivalent to {min(worth):.0f} independent {units} of equal weight)"
         if max(self.n_runs) > 1:
             queries += f"; runs of each system: {', '.join(map(str, self.n_runs))}"
         parts = [self.measure if self.flavor is None else str(self.flavor), queries]
@@ -207,13 +213,13 @@ class Comparison:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Warnings for the reader: differing judged@k, few changed queries, heavy weights, skewed differences."""
+        """Warnings for the reader: differing judged@k, few queries or changed ones, skewed differences."""
         judged = () if self.judged is None or self.accepts_unjudged else self.judged
         notes = [*self.further_notes, favoured(self.names, judged, self.values)]
         if self._unjudged is not None:
             at = {name: i for i, name in enumerate(self.names)}
             notes += self._unjudged.notes([(at[pair.a], at[pair.b], pair.difference) for pair in self.pairs])
-        notes += [*_changes(self.pairs), *_unseen(self), _few_by_weight(self), _skewed(self.pairs)]
+        notes += [_without_limits(self), _widened(self.pairs), *_unseen(self), _skewed(self.pairs)]
         return tuple(note for note in notes if note)
 
     def range(self, max_grade: float | None = None, *, a: str | None = None, b: str | None = None) -> Range:
@@ -526,71 +532,62 @@ def pairs_record(comparison: Comparison, digits: int, details: bool = False) -> 
     return Record(columns, rows, marked, " ".join(closing_lines(comparison)), whole_number(digits, "digits", 0))
 
 
+def _without_limits(comparison: Comparison) -> str | None:
+    """Return a note if a test cannot reject with so few queries, so that its interval has no limits."""
+    levels = [pair.level for pair in comparison.pairs if not math.isfinite(pair.interval.high - pair.interval.low)]
+    if not levels:
+        return None
+    n, what = comparison._units()
+    return f"{n} {what} cannot show a difference; use {fewest_to_reject(min(levels))} or more"
+
+
 def _skewed(pairs: Sequence[Difference]) -> str | None:
-    skewed = [pair for pair in pairs if pair._is_skewed]
+    """Return a note on verdicts that a few queries may decide."""
+    skewed = [pair for pair in pairs if pair.verdict in DECIDED and pair._is_skewed]
     if not skewed:
         return None
     pair = max(skewed, key=lambda pair: abs(pair.skewness))
+    others = f" (and in {len(skewed) - 1} more pairs)" if len(skewed) > 1 else ""
     return (
-        f"the differences of {len(skewed)} of {len(pairs)} pairs are skewed (skewness {pair.skewness:+.1f} between "
-        f"{pair.a} and {pair.b}) and {pair.interval.n_queries} queries are few: if the systems have equal means but "
-        "are not exchangeable, the type I error may exceed the level"
+        f"A few queries change far more than the others between {pair.a} and {pair.b}{others}, skewness "
+        f"{pair.skewness:+.1f}: look at them"
     )
 
 
-def _changes(pairs: Sequence[Difference]) -> Iterator[str]:
-    """Yield a note on unchanged pairs and one on widened intervals, each with the pair that may change most."""
-    for which, widened in (
-        ([pair for pair in pairs if pair.verdict == "unchanged"], False),
-        ([pair for pair in pairs if pair.widened], True),
-    ):
-        if which:
-            pair = max(which, key=lambda pair: pair.changed_at_most or 0.0)
-            others = f" (and few or none in {len(which) - 1} more pairs)" if len(which) > 1 else ""
-            note = (
-                f"{pair.n_changed or 'none'} of {pair.interval.n_queries} queries changed between {pair.a} and {pair.b}"
-            )
-            more = (
-                f"; up to {100 * (pair.changed_at_most or 0.0):.1f} % of other queries may "
-                f"({percent(1 - float(f'{pair.level:.2g}'))}); the interval is widened by their possible differences"
-            )
-            yield f"{note}{others}{more * widened}"
+def _widened(pairs: Sequence[Difference]) -> str | None:
+    """Return a note on widened intervals, with the pair that may change most."""
+    which = [pair for pair in pairs if pair.widened]
+    if not which:
+        return None
+    pair = max(which, key=lambda pair: pair.changed_at_most or 0.0)
+    others = f" (and few or none in {len(which) - 1} more pairs)" if len(which) > 1 else ""
+    return (
+        f"{pair.n_changed or 'none'} of {pair.interval.n_queries} queries changed between {pair.a} and {pair.b}{others}"
+        f"; up to {100 * (pair.changed_at_most or 0.0):.1f} % of other queries may "
+        f"({percent(1 - float(f'{pair.level:.2g}'))}); the interval is widened by their possible differences"
+    )
 
 
 def _unseen(comparison: Comparison) -> Iterator[str]:
-    """Yield the largest share of queries whose loss may be unseen, for the verdicts that claim that there is none."""
-    claims = [("", pair) for pair in comparison.pairs if pair.verdict in NO_LOSS]
+    """Yield the largest share of queries with a problem that these may miss, for the verdicts with which a gate passes.
+
+    A problem is a loss that no query of the sample shows.
+    """
+    claims = [("", pair) for pair in comparison.pairs if pair.verdict in PASSES]
     of_slices = [
         (f" of {column}={name}", pair)
         for (column, name), part in (comparison.slices or {}).items()
         for pair in part.pairs
-        if pair.verdict in NO_LOSS
+        if pair.verdict in PASSES
     ]
     for which in (claims, of_slices):
         if which:
             place, pair = max(which, key=lambda claim: claim[1].unseen)
-            n, what = round(pair._n_seen), "clusters" if comparison.n_clusters is not None else comparison._words[1]
-            effective = " effective" * (comparison.n_clusters is None and n != pair.interval.n_queries)
+            n, (_, what) = round(pair._seen_by(pair.unseen)), comparison._units()
+            effective = "effective " * (comparison.n_clusters is None and n != pair.interval.n_queries)
             more = ""
             if comparison.margin is not None and comparison.margin < 1:
-                needed = math.ceil(pair._seen_by(comparison.margin))
-                more = (
-                    f". From {needed} {what} on, an unseen loss is below the margin of {comparison.margin:g}, even if "
-                    f"a {comparison._words[0]} loses 1"
-                )
-            yield (
-                f"A loss in up to {100 * pair.unseen:.2g} % of the {what}{place} may be unseen with {n}{effective} "
-                f"{what} (95 %){more}"
-            )
-
-
-def _few_by_weight(comparison: Comparison) -> str | None:
-    """Return a note if the weights leave few effective queries."""
-    worth = min(pair.effective_queries or math.inf for pair in comparison.pairs)
-    by_weights = comparison.n_clusters is None and comparison.pairs[0].interval.method != "corrected"
-    if not by_weights or worth >= FEWEST_FOR_BOOTSTRAP:
-        return None
-    return (
-        f"with these weights, {comparison.n_queries} queries count as {worth:.0f} of equal weight, which is few: one "
-        "more query with a large weight may change the verdict"
-    )
+                needed, costs = math.ceil(pair._seen_by(comparison.margin)), "costs less than the margin"
+                more = f", which {costs}" if needed <= n else f"; with {needed} {what}, such a problem {costs}"
+                more += f" of {comparison.margin:g} even if a {comparison._words[0]} loses 1"
+            yield f"{n} {effective}{what}{place} can miss a problem that {100 * pair.unseen:.2g} % of {what} have{more}"

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import copy
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.layout import BoolArray, FloatArray
+from ndcg_ml._core.layout import FloatArray
 from ndcg_ml._core.table import Column
-from ndcg_ml._decide.distributions import beta_cdf, beta_quantile, t_quantile, t_tail
+from ndcg_ml._decide.distributions import beta_cdf, beta_quantile, normal_quantile, t_quantile, t_tail
 from ndcg_ml._decide.intervals import FEWEST_FOR_TEST, aggregate_clusters, effective_queries
-from ndcg_ml._decide.means import SAME, Interval, Means, Spread, crossed_error, minus, n_equal, skewness, spread_of
-from ndcg_ml._decide.randomisation import exchange_tests, max_t, queries_needed, smallest_detectable
+from ndcg_ml._decide.means import SAME, Interval, Means, n_equal, skewness
+from ndcg_ml._decide.randomisation import (
+    Case,
+    changed_cases,
+    exchange_tests,
+    max_t,
+    queries_needed,
+    smallest_detectable,
+)
 from ndcg_ml._decide.verdict import Verdict, verdict
 
 Pairs: TypeAlias = Sequence[tuple[int, int]]
@@ -65,7 +73,7 @@ class Difference:
         Number of queries in which b is above, equal to (within 1e-12), and below a.
     changed_at_most : float or None
         Upper confidence limit of the share of queries that change; None if all queries changed, or systems have several
-        runs. Changes below a thousandth of the largest one do not count.
+        runs. Changes below a fifth of the largest one count in proportion to their size.
     widened : bool
         Whether the interval is wider because few queries changed: see ``compare``.
     unseen : float
@@ -76,9 +84,6 @@ class Difference:
         Skewness of the queries' differences.
     level : float
         The level of the test of this pair alone that corresponds to the corrected test.
-    dof : float
-        Degrees of freedom of ``smallest_detectable``: one less than the changed queries (or clusters), or those of the
-        standard error with several runs.
     effective_queries : float or None
         Effective sample size: independent queries of equal weight with the same standard error; None if queries are
         independent and have equal weights.
@@ -101,8 +106,11 @@ class Difference:
     unseen: float
     skewness: float
     level: float
-    dof: float
     effective_queries: float | None = None
+    _dof: float | None = None
+    """Degrees of freedom of the standard error; None for a test that exchanges systems."""
+    _few: FewChanged | None = None
+    """None with several runs per system."""
 
     @property
     def n_changed(self) -> int:
@@ -136,11 +144,6 @@ class Difference:
             **{name: getattr(self, name) for name in _MEASURES},
             "smallest_detectable": self.smallest_detectable(),
         }
-
-    @property
-    def _n_seen(self) -> float:
-        """The number of queries or clusters that `unseen` counts."""
-        return self._seen_by(self.unseen)
 
     @staticmethod
     def _seen_by(unseen: float) -> float:
@@ -190,22 +193,31 @@ class Difference:
         Returns
         -------
         float
-            In units of the value. The variance of these queries is assumed, and that no other queries change. Infinite
-            if so few changed that the test cannot reject.
+            In units of the value. The variance of these queries is assumed, and that other samples have as large a
+            share of changed queries. Infinite if so few changed that no difference has this power.
 
         Notes
         -----
-            (t (1 - 1/(4 dof)) + z_power sqrt(1 + t^2/(2 dof) + u (t + z_power)^2/(4 (dof + 1)))) standard_error
-
-        where t is the critical value of the test, dof is one less than the changed queries, and u is the share of the
-        others. This is the normal approximation of the noncentral t distribution (M. Abramowitz and I. Stegun, Handbook
-        of Mathematical Functions, 26.7.10). The last term allows for the varying number of changed queries.
+        The power is the mean, over the numbers m of queries that may change in such a sample (a binomial variable), of
+        the probability that Student's t with m - 1 degrees of freedom is above its critical value: the normal
+        approximation of its noncentral distribution (M. Abramowitz and I. Stegun, Handbook of Mathematical Functions,
+        26.7.10). With m changed queries, the test by exchanges has no p-value below 2^(1 - m).
         """
-        # With m changed queries, the test by exchanges has no p-value below 2^(1 - m).
-        least_p, unchanged = float(self.interval.method == "corrected" and not self.n_changed), 0.0
-        if self.interval.method in ("test", "max-t"):
-            least_p, unchanged = 2**-self.dof, max(0.0, 1 - (self.dof + 1) / self._n_seen)
-        return smallest_detectable(self.standard_error, self.dof, power, 1 - self.level, least_p, unchanged)
+        if self._few is not None and self._dof is None:
+            return smallest_detectable(
+                self.standard_error, power, changed_cases(self._few.n, self._few.differing, self.level)
+            )
+        # People's labels of a sample that did not change show no variance.
+        is_unknown = self.interval.method == "corrected" and not self.n_changed
+        level = 0.0 if is_unknown else self.level
+        return smallest_detectable(self.standard_error, power, [Case(1.0, self._dof or 1.0, 1.0, level)])
+
+    def _queries_to_pass(self, margin: float, power: float = 0.8) -> int:
+        """Return the number of queries with which b is "not worse" with this probability if it equals a."""
+        if self._few is None:
+            return self.queries_needed(margin, power)
+        units = self._few.needed_to_pass(margin, power, self.level)
+        return math.ceil(units * self.interval.n_queries / self._few.n * (1 - SAME))
 
     @property
     def _deviation(self) -> float:
@@ -255,14 +267,16 @@ class Settings:
 
 # -- few changed queries ----------------------------------------------------------------------------------------------
 
-# A change below this share of the largest one does not count, so that changes of no size decide nothing.
-_SMALLEST = 1e-3
+# A change counts in full from this share of the largest one on, so that changes of no size decide nothing.
+_FULL = 0.2
 # Divisor of the level: the largest change and the limit of the mean change are estimates, too.
 _TAILS = 4
 # Confidence of the interval of the mean change.
 _MEAN_CONFIDENCE = 0.95
 # A smaller share of weight is rounding.
 _NOTHING = 1e-9
+MOST_QUERIES = 10**9
+"""More queries are as good as all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,9 +285,10 @@ class FewChanged:
 
     Notes
     -----
-    Let m of n queries have changed. The share of all queries that change may be as large as the upper limit p_U of a
-    binomial share (C. Clopper and E. Pearson, Biometrika 26, 1934). An unseen change is taken to be the largest loss
-    or gain among the changed queries, or the limit of the t interval of their mean change if that is smaller:
+    Let m of n queries have changed, where a change below a fifth of the largest one counts in proportion to its size.
+    The share of all queries that change may be as large as the upper limit p_U of a binomial share (C. Clopper and E.
+    Pearson, Biometrika 26, 1934). An unseen change is taken to be the largest loss or gain among the changed queries,
+    or the limit of the t interval of their mean change if that is smaller:
 
         low <= difference - (p_U - m / n) loss,    high >= difference + (p_U - m / n) gain
 
@@ -287,54 +302,93 @@ class FewChanged:
         Effective sample size.
     loss, gain : float
         0 or above.
+    largest, deviation : float
+        The largest change, and the standard deviation of the differences around 0.
+    n_equal : float
+        Effective number of changed queries.
+    differing : float
+        Share of the weight that belongs to queries with a difference of any size.
     """
 
     share: float
     n: float
     loss: float
     gain: float
+    largest: float = 0.0
+    deviation: float = 0.0
+    n_equal: float = 0.0
+    differing: float = 0.0
 
     @classmethod
     def from_differences(
-        cls, d: FloatArray, changed: BoolArray, share: FloatArray, largest: float | None
-    ) -> FewChanged | None:
-        """Summarise the difference of each query (or cluster), whether it changed, and its share of the mean.
+        cls, d: FloatArray, counts: FloatArray, share: FloatArray, largest: float | None
+    ) -> FewChanged:
+        """Summarise the difference of each query (or cluster), how far it counts as changed, and its share of the mean.
 
-        None if all of them changed. If human labels of a sample correct a model's labels, `largest` is the largest
-        change of a query under the model's labels. If fewer than six of the sample changed, which do not show a
-        direction, the loss and the gain are both the largest change, or `largest` if none changed.
+        If human labels of a sample correct a model's labels, `largest` is the largest change of a query under the
+        model's labels. If fewer than six of the sample changed, which do not show a direction, the loss and the gain
+        are both the largest change, or `largest` if none changed.
         """
-        if share[~changed].sum() < _NOTHING:
-            return None
-        of_changed, n = float(share[changed].sum()), n_equal(share)
-        if largest is not None and of_changed * n <= FEWEST_FOR_TEST - 0.5:
-            worst = float(np.abs(d).max()) if of_changed else largest
-            return cls(of_changed, n, worst, worst)
+        changed, n, worst = float(share @ counts), n_equal(share), float(np.abs(d).max())
+        if 1 - changed < _NOTHING:
+            changed = 1.0
+        if not changed:
+            return cls(0.0, n, largest or 0.0, largest or 0.0)
+        part = share * counts / changed
+        mean, m, deviation = float(part @ d), n_equal(part), math.sqrt(float(share @ d**2) * d.size / (d.size - 1))
         loss, gain = max(0.0, float(-d.min())), max(0.0, float(d.max()))
-        if np.count_nonzero(changed) > 1:
-            change, part = d[changed], share[changed] / of_changed
-            mean, m = float(part @ change), n_equal(part)
-            error = math.sqrt(float(np.square(part * (change - mean)).sum()) * m / max(m - 1, 1e-9))
+        if largest is not None and changed * n <= FEWEST_FOR_TEST - 0.5:
+            loss = gain = worst
+        elif m > 1:
+            error = math.sqrt(float(np.square(part * (d - mean)).sum()) * m / max(m - 1, 1e-9))
             reach = t_quantile(_MEAN_CONFIDENCE, max(1.0, m - 1)) * error
             loss, gain = min(loss, max(0.0, reach - mean)), min(gain, max(0.0, reach + mean))
-        return cls(of_changed, n, loss, gain)
+        return cls(changed, n, loss, gain, worst, deviation, m, min(1.0, float(share[counts > 0].sum())))
+
+    def needed_to_pass(self, margin: float, power: float, level: float) -> int:
+        """Return the number of queries (or clusters) with which the low limit is above -margin with this probability.
+
+        Notes
+        -----
+        The system is assumed to be equal, and the changes to be as frequent and as large as here. With N queries, the
+        difference has the standard error e = deviation / sqrt(N) and is above -z e with the probability of the power.
+        Both of its limits must then be above -margin: that of the test, t e below it, and that for unseen changes, of
+        which the smaller one counts: the share (p_U - share) of the largest change, or of the limit of the mean change,
+        whose distance from the mean change varies with the difference.
+        """
+        z = normal_quantile(power)
+
+        def passes(n: int) -> bool:
+            error = self.deviation / math.sqrt(n)
+            if (t_quantile(1 - level, max(1, n - 1)) + z) * error > margin:
+                return False
+            unseen = replace(self, n=float(n)).share_at_most(level) - self.share
+            if not self.share:
+                return unseen * self.loss <= margin
+            m = max(1.0, self.n_equal * n / self.n)
+            of_change = self.deviation / math.sqrt(self.share * max(m - 1, 1e-9))
+            reach = t_quantile(_MEAN_CONFIDENCE, max(1.0, m - 1)) * of_change
+            of_mean = unseen * reach + z * error * (1 + unseen / self.share)
+            return min(unseen * self.largest + z * error, of_mean) <= margin
+
+        most = 4
+        while most < MOST_QUERIES and not passes(most):
+            most *= 2
+        return most // 2 + bisect_left(range(most // 2, most), True, key=passes)
 
     def share_at_most(self, level: float) -> float:
         """Return the upper limit of the share of queries that change."""
         if not self.share:
             return float(1 - (level / 2) ** (1 / self.n))
+        if self.share == 1:
+            return 1.0
         m = self.share * self.n
         return beta_quantile(1 - level / _TAILS, m + 1, self.n - m)
 
-    def limits(self, difference: float, level: float) -> tuple[float, float]:
-        """Return an upper bound of the low limit, and a lower bound of the high limit."""
-        unseen = self.share_at_most(level) - self.share
-        return difference - unseen * self.loss, difference + unseen * self.gain
-
     def p_value(self, difference: float) -> float:
-        """Return the level at which these limits begin to exclude 0."""
+        """Return the level at which the widened limits begin to exclude 0."""
         against = self.loss if difference > 0 else self.gain
-        if not against:
+        if not against or self.share == 1:
             return 0.0
         m = self.share * self.n
         share = min(1.0, self.share + abs(difference) / against)
@@ -342,8 +396,10 @@ class FewChanged:
 
     def widen(self, decision: Decision, family_level: float) -> Decision:
         """Widen the limits to allow for changes of other queries, and adjust the p-values accordingly."""
-        low, high = self.limits(decision.difference, decision.level)
-        p = self.p_value(decision.difference)
+        difference, unseen = decision.difference, self.share_at_most(decision.level) - self.share
+        low, high = difference - unseen * self.loss, difference + unseen * self.gain
+        is_wider = low < decision.low if difference > 0 else high > decision.high
+        p = self.p_value(difference) if is_wider else 0.0
         return replace(
             decision,
             low=min(decision.low, low),
@@ -424,10 +480,11 @@ def differences(
     # Clusters are exchanged instead of queries. Each becomes one row with the weight of its queries.
     grouped = means if clusters is None else aggregate_clusters(means, clusters)
     units = grouped.linear()
-    share = units.share()[:, 0]
-    # The spreads of the systems, computed once, give the difference and standard error of each pair.
-    spreads = spread_of(grouped)
-    gaps = [minus(spreads[b], spreads[a]) for a, b in pairs]
+    share, n_equals, values = units.share()[:, 0], grouped.n_effective(), grouped.mean()
+    gaps = [
+        _Gap(float(values[b] - values[a]), float(units.minus(a, b).standard_error()[0]), units.n_queries)
+        for a, b in pairs
+    ]
 
     # Each branch gives p-values and limits that agree with them. With several runs, queries and runs both vary. Several
     # pairs share one critical value. A single pair has its own test.
@@ -436,7 +493,7 @@ def differences(
     if corrected is not None:
         decisions, method = corrected, "corrected"
     elif runs is not None:
-        decisions, method = _over_runs(pairs, gaps, runs, units.n_queries, settings.level), "crossed"
+        decisions, method = _over_runs(pairs, gaps, runs, settings.level), "crossed"
     elif len(pairs) > 1:
         decisions, method = _decide_family(units, pairs, gaps, settings, rng), "max-t"
     else:
@@ -444,19 +501,20 @@ def differences(
     if corrected is not None:
         effective = [decision.effective_queries for decision in corrected]
     elif clusters is not None:
-        effective = [*_effective(means, units, pairs)]
+        alone = means.linear()
+        effective = [float(effective_queries(alone.minus(*pair), units.minus(*pair))[0]) for pair in pairs]
     else:
-        effective = [None if gap.n_effective == units.n_queries else gap.n_effective for gap in gaps]
+        effective = [None if n == units.n_queries else n for n in (min(n_equals[a], n_equals[b]) for a, b in pairs)]
 
     result = []
-    for (a, b), gap, narrow, n_effective in zip(pairs, gaps, decisions, effective, strict=True):
-        d, of_units = (table.values[:, b] - table.values[:, a] for table in (means, units))
+    for (a, b), narrow, worth in zip(pairs, decisions, effective, strict=True):
+        d, of_units = (each.values[:, b] - each.values[:, a] for each in (means, units))
         # Wins and losses count queries, even if clusters are the sampling units.
         wins, losses = int((d > SAME).sum()), int((d < -SAME).sum())
-        changed = _changed_units(d, clusters)
-        few = None if runs is not None else FewChanged.from_differences(of_units, changed, share, narrow.largest)
-        decision = narrow if few is None else few.widen(narrow, settings.level)
-        nothing_varies = gap.is_constant and (runs is None or not decision.standard_error)
+        few, decision = None, narrow
+        if runs is None:
+            few = FewChanged.from_differences(of_units, _counted(d, clusters), share, narrow.largest)
+            decision = few.widen(narrow, settings.level)
         interval = Interval(
             value=decision.difference,
             low=decision.low,
@@ -464,7 +522,6 @@ def differences(
             confidence=settings.confidence,
             method=method,
             n_queries=means.n_queries,
-            n_resamples=None if method in ("crossed", "corrected") else settings.n_draws,
         )
         result.append(
             Difference(
@@ -480,35 +537,48 @@ def differences(
                     decision.high,
                     units.n_queries,
                     settings.margin,
-                    changed=wins + losses > 0 or not nothing_varies or (decision.largest or 0.0) > SAME,
+                    changed=wins + losses > 0 or decision.standard_error > SAME or (decision.largest or 0.0) > SAME,
                     settled=may_turn is None or not may_turn(a, b, decision.difference),
                 ),
                 exact=decision.exact,
                 wins=wins,
                 ties=means.n_queries - wins - losses,
                 losses=losses,
-                changed_at_most=None if few is None else few.share_at_most(decision.level),
+                changed_at_most=None if few is None or few.share == 1 else few.share_at_most(decision.level),
                 widened=(decision.low, decision.high) != (narrow.low, narrow.high),
-                unseen=1 - _MISSED ** (1 / gap.n_effective),
+                unseen=1 - _MISSED ** (1 / min(n_equals[a], n_equals[b])),
                 skewness=skewness(of_units),
                 level=decision.level,
-                # Exchanges of equal values change nothing, so the test varies as over the changed units alone.
-                dof=float(np.count_nonzero(changed) - 1) if decision.dof is None else decision.dof,
-                effective_queries=n_effective,
+                effective_queries=worth,
+                _dof=decision.dof,
+                _few=few,
             )
         )
     return result
 
 
-def _changed_units(d: FloatArray, clusters: NDArray[np.int64] | None) -> BoolArray:
-    """Return which queries or clusters changed, other than by a thousandth of the largest change."""
-    size = np.abs(d)
-    changed: BoolArray = size > max(SAME, _SMALLEST * float(size.max()))
-    return changed if clusters is None else np.bincount(np.unique(clusters, return_inverse=True)[1], changed) > 0
+class _Gap(NamedTuple):
+    """The difference of two systems, its standard error, and the number of queries or clusters."""
+
+    value: float
+    error: float
+    n: int
+
+
+def _counted(d: FloatArray, clusters: NDArray[np.int64] | None) -> FloatArray:
+    """Return how far each query or cluster counts as changed, from 0 to 1; a cluster as far as any of its queries."""
+    size = np.where(np.abs(d) > SAME, np.abs(d), 0.0)
+    counts: FloatArray = np.minimum(1.0, size / (_FULL * max(float(size.max()), SAME)))
+    if clusters is None:
+        return counts
+    present, codes = np.unique(clusters, return_inverse=True)
+    most = np.zeros(present.size)
+    np.maximum.at(most, codes, counts)
+    return most
 
 
 def _decide_family(
-    units: Means, pairs: Pairs, gaps: Sequence[Spread], settings: Settings, rng: np.random.Generator
+    units: Means, pairs: Pairs, gaps: Sequence[_Gap], settings: Settings, rng: np.random.Generator
 ) -> list[Decision]:
     """Decide all pairs by one critical value of the largest |t|."""
     tests = exchange_tests(units, pairs, settings.n_draws, rng)
@@ -518,63 +588,59 @@ def _decide_family(
     level = min(level, settings.level)  # few draws can give a smaller critical value than that of one pair
     decisions = []
     for test, gap in zip(tests, gaps, strict=True):
-        error = _standard_error(gap)
+        value, error, _ = gap
         if error > 0:
-            t, reach = abs(gap.value) / error, critical * error
+            t, reach = abs(value) / error, critical * error
         else:  # every query differs by the same
-            t, reach = (math.inf if abs(gap.value) > SAME else 0.0), 0.0
+            t, reach = (math.inf if abs(value) > SAME else 0.0), 0.0
         p_adjusted = max(chance.p_value(t), test.p_value)
-        low, high = _rounded(gap, gap.value - reach, gap.value + reach)
+        low, high = value - reach, value + reach
         if p_adjusted > settings.level * (1 + SAME):  # p and limits must agree, also for constant differences
             low, high = min(low, 0.0), max(high, 0.0)
-        decisions.append(Decision(gap.value, error, test.p_value, p_adjusted, level, low, high, test.exact))
+        decisions.append(Decision(value, error, test.p_value, p_adjusted, level, low, high, test.exact))
     return decisions
 
 
 def _decide_pair(
-    units: Means, pair: tuple[int, int], gap: Spread, settings: Settings, rng: np.random.Generator
+    units: Means, pair: tuple[int, int], gap: _Gap, settings: Settings, rng: np.random.Generator
 ) -> Decision:
     """Decide the only pair by its own test, which is inverted for the interval."""
     # The copy leaves the state of the generator as it is for the slices.
     [test] = exchange_tests(units, [pair], settings.n_draws, copy.deepcopy(rng), settings.level)
-    limits = _rounded(gap, test.low, test.high)
-    return Decision(
-        gap.value, _standard_error(gap), test.p_value, test.p_value, settings.level, *limits, exact=test.exact
-    )
+    (value, error, _), low, high = gap, test.low, test.high
+    if not error and math.isfinite(high - low):  # all differences are equal, except for rounding
+        low = high = value
+    return Decision(value, error, test.p_value, test.p_value, settings.level, low, high, exact=test.exact)
 
 
-def _standard_error(gap: Spread) -> float:
-    return 0.0 if gap.is_constant else gap.standard_error
+def _over_runs(pairs: Pairs, gaps: Sequence[_Gap], runs: Sequence[FloatArray], level: float) -> list[Decision]:
+    """Decide each pair by a t test over queries and runs, with Bonferroni's correction for several pairs.
 
-
-def _rounded(gap: Spread, low: float, high: float) -> tuple[float, float]:
-    """Return the limits, or the difference itself twice if all differences are equal."""
-    return (gap.value, gap.value) if gap.is_constant and math.isfinite(high - low) else (low, high)
-
-
-def _over_runs(
-    pairs: Pairs, gaps: Sequence[Spread], runs: Sequence[FloatArray], n_units: int, level: float
-) -> list[Decision]:
-    """Decide each pair by a t test over queries and runs, with Bonferroni's correction for several pairs."""
-    level, decisions = level / len(gaps), []
-    for (a, b), gap in zip(pairs, gaps, strict=True):
-        crossed = crossed_error(_standard_error(gap), n_units, runs[a], runs[b])
-        p, error = crossed.p_value(gap.value), crossed.standard_error
-        reach = t_quantile(1 - level, crossed.dof) * error
-        limits = gap.value - reach, gap.value + reach
-        decisions.append(Decision(gap.value, error, p, min(1.0, len(gaps) * p), level, *limits, dof=crossed.dof))
+    Queries and runs are crossed random effects. The variance is the sum of two parts: the variance over queries of the
+    means over runs, and for each system the variance over runs of the means over queries, each divided by its number.
+    The interaction of queries and runs is in both parts, so the error is conservative, as in the pigeonhole bootstrap
+    (A. Owen, The pigeonhole bootstrap, Annals of Applied Statistics 1(2), 2007). Runs of different systems are
+    independent (X. Bouthillier et al., Accounting for variance in machine learning benchmarks, MLSys 2021). Two runs
+    hardly show how much they vary, so the variance over a system's runs is that of all systems, pooled, or its own if
+    that is larger, with the degrees of freedom of all. Those of the sum are Satterthwaite's.
+    """
+    level, decisions = level / len(pairs), []
+    dof_of_runs = sum(of_one.size - 1 for of_one in runs)
+    own = [float(of_one.var(ddof=1)) for of_one in runs]
+    pooled = math.fsum(variance * (of_one.size - 1) for variance, of_one in zip(own, runs, strict=True)) / dof_of_runs
+    parts = [max(variance, pooled) / of_one.size for variance, of_one in zip(own, runs, strict=True)]
+    for (a, b), (value, of_queries, n) in zip(pairs, gaps, strict=True):
+        over_queries, over_runs = of_queries**2, parts[a] + parts[b]
+        squares = over_queries**2 / (n - 1) + over_runs**2 / dof_of_runs
+        variance = over_queries + over_runs
+        dof = variance**2 / squares if squares > 0 else float(n - 1)
+        error = math.sqrt(variance)
+        t = abs(value) / error if error > 0 else math.inf
+        p = 1.0 if abs(value) <= SAME else t_tail(t, dof)
+        reach = t_quantile(1 - level, dof) * error
+        limits = value - reach, value + reach
+        decisions.append(Decision(value, error, p, min(1.0, len(pairs) * p), level, *limits, dof=dof))
     return decisions
-
-
-def _effective(means: Means, clusters: Means, pairs: Pairs) -> list[float]:
-    """Return the effective number of queries of each difference."""
-
-    def subtract(systems: Means) -> Means:
-        systems = systems.linear()
-        values = np.stack([systems.values[:, b] - systems.values[:, a] for a, b in pairs], axis=1)
-        return Means(values, np.broadcast_to(systems.weight[:, :1], values.shape))
-
-    return effective_queries(subtract(means), subtract(clusters)).tolist()
 
 
 # Columns of a difference, from the values of ``Difference._row``.

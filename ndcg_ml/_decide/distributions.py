@@ -6,8 +6,8 @@ import math
 from functools import lru_cache
 from statistics import NormalDist
 
-# Above this, the series in 1/dof is accurate to 13 digits. Below, the closed form has few terms.
-_MANY = 1000
+# With more degrees of freedom, Student's t distribution is the normal one to six digits.
+_MANY = 1e6
 
 
 def normal_cdf(z: float) -> float:
@@ -28,7 +28,7 @@ def t_tail(t: float, dof: float) -> float:
     The incomplete beta function at dof/(dof + t^2), with dof/2 and 1/2. Above a million degrees of freedom, the normal
     distribution.
     """
-    if dof > 1e6:
+    if dof > _MANY:
         return math.erfc(t / math.sqrt(2))
     return beta_cdf(dof / (dof + t * t), dof / 2, 0.5)
 
@@ -51,11 +51,17 @@ def beta_cdf(x: float, a: float, b: float) -> float:
 
 @lru_cache(maxsize=1024)
 def beta_quantile(probability: float, a: float, b: float) -> float:
-    """Return the quantile of the beta distribution, by bisection."""
-    low, high = 0.0, 1.0
-    while low < (middle := (low + high) / 2) < high:
-        low, high = (middle, high) if beta_cdf(middle, a, b) < probability else (low, middle)
-    return middle
+    """Return the quantile of the beta distribution, by Newton's iteration between limits."""
+    low, high, x = 0.0, 1.0, a / (a + b)
+    scale = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    while low < x < high:
+        excess = beta_cdf(x, a, b) - probability
+        low, high = (low, x) if excess > 0 else (x, high)
+        step = excess / math.exp(scale + (a - 1) * math.log(x) + (b - 1) * math.log1p(-x))
+        if abs(step) < 1e-15:
+            return x
+        x = x - step if low < x - step < high else (low + high) / 2
+    return x
 
 
 def _beta_fraction(a: float, b: float, x: float) -> float:
@@ -90,40 +96,18 @@ def t_quantile(confidence: float, dof: float) -> float:
 
     Notes
     -----
-    Up to 1 000 degrees of freedom, bisection of the distribution function, a finite sum in the angle
-    arctan(t/sqrt(dof)) (M. Abramowitz and I. Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4). Above,
-    their series in 1/dof, 26.7.5. For fractional degrees of freedom, bisection of ``t_tail``.
+    Newton's iteration for log t, on the logarithm of ``t_tail``.
     """
+    outside = 1 - confidence
+    t = -normal_quantile(outside / 2)  # 1 + confidence would lose another digit
     if dof > _MANY:
-        z = -normal_quantile((1 - confidence) / 2)  # 1 + confidence would lose another digit
-        square = z * z
-        terms = (
-            (square + 1) / 4,
-            ((5 * square + 16) * square + 3) / 96,
-            (((3 * square + 19) * square + 17) * square - 15) / 384,
-            ((((79 * square + 776) * square + 1482) * square - 1920) * square - 945) / 92160,
-        )
-        return z + z * math.fsum(term / float(dof) ** power for power, term in enumerate(terms, start=1))
-    low, high = 0.0, math.pi / 2
-    whole = float(dof).is_integer()
-    while True:
-        angle = (low + high) / 2
-        if not low < angle < high:
-            return math.sqrt(dof) * math.tan(angle)
-        t = math.sqrt(dof) * math.tan(angle)
-        below = _inside(angle, int(dof)) < confidence if whole else t_tail(t, dof) > 1 - confidence
-        low, high = (angle, high) if below else (low, angle)
-
-
-def _inside(angle: float, dof: int) -> float:
-    """Return the probability that |T| is below sqrt(dof) tan(angle)."""
-    sine, cosine = math.sin(angle), math.cos(angle)
-    odd = dof % 2
-    if dof == 1:
-        return 2 * angle / math.pi
-    term = cosine if odd else 1.0
-    total = term
-    for i in range(2 + odd, dof - 1, 2):
-        term *= (i - 1) / i * cosine * cosine
-        total += term
-    return 2 / math.pi * (angle + sine * total) if odd else sine * total
+        return t
+    scale = math.lgamma((dof + 1) / 2) - math.lgamma(dof / 2) - math.log(dof * math.pi) / 2
+    for _ in range(50):
+        tail = t_tail(t, dof)
+        density = 2 * math.exp(scale - (dof + 1) / 2 * math.log1p(t * t / dof))
+        step = tail * math.log(tail / outside) / (density * t)
+        t *= math.exp(step)
+        if abs(step) < 1e-9:  # the next step would be of the order of its square
+            break
+    return t

@@ -432,17 +432,17 @@ def check_unjudged(
 
 # -- unjudged documents of the systems --------------------------------------------------------------------------------
 
-# Ranges are slow to compute, so notes have them only if there are not more pairs.
-_MOST_PAIRS = 45
+# Notes have ranges only if they take less than about a second: documents without a label, summed over pairs.
+_MOST_UNJUDGED = 500_000
 
 
-def lack_labels(sources: Iterable[Source]) -> bool:
-    """Return whether a label is missing, by judged@k for an evaluation that does not hold its documents."""
+def count_unlabelled(sources: Iterable[Source]) -> int:
+    """Return the number of missing labels; 1 if judged@k shows some in an evaluation without its documents."""
+    n = 0
     for evaluation in (source.evaluation for source in sources if source.evaluation is not None):
         scored, judged = evaluation._scored, getattr(evaluation.per_query, "judged", 1.0)
-        if np.any(judged < 1) if scored is None else np.isnan(scored.labels).any():
-            return True
-    return False
+        n += int(np.any(judged < 1) if scored is None else np.isnan(scored.labels).sum())
+    return n
 
 
 class UnjudgedDocuments:
@@ -458,19 +458,22 @@ class UnjudgedDocuments:
 
     def __init__(self, table: Matched, evaluations: Sequence[Evaluation[Any]]) -> None:
         self._sources, self._evaluations = table.sources, evaluations
-        places = [{qid: at for at, qid in enumerate(keys_of(source.qid))} for source in table.sources]
         # Empty queries that are skipped, or in a micro average, do not count now but would with other labels.
-        skipped = [
-            qid
-            for qid in keys_of(table.left_out)
-            if all(
-                qid in place and source.share[place[qid]] == 0 and source.weight[place[qid]] > 0
-                for place, source in zip(places, table.sources, strict=True)
-            )
-        ]
+        skipped = {}
+        if table.left_out.size:
+            places = [{qid: at for at, qid in enumerate(keys_of(source.qid))} for source in table.sources]
+            for qid in keys_of(table.left_out):
+                rows = [place.get(qid, -1) for place in places]
+                if all(
+                    at >= 0 and source.share[at] == 0 and source.weight[at] > 0
+                    for at, source in zip(rows, table.sources, strict=True)
+                ):
+                    skipped[qid] = rows
         self._qid = [*keys_of(table.qid), *skipped]
-        self._rows = np.array([[place[qid] for place in places] for qid in self._qid], dtype=np.int64)
+        more = np.array([*skipped.values()], dtype=np.int64).reshape(-1, len(table.sources))
+        self._rows = np.concatenate([table.rows, more])
         self._ranges: dict[tuple[int, int, float | None], Range] = {}
+        self._latest: tuple[tuple[int, int] | None, Pair | None] = (None, None)
 
     @classmethod
     def from_systems(cls, table: Matched) -> UnjudgedDocuments | None:
@@ -506,17 +509,27 @@ class UnjudgedDocuments:
         library = self._evaluations[b].frame_library
         return next_to_judge(self._pair(a, b), difference, self._qid, n, max_grade, library)
 
-    def may_turn(self, a: int, b: int, difference: float) -> bool:
-        """Return whether missing labels can change the sign of the difference; True if the range is unknown."""
+    def may_turn(self, a: int, b: int, difference: float, names: Sequence[Any] = (), name: Any = None) -> bool:
+        """Return whether missing labels can change the sign of the difference; True if the range is unknown.
+
+        With the slice names of all queries of the first system, the difference is that of the queries with one name.
+        """
         try:
-            return not self.range(a, b, difference).settled
+            if not names:
+                return not self.range(a, b, difference).settled
+            return (
+                not self._pair(a, b).within([names[row] == name for row in self._rows[:, 0]]).range(difference).settled
+            )
         except RangeError:
             return True
 
     def notes(self, pairs: Sequence[tuple[int, int, float]]) -> list[str]:
         """Return notes on the ranges; none if all documents are judged, or there is no range for the flavor."""
-        if len(pairs) > _MOST_PAIRS or not lack_labels(self._sources):
+        n_unlabelled = count_unlabelled(self._sources)
+        if not n_unlabelled:
             return []
+        if n_unlabelled * len(pairs) > _MOST_UNJUDGED:
+            return ["Whether missing labels could change who leads was not computed, which takes long: see settled"]
         known = []
         for a, b, difference in pairs:
             try:
@@ -528,31 +541,36 @@ class UnjudgedDocuments:
                 return []
             if limits.n_unjudged:
                 known.append(limits)
+        n_open = sum(not limits.settled for limits in known)
         if not known:
             return []
-        if len(pairs) == 1:
-            [limits] = known
-            words = (
-                f"over all grades of {limits.n_unjudged} unjudged documents, the difference is between "
-                f"{limits.low:+.4f} and {limits.high:+.4f}"
-            )
-            return [f"settled: {words}" if limits.settled else f"labels could change its sign: {words}; see judge_next"]
-        n_open = sum(not limits.settled for limits in known)
-        if not n_open:
-            return ["settled: no labels of unjudged documents can change the sign of any difference"]
-        words = f"labels of unjudged documents could change the sign of {n_open} of {len(pairs)} differences"
-        return [f"{words}: see judge_next for the documents"]
+        if len(pairs) > 1:
+            if not n_open:
+                return ["Missing labels cannot change who leads in any pair"]
+            return [f"Missing labels could change who leads in {n_open} of {len(pairs)} pairs: see judge_next"]
+        [limits] = known
+        words = (
+            f"over all grades of {limits.n_unjudged} unjudged documents, the difference is between "
+            f"{limits.low:+.4f} and {limits.high:+.4f}"
+        )
+        if n_open:
+            return [f"Missing labels could change who leads: {words}; see judge_next"]
+        return [f"Missing labels cannot change who leads: {words}"]
 
     def _pair(self, a: int, b: int) -> Pair:
-        first, second = self._evaluations[a], self._evaluations[b]
-        k = self._sources[a].k
-        ndcg = np.stack([self._sources[at].values[self._rows[:, at]] for at in (a, b)], axis=1)
-        return match_systems(
-            require_documents(first._scored),
-            require_documents(second._scored),
-            first.flavor,
-            k,
-            self._rows[:, [a, b]],
-            ndcg,
-            (first._totals.at_cutoff(k).dcg[:, 0], second._totals.at_cutoff(k).dcg[:, 0]),
-        )
+        latest, pair = self._latest
+        if pair is None or latest != (a, b):
+            first, second = self._evaluations[a], self._evaluations[b]
+            k = self._sources[a].k
+            ndcg = np.stack([self._sources[at].values[self._rows[:, at]] for at in (a, b)], axis=1)
+            pair = match_systems(
+                require_documents(first._scored),
+                require_documents(second._scored),
+                first.flavor,
+                k,
+                self._rows[:, [a, b]],
+                ndcg,
+                (first._totals.at_cutoff(k).dcg[:, 0], second._totals.at_cutoff(k).dcg[:, 0]),
+            )
+            self._latest = (a, b), pair
+        return pair

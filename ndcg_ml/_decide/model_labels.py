@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import warnings
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Any, Literal
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +19,12 @@ from ndcg_ml._core.flavor_text import at_cutoff, metric_key
 from ndcg_ml._core.layout import FloatArray, IntArray, keys_of
 from ndcg_ml._core.queries import Scored
 from ndcg_ml._core.result import Evaluation
-from ndcg_ml._decide.differences import Decision, Pairs, Settings
+from ndcg_ml._decide.differences import MOST_QUERIES, Decision, Pairs, Settings
 from ndcg_ml._decide.distributions import t_quantile, t_tail
-from ndcg_ml._decide.intervals import FEWEST_TO_SPLIT, bounded_limits, is_unsafe_to_resample, piles_up
+from ndcg_ml._decide.intervals import FEWEST_TO_SPLIT, Estimate, estimates
 from ndcg_ml._decide.matching import Matched, list_ids, matched, sources_of_evaluations
-from ndcg_ml._decide.means import SAME, Interval
-from ndcg_ml._decide.randomisation import MaxT, normal_t
+from ndcg_ml._decide.means import SAME, Interval, Means
+from ndcg_ml._decide.randomisation import normal_max_t
 from ndcg_ml.flavor import Flavor
 
 
@@ -41,8 +42,6 @@ class CorrectedEvaluation:
         Weight of the model's labels, from 0 (only human labels are used) to 1.
     bias : float
         The mean under the model's labels minus that under human labels, on the queries that have both.
-    effective_queries : float
-        The number of human-labelled queries that, used alone, would give the same standard error.
     flavor : Flavor
         The flavor, with the cut-off.
     model, human : Evaluation
@@ -52,17 +51,20 @@ class CorrectedEvaluation:
     standard_error: float
     weight: float
     bias: float
-    effective_queries: float
     flavor: Flavor
     model: Evaluation[float] = field(repr=False)
     human: Evaluation[float] = field(repr=False)
-    _estimate: _Estimate = field(repr=False)
+    _estimate: Estimate = field(repr=False)
+    _bounds: tuple[float, float] = field(repr=False)
+    """The smallest and the largest value that a query may have."""
+
+    @property
+    def effective_queries(self) -> float:
+        """The number of human-labelled queries that, used alone, would give a 95 % interval as wide."""
+        return cast(float, self.interval().effective_queries)
 
     def interval(self, confidence: float = 0.95) -> Interval:
-        """Return the interval of the corrected value.
-
-        It is a t interval, or "bounded" as for ``Evaluation.interval`` if the bootstrap would be unsafe for the values
-        under human labels, or if all but fewer than 20 corrected values are nearly equal.
+        """Return the interval of the corrected value, by the rule of ``Evaluation.interval``.
 
         Parameters
         ----------
@@ -72,30 +74,27 @@ class CorrectedEvaluation:
         Returns
         -------
         Interval
-            Within 0 and 1 if the values of the queries are.
+            Within 0 and 1 if the values of the queries are. Its ``.effective_queries`` is the number of human-labelled
+            queries that, used alone, would give an interval as wide.
         """
-        level, n = as_confidence(confidence), self.human.n_queries
-        reach = t_quantile(level, n - 2) * self.standard_error
-        low, high = self.value - reach, self.value + reach
-        method: Literal["corrected", "bounded"] = "corrected"
-        if self._estimate.bounds is not None:
-            adjusted, share = self._estimate.adjusted[:, 0], np.full(n, 1 / n)
-            if is_unsafe_to_resample(self.human.per_query.ndcg, share) or piles_up(
-                adjusted, float(np.median(adjusted))
-            ):
-                of_others = float(np.square(self._estimate.parts[n:]).sum())
-                low, high = bounded_limits(adjusted, share, level, self._estimate.bounds, of_others)
-                method = "bounded"
-            low, high = max(0.0, low), min(1.0, high)
+        level, d = as_confidence(confidence), self.human.per_query.ndcg
+        low, high = np.clip(self._estimate.limits(level), *self._bounds).tolist()
+        [alone] = estimates(Means.from_weights(d[:, None], None), [float(d.mean())])
+
+        def suffice(n: int) -> bool:
+            """Return whether n human-labelled queries like these give an interval that is not wider."""
+            error = alone.error * math.sqrt(d.size / n)
+            least, most = replace(alone, error=error, dof=float(n - 1)).limits(level)
+            return most - least <= high - low
+
         return Interval(
             value=self.value,
             low=low,
             high=high,
             confidence=level,
-            method=method,
-            n_queries=n,
-            n_resamples=None,
-            effective_queries=self.effective_queries,
+            method="corrected",
+            n_queries=d.size,
+            effective_queries=2.0 + bisect_left(range(2, MOST_QUERIES), True, key=suffice),
         )
 
     def metrics(self) -> dict[str, float]:
@@ -218,46 +217,55 @@ def correct_labels(model: Evaluation[float], human: Evaluation[float]) -> Correc
     _refuse_other_documents(model, human, labelled)
     f, d = model.per_query.ndcg, human.per_query.ndcg
     _warn_unless_random(f, labelled)
-    estimate = _Estimate.from_values(f[:, None], model.per_query.qid, d[:, None], human.per_query.qid)
-    value, error = float(estimate.value[0]), float(np.sqrt(np.square(estimate.parts).sum()))
+    found = _Corrected.from_values(f[:, None], model.per_query.qid, d[:, None], human.per_query.qid)
+    bounds = min(0.0, float(f.min()), float(d.min())), max(1.0, float(f.max()), float(d.max()))
+    value, parts, dof = float(np.clip(found.value[0], *bounds)), found.parts[:, 0], float(d.size - 2)
+    error = float(np.sqrt(np.square(parts).sum()))
+    # Differences below .05 are none, and those of .1 count in full.
+    apart = np.abs(parts[: d.size] - np.median(parts[: d.size])) * d.size
+    # A query counts as its human label plus a part of the model's mean of the others minus the model's label.
+    added = found.largest * (np.delete(f, labelled).mean() - f)
+    estimate = Estimate(
+        value,
+        error,
+        dof,
+        skewness=float(((parts / error) ** 3).sum()) * math.sqrt(dof + 1) if error > SAME else 0.0,
+        bounds=(bounds[0] + min(0.0, float(added.min())), bounds[1] + max(0.0, float(added.max()))),
+        apart=float(np.clip(apart / 0.05 - 1, 0, 1).mean()),
+    )
     return CorrectedEvaluation(
-        value=value if estimate.bounds is None else min(1.0, max(0.0, value)),
+        value=value,
         standard_error=error,
-        weight=estimate.weight,
+        weight=found.weight,
         bias=float((f[labelled] - d).mean()),
-        effective_queries=_worth(d, error),
         flavor=flavor,
         model=model,
         human=human,
         _estimate=estimate,
+        _bounds=bounds,
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Estimate:
+class _Corrected:
     """Corrected means of columns, all with one weight.
 
     Attributes
     ----------
     value : ndarray of float64, shape (n_columns,)
-    weight : float
-    adjusted : ndarray of float64, shape (n, n_columns)
-        The sample's values under human labels, each plus the weighted difference between the model's mean of the other
-        queries and its value of this query. Their mean is `value`.
-    bounds : tuple of float or None
-        Bounds of `adjusted` if all values are between 0 and 1, otherwise None.
+    weight, largest : float
+        The mean weight of the model's labels, and the larger one of the two halves.
     parts : ndarray of float64, shape (n_queries, n_columns)
         Contributions of the queries, those of the sample first. Their sum of squares is the variance.
     """
 
     value: FloatArray
     weight: float
-    adjusted: FloatArray
-    bounds: tuple[float, float] | None
+    largest: float
     parts: FloatArray
 
     @classmethod
-    def from_values(cls, f: FloatArray, f_ids: NDArray[Any], d: FloatArray, d_ids: NDArray[Any]) -> _Estimate:
+    def from_values(cls, f: FloatArray, f_ids: NDArray[Any], d: FloatArray, d_ids: NDArray[Any]) -> _Corrected:
         """Estimate from f, all queries under the model's labels, and d, the sample under human labels."""
         # Halves of the sample are determined by the query ids, so that the order of rows does not matter.
         order = sorted(range(len(d)), key=lambda at: blake2b(str(d_ids[at]).encode("utf-8", "surrogatepass")).digest())
@@ -271,8 +279,7 @@ class _Estimate:
             x, y = (values[other] - values[other].mean(axis=0) for values in (g, d))
             size = float((x * x).sum()) * (1 + n / n_rest)
             weights[half] = min(1.0, max(0.0, float((x * y).sum()) / size)) if size > n * SAME * SAME else 0.0
-        weight, most, mean = float(weights.mean()), float(weights.max()), rest.mean(axis=0)
-        adjusted = d + weights * (mean - g)
+        weight, mean = float(weights.mean()), rest.mean(axis=0)
         parts = np.concatenate(
             [np.zeros(d.shape), weight * (rest - mean) / n_rest * math.sqrt(n_rest / max(1, n_rest - 1))]
         )
@@ -280,10 +287,7 @@ class _Estimate:
         for half in halves:
             m = int(half.sum())
             parts[:n][half] = (left[half] - left[half].mean(axis=0)) / n * math.sqrt(m / (m - 1))
-        bounds = None
-        if all(v.min() >= -SAME and v.max() <= 1 + SAME for v in (f, d)):
-            bounds = min(0.0, most * float((mean - f).min())), 1 + max(0.0, most * float((mean - f).max()))
-        return cls(adjusted.mean(axis=0), weight, adjusted, bounds, parts)
+        return cls((d + weights * (mean - g)).mean(axis=0), weight, float(weights.max()), parts)
 
 
 # -- comparisons ----------------------------------------------------------------------------------------------------
@@ -319,8 +323,8 @@ def correct_pairs(
     )
     # One weight corrects the mean of the systems, and one their deviations from it.
     f_mean, d_mean = (table.values.mean(axis=1, keepdims=True) for table in (model, people))
-    mean = _Estimate.from_values(f_mean, model.qid, d_mean, people.qid)
-    deviation = _Estimate.from_values(model.values - f_mean, model.qid, people.values - d_mean, people.qid)
+    mean = _Corrected.from_values(f_mean, model.qid, d_mean, people.qid)
+    deviation = _Corrected.from_values(model.values - f_mean, model.qid, people.values - d_mean, people.qid)
 
     # Subtract the systems of each pair. All pairs share one critical value.
     a, b = (np.array(side) for side in zip(*pairs, strict=True))
@@ -328,7 +332,7 @@ def correct_pairs(
         values[..., b] - values[..., a] for values in (deviation.value, deviation.parts, model.values, people.values)
     )
     errors, dof = np.sqrt(np.square(parts).sum(axis=0)), float(len(d) - 2)
-    chance = MaxT(np.sort(normal_t(parts, dof, settings.n_draws, rng))) if len(pairs) > 1 else None
+    chance = normal_max_t(deviation.parts, pairs, dof, settings.n_draws, rng) if len(pairs) > 1 else None
     critical = t_quantile(1 - settings.level, dof)
     if chance is not None:
         critical = max(critical, chance.critical(settings.level))
@@ -348,7 +352,7 @@ def correct_pairs(
                 low=gap - critical * error,
                 high=gap + critical * error,
                 dof=dof,
-                effective_queries=_worth(d[:, at], error),
+                effective_queries=float(d[:, at].var(ddof=1)) / error**2 if error else float(len(d)),
                 largest=float(np.abs(f[:, at]).max()),
             )
         )
@@ -384,11 +388,6 @@ def corrected_systems(named: Mapping[str, list[Any]]) -> list[CorrectedEvaluatio
                     f"{side}. Evaluate every system with the same two sets of labels, and correct it again."
                 )
     return systems
-
-
-def _worth(d: FloatArray, error: float) -> float:
-    """Return the number of human-labelled queries that, used alone, would give this standard error."""
-    return float(d.var(ddof=1)) / error**2 if error else float(d.size)
 
 
 # -- what is refused ------------------------------------------------------------------------------------------------

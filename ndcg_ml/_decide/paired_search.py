@@ -22,10 +22,13 @@ from ndcg_ml._decide.compare import compare_values
 from ndcg_ml._decide.comparison import Comparison
 from ndcg_ml._decide.distributions import t_quantile
 from ndcg_ml._decide.intervals import FEWEST_TO_SPLIT
-from ndcg_ml._decide.means import Interval, Seed, drawn_queries, generator
+from ndcg_ml._decide.means import Interval, Seed, generator
 
 if TYPE_CHECKING:
     from ndcg_ml.sklearn.scorer import NDCGScorer
+
+# Number of queries drawn at once, so that they fit in the processor's cache.
+_BLOCK = 1 << 17
 
 _CHOSEN = (
     "the best candidate was chosen by the same queries: its value is too high, which honest() corrects, and p and "
@@ -332,10 +335,12 @@ def honest_value(ndcg: FloatArray, confidence: float, n_resamples: int, rng: np.
     n, n_candidates = ndcg.shape
     left_out, total, squares = np.zeros(n), np.zeros(n), np.zeros(n)
     chosen = np.zeros(n_candidates)
-    for queries in drawn_queries(n, n_resamples, rng):
+    block = max(1, _BLOCK // n)
+    for at in range(0, n_resamples, block):
         # Count how often each resample of the block drew each query.
-        at = np.arange(len(queries))[:, None] * n + queries
-        counts = np.bincount(at.ravel(), minlength=len(queries) * n).reshape(len(queries), n)
+        queries = rng.integers(0, n, (min(block, n_resamples - at), n))
+        places = np.arange(len(queries))[:, None] * n + queries
+        counts = np.bincount(places.ravel(), minlength=queries.size).reshape(queries.shape)
         # Choose on the queries that were drawn, and score the winner on the others.
         winners = (counts @ ndcg).argmax(axis=1)
         outside = counts == 0
@@ -362,7 +367,6 @@ def honest_value(ndcg: FloatArray, confidence: float, n_resamples: int, rng: np.
             confidence=confidence,
             method="t",
             n_queries=m,
-            n_resamples=None,
         ),
         best_value=float(ndcg[:, winner].mean()),
         chosen=tuple((chosen / n_resamples).tolist()),

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import finite_number
-from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray
-from ndcg_ml._decide.distributions import normal_quantile, t_quantile
+from ndcg_ml._core.layout import FloatArray
+from ndcg_ml._decide.distributions import normal_cdf, normal_quantile, t_quantile
 from ndcg_ml._decide.means import SAME, Means, n_equal
 
-Signs: TypeAlias = NDArray[np.uint8]
-"""Vectors of signs, one per row and one bit per query. A set bit flips the sign of its query."""
-
-# Number of bytes drawn at once, so that intermediate arrays fit in the processor's cache.
-_BLOCK = 1 << 16
+# Number of values drawn at once, so that intermediate arrays fit in the processor's cache.
+_BLOCK = 1 << 17
 # Number of bundles of queries that are exchanged if there are more than twice as many queries.
-_BUNDLES = 2048
+_BUNDLES = 1024
 # With more queries, there are more exchanges than any caller draws.
 _MOST_EXACT = 24
-# An enumeration of more queries exchanges those without a difference in bundles.
-_MOST_EQUAL = 1023
+# Number of cases that stand for the numbers of queries that may change in another sample.
+_MOST_CASES = 64
+# A larger difference, in standard errors, is detected only in cases that hardly occur.
+_MOST_ERRORS = 1e3
 
 
-@dataclass(frozen=True, slots=True)
-class SignFlip:
+class SignFlip(NamedTuple):
     """Result of the two-sided randomisation test.
 
     Attributes
@@ -43,8 +40,8 @@ class SignFlip:
 
     p_value: float
     exact: bool
-    low: float = field(default=math.nan, repr=False)
-    high: float = field(default=math.nan, repr=False)
+    low: float = math.nan
+    high: float = math.nan
 
 
 # -- the randomisation test -----------------------------------------------------------------------------------------
@@ -62,7 +59,7 @@ def exchange_tests(
     If the two systems are exchangeable, the two values of a query could have come from either. The test exchanges them
     query by query. It enumerates all exchanges if there are at most `n_resamples`; otherwise it draws that many, in
     addition to the observed one. The p-value is the share of exchanges whose absolute difference is at least the
-    observed one. Queries with equal values are not enumerated.
+    observed one, and at least 2^(1 - m) if m queries differ.
 
     Parameters
     ----------
@@ -87,165 +84,87 @@ def exchange_tests(
     significance tests for information retrieval evaluation, CIKM 2007. B. Phipson and G. Smyth, Permutation p-values
     should never be zero, 2010.
     """
-    share = means.share()[:, 0]
-    parts = share[:, None] * means.values
-    differ = [np.abs(means.values[:, b] - means.values[:, a]) > SAME for a, b in pairs]
-    enumerable = [_can_enumerate(int(queries.sum()), n_resamples) for queries in differ]
-    drawn = None  # all other pairs share the same signs
-    if not all(enumerable):
-        columns, shares = _bundled(parts), None if level is None else _bundled(share[:, None])[:, 0]
-        drawn = _SignedSums(columns, shares, drawn_signs(len(columns), n_resamples, rng))
-    total = parts.sum(axis=0)
-    tests = []
-    for (a, b), queries, is_enumerable in zip(pairs, differ, enumerable, strict=True):
-        if drawn is None or is_enumerable:
-            differences = np.where(queries, parts[:, b] - parts[:, a], 0.0)
-            tests.append(_enumerated(differences, queries, share, n_resamples, rng, level))
-        else:
-            difference = float(total[b] - total[a])
-            tests.append(drawn.test(drawn.sums[:, b] - drawn.sums[:, a], difference, level, exact=False))
-    return tests
+    share = means.share()[:, :1]
+    columns = np.column_stack([share * means.values, share])
+    exact = len(share) <= _MOST_EXACT and 2 ** len(share) <= n_resamples
+    rows = columns if exact else _bundled(columns)
+    signs = _all_signs(len(rows)) if exact else drawn_signs(len(rows), n_resamples, rng)
+    signed, total = np.concatenate([block @ rows for block in signs]), columns.sum(axis=0)
+    return [
+        _test(
+            signed[:, b] - signed[:, a],
+            (1 + signed[:, -1]) / 2,
+            float(total[b] - total[a]),
+            int(np.count_nonzero(np.abs(means.values[:, b] - means.values[:, a]) > SAME)),
+            level,
+            exact=exact,
+        )
+        for a, b in pairs
+    ]
 
 
-def _can_enumerate(n: int, n_resamples: int) -> bool:
-    return n <= _MOST_EXACT and 2**n <= n_resamples
-
-
-def _enumerated(
-    differences: FloatArray,
-    differ: BoolArray,
-    share: FloatArray,
-    n_resamples: int,
-    rng: np.random.Generator,
-    level: float | None,
+def _test(
+    signed: FloatArray, plus: FloatArray, difference: float, differ: int, level: float | None, *, exact: bool
 ) -> SignFlip:
-    """Test a pair by all exchanges of the queries that differ.
-
-    The other queries do not change the p-value, but they do change which other differences are accepted.
-    """
-    total = float(differences.sum())
+    """Test a difference, from its signed sums and the shares of weight with a plus sign. `differ` queries differ."""
+    extreme = np.abs(signed) >= abs(difference) - SAME
+    n_extreme, n_all = int(np.count_nonzero(extreme)), signed.size
+    if not exact:  # count the observed assignment, too
+        n_extreme, n_all = n_extreme + 1, n_all + 1
+    p_value = max(n_extreme / n_all, 2.0 ** min(0, 1 - differ))
     if level is None:
-        signs = _SignedSums(differences[differ, None], None, _all_signs(int(differ.sum())))
-        return signs.test(signs.sums[:, 0], total, None, exact=True)
-    columns = np.column_stack([differences, share])
-    if differ.size > _MOST_EQUAL:
-        columns = np.concatenate([columns[differ], _bundled(columns[~differ], _MOST_EQUAL // 2)])
-        differ = np.arange(len(columns)) < differ.sum()
-    signs = _SignedSums(columns[:, :1], columns[:, 1], _all_signs_of(differ, n_resamples, rng))
-    return signs.test(signs.sums[:, 0], total, level, exact=True)
+        return SignFlip(p_value, exact)
+    # The mean of each of the two parts. If one part is empty, every difference is accepted.
+    minus = 1 - plus
+    whole = np.minimum(plus, minus) <= SAME
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_plus, of_minus = (difference + signed) / 2 / plus, (difference - signed) / 2 / minus
+    lows = np.where(whole, -np.inf, np.minimum(of_plus, of_minus))
+    highs = np.where(whole, np.inf, np.maximum(of_plus, of_minus))
+    # Near 0, rounding could make the limits disagree with the p-value.
+    lows[extreme], highs[extreme] = np.minimum(lows[extreme], 0.0), np.maximum(highs[extreme], 0.0)
+    at = rejected(level, n_all) - (not exact)
+    if at >= signed.size:
+        return SignFlip(p_value, exact, difference, difference)
+    low, high = np.partition(lows, at)[at], np.partition(highs, signed.size - 1 - at)[signed.size - 1 - at]
+    near = 0.0 if p_value > level * (1 + SAME) else difference
+    return SignFlip(p_value, exact, min(float(low), difference, near), max(float(high), difference, near))
 
 
-class _SignedSums:
-    """Sums of columns of numbers under many vectors of signs, and the share of weight with a plus sign.
+def _bundled(rows: FloatArray) -> FloatArray:
+    """Sum strided bundles if there are more than twice `_BUNDLES` rows.
 
-    Attributes
-    ----------
-    sums : ndarray of float64, shape (n_vectors, n_columns)
-    plus : ndarray of float64, shape (n_vectors,), or None
-    """
-
-    def __init__(self, columns: FloatArray, share: FloatArray | None, signs: Iterator[Signs]) -> None:
-        tables = [_SignedSum(column) for column in columns.T]
-        of_share = None if share is None else _SignedSum(share)
-        sums, plus = [], []
-        for block in signs:
-            sums.append(np.stack([table(block) for table in tables], axis=1))
-            if of_share is not None:
-                plus.append((1 + of_share(block)) / 2)
-        self.sums: FloatArray = np.concatenate(sums)
-        self.plus: FloatArray | None = np.concatenate(plus) if plus else None
-
-    def test(self, signed: FloatArray, difference: float, level: float | None, *, exact: bool) -> SignFlip:
-        """Test one difference, from its signed sums."""
-        extreme = np.abs(signed) >= abs(difference) - SAME
-        n_extreme, n_all = int(np.count_nonzero(extreme)), signed.size
-        if not exact:  # count the observed assignment, too
-            n_extreme, n_all = n_extreme + 1, n_all + 1
-        p_value = n_extreme / n_all
-        if level is None:
-            return SignFlip(p_value, exact)
-        assert self.plus is not None
-        # The mean of each of the two parts. If one part is empty, every difference is accepted.
-        minus = 1 - self.plus
-        whole = np.minimum(self.plus, minus) <= SAME
-        with np.errstate(divide="ignore", invalid="ignore"):
-            of_plus, of_minus = (difference + signed) / 2 / self.plus, (difference - signed) / 2 / minus
-        lows = np.where(whole, -np.inf, np.minimum(of_plus, of_minus))
-        highs = np.where(whole, np.inf, np.maximum(of_plus, of_minus))
-        # Near 0, rounding could make the limits disagree with the p-value.
-        lows[extreme], highs[extreme] = np.minimum(lows[extreme], 0.0), np.maximum(highs[extreme], 0.0)
-        at = rejected(level, n_all) - (not exact)
-        if at >= signed.size:
-            return SignFlip(p_value, exact, difference, difference)
-        low, high = np.partition(lows, at)[at], np.partition(highs, signed.size - 1 - at)[signed.size - 1 - at]
-        return SignFlip(p_value, exact, min(float(low), difference), max(float(high), difference))
-
-
-def _bundled(rows: FloatArray, n_bundles: int = _BUNDLES) -> FloatArray:
-    """Sum strided bundles if there are more than twice `n_bundles` rows.
-
-    If systems are exchangeable, so are their values in whole bundles. So the test stays exact, and with thousands of
+    If systems are exchangeable, so are their values in whole bundles. So the test stays exact, and with a thousand
     bundles the loss of power is negligible.
     """
-    if len(rows) <= 2 * n_bundles:
+    if len(rows) <= 2 * _BUNDLES:
         return rows
-    n_layers = -(-len(rows) // n_bundles)
-    padded = np.zeros((n_layers * n_bundles, rows.shape[1]))
-    padded[: len(rows)] = rows
-    return padded.reshape(n_layers, n_bundles, -1).sum(axis=0)
+    return np.stack([rows[at::_BUNDLES].sum(axis=0) for at in range(_BUNDLES)])
 
 
-def rejected(level: float, n: int) -> int:
+def rejected(level: float, n: float) -> int:
     """Return the largest number of cases as extreme as the observed one, of n, at which the test rejects."""
     return math.floor(level * n + 1e-9)
 
 
-class _SignedSum:
-    """Sum of numbers under signs. A table has the sum of each eight numbers for each byte of signs."""
-
-    def __init__(self, numbers: FloatArray) -> None:
-        n_bytes = -(-numbers.size // 8)
-        padded = np.zeros((n_bytes, 8))
-        padded.reshape(-1)[: numbers.size] = numbers
-        flags = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
-        self._table = (padded[:, None, :] * (1.0 - 2.0 * flags)).sum(axis=2).reshape(-1)
-        self._starts = np.arange(n_bytes) * 256
-
-    def __call__(self, signs: Signs) -> FloatArray:
-        return self._table.take(signs + self._starts).sum(axis=1)
+def _all_signs(n: int) -> Iterator[FloatArray]:
+    """Yield every vector of n signs, in blocks."""
+    numbers = np.arange(2**n)
+    for at in range(0, numbers.size, _BLOCK):
+        yield 1 - 2 * (numbers[at : at + _BLOCK, None] >> np.arange(n) & 1).astype(np.float64)
 
 
-def _all_signs(n: int) -> Iterator[Signs]:
-    """Yield every vector of n signs."""
-    for at in range(0, 2**n, _BLOCK):
-        numbers = np.arange(at, min(at + _BLOCK, 2**n), dtype="<u4")
-        yield numbers.view(np.uint8).reshape(-1, 4)[:, : -(-n // 8)]
+def drawn_signs(n: int, n_resamples: int, rng: np.random.Generator, width: int = 0) -> Iterator[FloatArray]:
+    """Yield random vectors of n signs, in blocks; `width` is that of the rows that are made of them."""
+    for size in _blocks(n_resamples, max(n, width)):
+        drawn = rng.integers(0, 256, (size, -(-n // 8)), dtype=np.uint8)
+        yield 1 - 2 * np.unpackbits(drawn, axis=1, count=n).astype(np.float64)
 
 
-def _all_signs_of(differ: BoolArray, n_resamples: int, rng: np.random.Generator) -> Iterator[Signs]:
-    """Yield every vector of signs of the queries that differ, each equally often.
-
-    The signs of the other queries are enumerated, too, if there are at most `n_resamples` in all; otherwise drawn.
-    """
-    if _can_enumerate(differ.size, n_resamples):
-        yield from _all_signs(differ.size)
-        return
-    n_patterns = 2 ** int(differ.sum())
-    n_vectors = n_patterns * -(-n_resamples // n_patterns)
-    block = _BLOCK // differ.size
-    for at in range(0, n_vectors, block):
-        numbers = np.arange(at, min(at + block, n_vectors)) % n_patterns
-        bits = rng.integers(0, 2, (numbers.size, differ.size), dtype=np.uint8)
-        bits[:, differ] = numbers[:, None] >> np.arange(int(differ.sum())) & 1
-        yield np.packbits(bits, axis=1, bitorder="little")
-
-
-def drawn_signs(n: int, n_resamples: int, rng: np.random.Generator) -> Iterator[Signs]:
-    """Yield random vectors of n signs, in blocks."""
-    n_bytes = -(-n // 8)
-    block = _BLOCK // n_bytes
-    for at in range(0, n_resamples, block):
-        yield rng.integers(0, 256, (min(block, n_resamples - at), n_bytes), dtype=np.uint8)
+def _blocks(n_draws: int, width: int) -> Iterator[int]:
+    """Yield the numbers of draws of this width that fit in the processor's cache."""
+    block = max(1, _BLOCK // width)
+    return (min(block, n_draws - at) for at in range(0, n_draws, block))
 
 
 # -- planning -------------------------------------------------------------------------------------------------------
@@ -281,26 +200,77 @@ def queries_needed(deviation: float, difference: object, power: object, confiden
     needed = deviations * deviations + z * z / 2
     if math.isinf(needed):
         raise ValueError(f"difference must be larger; {size:g} would need more queries than float64 can count.")
-    # The exact test has no p-value below 2^(1 - n).
-    return max(math.ceil(1 - math.log2(1 - confidence) - SAME), math.ceil(needed))
+    return max(fewest_to_reject(1 - confidence), math.ceil(needed))
 
 
-def smallest_detectable(
-    error: float, dof: float, power: object, confidence: float, least_p: float, unchanged: float
-) -> float:
+def fewest_to_reject(level: float) -> int:
+    """Return the number of queries with which the exact test can reject; it has no p-value below 2^(1 - n)."""
+    return math.ceil(1 - math.log2(level) - SAME)
+
+
+class Case(NamedTuple):
+    """A test in another sample, in which another number of queries may have changed.
+
+    Attributes
+    ----------
+    probability : float
+    dof : float
+        Degrees of freedom.
+    precision : float
+        The square root of the number of changed queries, relative to its mean.
+    level : float
+        The largest level that the test has, at most the one wanted; 0 if it cannot reject.
+    """
+
+    probability: float
+    dof: float
+    precision: float
+    level: float
+
+
+def changed_cases(n: float, share: float, level: float) -> list[Case]:
+    """Return the numbers of changed queries in samples of n queries of which a share changes, for a test by exchanges.
+
+    If m queries changed, its smallest p-value is 2^(1 - m), and all others are multiples of it.
+    """
+    whole = round(n)
+    mean, spread = whole * share, 8 * math.sqrt(whole * share * (1 - share))
+    first, last = max(0, math.floor(mean - spread)), min(whole, math.ceil(mean + spread))
+    cases = []
+    for m in range(first, last + 1, 1 + (last - first) // _MOST_CASES):
+        chance = 1.0
+        if 0 < share < 1:
+            ways = math.lgamma(whole + 1) - math.lgamma(m + 1) - math.lgamma(whole - m + 1)
+            chance = math.exp(ways + m * math.log(share) + (whole - m) * math.log1p(-share))
+        steps = 2.0 ** min(m - 1, _MOST_EXACT)
+        cases.append(Case(chance, m - 1.0, math.sqrt(m / (n * share or 1.0)), rejected(level, steps) / steps))
+    total = math.fsum(case.probability for case in cases)
+    return [case._replace(probability=case.probability / total) for case in cases]
+
+
+def smallest_detectable(error: float, power: object, cases: Sequence[Case]) -> float:
     """Return the true difference that a test detects with this power; see ``Difference``.
 
-    Infinite if the smallest p-value of the test, `least_p`, is above the level. `unchanged` is the share of queries.
+    Infinite if no difference has this power, because the test cannot reject in too many cases.
     """
-    chance = _as_power(power)
-    if least_p > (1 - confidence) * (1 + SAME):
+    wanted = _as_power(power)
+    tests = [(case, t_quantile(1 - case.level, case.dof)) for case in cases if case.level > 0]
+
+    def is_detected(size: float) -> bool:
+        """Return whether the test detects a difference of this many standard errors."""
+        return wanted <= math.fsum(
+            case.probability
+            * normal_cdf((size * case.precision - t * (1 - 1 / (4 * case.dof))) / math.sqrt(1 + t * t / (2 * case.dof)))
+            for case, t in tests
+        )
+
+    low, high = 0.0, _MOST_ERRORS
+    if not is_detected(high):
         return math.inf
-    t = t_quantile(confidence, dof)
-    z = normal_quantile(chance)
-    # The number of changed queries varies, too.
-    variance = 1 + t * t / (2 * dof) + unchanged * (t + z) ** 2 / (4 * (dof + 1))
-    reach = t * (1 - 1 / (4 * dof)) + z * math.sqrt(variance)
-    return max(0.0, reach) * error
+    while high - low > 1e-12 * _MOST_ERRORS:
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_detected(middle) else (middle, high)
+    return low * error
 
 
 def _as_power(power: object) -> float:
@@ -312,12 +282,8 @@ def _as_power(power: object) -> float:
 
 # -- max-T: one critical value for several differences ----------------------------------------------------------------
 
-# Number of values permuted at once, so that they fit in the processor's cache.
-_BLOCK_OF_SIGNS = 1 << 17
 MANY_QUERIES = 500
-"""With at least as many queries, permutations are replaced by their limit, in which means are normal."""
-# With many systems, permutations are slow, so fewer queries suffice for the limit.
-_MANY_SYSTEMS, _ENOUGH_QUERIES = 30, 200
+"""With at least as many queries, random signs are replaced by their limit, in which means are normal."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -344,7 +310,7 @@ class MaxT:
 
 
 def max_t(means: Means, pairs: Sequence[tuple[int, int]], n_draws: int, rng: np.random.Generator) -> MaxT:
-    """Draw the largest |t| over pairs of columns, by exchanging systems within each query.
+    """Draw the largest |t| over pairs of columns under random signs of the queries.
 
     Parameters
     ----------
@@ -357,103 +323,50 @@ def max_t(means: Means, pairs: Sequence[tuple[int, int]], n_draws: int, rng: np.
 
     Notes
     -----
-    The columns are centred, so that a large difference of two systems does not widen the interval of two others. If all
-    pairs are compared, each draw permutes the centred values of every query among the systems. Against a baseline, each
-    draw gives every query a random sign, which all its centred differences share. Permutations would give any two
-    differences a correlation of 1/2; the true correlation is higher if the baseline varies most, and lower if it varies
-    little. A draw keeps the largest |t| of a pair, where t is a difference over its own standard error. With 500
-    queries or more (200 for at least 30 systems), the means are close to normal, with equal covariances under
-    permutations and the covariances of the queries under signs. They are then drawn from that distribution, and each t
-    is given the tails of Student's t.
+    The columns are centred, so that a large difference of two systems does not widen the interval of two others. Each
+    draw gives every query a random sign, which all its centred differences share, so that they keep their correlations.
+    A draw keeps the largest |t| of a pair, where t is a difference over its own standard error. With 500 queries or
+    more, the means are close to normal. They are then drawn from the normal distribution with their covariances, and
+    each t is given the tails of Student's t.
 
     B. Carterette, Multiple testing in statistical analysis of systems-based information retrieval experiments, ACM TOIS
     30(1), 2012. P. Westfall and S. Young, Resampling-based multiple testing, 1993. C. Dunnett, A multiple comparison
     procedure for comparing several treatments with a control, JASA 50, 1955.
     """
-    first, second = (np.array(side) for side in zip(*pairs, strict=True))
-    share = means.share()[:, 0]
-    n_effective = n_equal(share)
-    enough = MANY_QUERIES if means.values.shape[1] < _MANY_SYSTEMS else _ENOUGH_QUERIES
-    if n_effective > enough * (1 - SAME):  # processors round it differently
-        draws = _limit(means, first, second, n_effective - 1, n_draws, rng)
-    elif not np.ptp(first):
-        draws = _signed(means, first, second, n_draws, rng)
-    else:
-        draws = _permuted(means, first, second, n_draws, rng)
-    return MaxT(np.sort(np.concatenate([t.max(axis=1) for t in draws])))
+    share, influence = means.share()[:, :1], means.influence()
+    n, n_effective = len(share), n_equal(share[:, 0])
+    if n_effective > MANY_QUERIES * (1 - SAME):  # processors round it differently
+        return normal_max_t(influence, pairs, n_effective - 1, n_draws, rng)
+    first, second = (list(side) for side in zip(*pairs, strict=True))
+    squares, spread, largest = _squares(influence, pairs), float((share * share).sum()), []
+    for signs in drawn_signs(n, n_draws, rng, len(pairs)):
+        # The influence of a query on a difference D is h d - h D, with h its share and d its own difference.
+        mean, crossed = signs @ influence, signs @ (share * influence)
+        difference = mean[:, second] - mean[:, first]
+        variance = squares + difference * (difference * spread - 2 * (crossed[:, second] - crossed[:, first]))
+        largest.append(_t(difference, variance * (n / (n - 1))).max(axis=1))
+    return MaxT(np.sort(np.concatenate(largest)))
 
 
-def _limit(
-    means: Means, first: IntArray, second: IntArray, dof: float, n_draws: int, rng: np.random.Generator
-) -> Iterator[FloatArray]:
-    """Yield |t| of pairs whose mean differences are normal."""
-    if not np.ptp(first):
-        influence = means.influence()
-        yield normal_t(influence[:, second] - influence[:, first], dof, n_draws, rng)[:, None]
-        return
-    n_systems = means.values.shape[1]
-    block = max(1, _BLOCK_OF_SIGNS // n_systems**2)
-    for at in range(0, n_draws, block):
-        mean = rng.standard_normal((min(block, n_draws - at), n_systems))
-        yield _student_tails(np.abs(mean[:, second] - mean[:, first]) / math.sqrt(2), dof)
+def normal_max_t(
+    parts: FloatArray, pairs: Sequence[tuple[int, int]], dof: float, n_draws: int, rng: np.random.Generator
+) -> MaxT:
+    """Draw the largest |t| over pairs of columns, whose sums are normal, with the tails of Student's t.
+
+    To first order in 1/dof, these are the tails of t + (t^3 + t) / (4 dof) for a normal t.
+    """
+    first, second = (list(side) for side in zip(*pairs, strict=True))
+    root, squares, largest = np.linalg.qr(parts, mode="r"), _squares(parts, pairs), []
+    for size in _blocks(n_draws, max(len(root), len(pairs))):
+        sums = rng.standard_normal((size, len(root))) @ root
+        largest.append(_t(sums[:, second] - sums[:, first], np.tile(squares, (size, 1))).max(axis=1))
+    t = np.sort(np.concatenate(largest))
+    return MaxT(t + (t**3 + t) / (4 * dof))
 
 
-def normal_t(parts: FloatArray, dof: float, n_draws: int, rng: np.random.Generator) -> FloatArray:
-    """Draw the largest |t| of normal sums whose terms are the rows."""
-    size = np.sqrt((parts**2).sum(axis=0))
-    scaled = parts / np.where(size > SAME, size, 1.0)
-    values, vectors = np.linalg.eigh(scaled.T @ scaled)
-    root = (vectors * np.sqrt(values.clip(0.0))).T
-    block = max(1, _BLOCK_OF_SIGNS // len(root))
-    drawn = [
-        np.abs(rng.standard_normal((min(block, n_draws - at), len(root))) @ root).max(axis=1)
-        for at in range(0, n_draws, block)
-    ]
-    return _student_tails(np.concatenate(drawn), dof)
-
-
-def _student_tails(t: FloatArray, dof: float) -> FloatArray:
-    """Map normal quantiles to quantiles of Student's t, to first order in 1/dof."""
-    return t + (t**3 + t) / (4 * dof)
-
-
-def _signed(
-    means: Means, first: IntArray, second: IntArray, n_draws: int, rng: np.random.Generator
-) -> Iterator[FloatArray]:
-    """Yield |t| of pairs under random signs of the queries."""
-    n, share = means.n_queries, means.share()[:, :1]
-    gaps = means.influence()[:, second] - means.influence()[:, first]
-    squares, spread = (gaps**2).sum(axis=0), float((share * share).sum())
-    block = max(1, _BLOCK_OF_SIGNS // n)
-    for at in range(0, n_draws, block):
-        signs = 1.0 - 2.0 * rng.integers(0, 2, (min(block, n_draws - at), n))
-        difference = signs @ gaps
-        variance = squares + difference * (difference * spread - 2 * (signs @ (share * gaps)))
-        yield _t(difference, variance * (n / (n - 1)))
-
-
-def _permuted(
-    means: Means, first: IntArray, second: IntArray, n_draws: int, rng: np.random.Generator
-) -> Iterator[FloatArray]:
-    """Yield |t| of pairs after permutations of the systems within each query."""
-    n, n_systems = means.values.shape
-    share = means.share()[:, :1]
-    centred = means.values - means.mean()
-    spread = float((share * share).sum())
-    block = max(1, _BLOCK_OF_SIGNS // (n_systems * max(n, n_systems)))
-    for at in range(0, n_draws, block):
-        shape = (min(block, n_draws - at), n, n_systems)
-        parts = rng.permuted(np.broadcast_to(centred, shape), axis=2) * share
-        mean = parts.sum(axis=1)
-        # The influence of a query on a difference D is h d - h D, with h its share and d its own difference. The sum of
-        # squares comes from products of columns, which needs no column per pair.
-        products = np.matmul(parts.transpose(0, 2, 1), parts)
-        squares = np.diagonal(products, axis1=1, axis2=2)
-        crossed = (share * parts).sum(axis=1)
-        difference = mean[:, None, :] - mean[:, :, None]
-        variance = squares[:, None, :] + squares[:, :, None] - 2 * products
-        variance += difference * (difference * spread - 2 * (crossed[:, None, :] - crossed[:, :, None]))
-        yield _t(difference[:, first, second], variance[:, first, second] * (n / (n - 1)))
+def _squares(parts: FloatArray, pairs: Sequence[tuple[int, int]]) -> FloatArray:
+    """Return the sum of squares of each difference of two columns."""
+    return np.array([np.square(parts[:, b] - parts[:, a]).sum() for a, b in pairs])
 
 
 def _t(difference: FloatArray, variance: FloatArray) -> FloatArray:

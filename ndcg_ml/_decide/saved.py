@@ -12,7 +12,7 @@ import platform
 from dataclasses import replace
 from datetime import date
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from ndcg_ml._core.one_line import brief, brief_text
 from ndcg_ml._core.queries import Scored
 from ndcg_ml._core.result import Evaluation, evaluation_from_totals
 from ndcg_ml._core.scores import Prepared
+from ndcg_ml._decide.verdict import as_margin
 from ndcg_ml._files.byte_ids import Names, digests
 from ndcg_ml._files.opening import AnyPath, DataFileError, open_with_head, whole_text, write_atomically
 from ndcg_ml._files.read_run import id_array
@@ -106,9 +107,10 @@ _MOST_BYTES = 1 << 26  # unpacked bytes; a small gzip file may unpack to any siz
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-def write(evaluation: Evaluation[Any], path: AnyPath, qrels: AnyPath | None) -> None:
+def write(evaluation: Evaluation[Any], path: AnyPath, qrels: AnyPath | None, margin: float | None = None) -> None:
     """Write an evaluation. The path `qrels` of its judgements is stored if it is inside the file's folder."""
-    write_atomically(path, _to_text(evaluation, None if qrels is None else _relative_path(path, qrels)))
+    place = None if qrels is None else _relative_path(path, qrels)
+    write_atomically(path, _to_text(evaluation, place, as_margin(margin, 1.0)))
 
 
 def _relative_path(path: AnyPath, qrels: AnyPath) -> str | None:
@@ -121,7 +123,7 @@ def _relative_path(path: AnyPath, qrels: AnyPath) -> str | None:
     return None if place.split("/")[0] == ".." else place
 
 
-def _to_text(evaluation: Evaluation[Any], qrels: str | None) -> str:
+def _to_text(evaluation: Evaluation[Any], qrels: str | None, margin: float | None) -> str:
     from ndcg_ml import __version__
 
     # The file stores the flavor as text, which cannot represent a callable.
@@ -175,6 +177,7 @@ def _to_text(evaluation: Evaluation[Any], qrels: str | None) -> str:
         "saved": date.today().isoformat(),
         "versions": {"ndcg_ml": __version__, "numpy": np.__version__, "python": platform.python_version()},
         "qrels": qrels,
+        "margin": margin,
         "run": run,
     }
     head["digest"] = digest({**head, "per_query": rows})
@@ -200,8 +203,17 @@ def _to_hexadecimal(digests: NDArray[np.uint64] | None, n: int) -> list[str | No
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def read(path: AnyPath) -> tuple[Evaluation[Any], str | None, date]:
-    """Read an evaluation, the relative path of its judgements if it was stored, and the date.
+class Saved(NamedTuple):
+    """A saved evaluation, the relative path of its judgements and the margin if they were stored, and the date."""
+
+    evaluation: Evaluation[Any]
+    qrels: str | None
+    margin: float | None
+    date: date
+
+
+def read(path: AnyPath) -> Saved:
+    """Read a saved evaluation.
 
     Raises
     ------
@@ -216,7 +228,8 @@ def read(path: AnyPath) -> tuple[Evaluation[Any], str | None, date]:
         stored = read_digested(text, "ndcg_ml_evaluation", _FORMAT)
         if not isinstance(stored["qrels"], (str, type(None))):
             raise TypeError(f"qrels must be a path or null; got {brief(stored['qrels'])}")
-        return _to_evaluation(stored), stored["qrels"], date.fromisoformat(stored["saved"])
+        margin = as_margin(stored.get("margin"), 1.0)  # files of earlier versions have none
+        return Saved(_to_evaluation(stored), stored["qrels"], margin, date.fromisoformat(stored["saved"]))
     except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         why = "it is not JSON" if isinstance(error, json.JSONDecodeError) else brief_text(str(error).rstrip("."))
         raise DataFileError(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -29,8 +31,7 @@ from ndcg_ml._decide.differences import (
     Settings,
     differences,
 )
-from ndcg_ml._decide.distributions import t_quantile
-from ndcg_ml._decide.means import SAME, Interval, Means, spread_of
+from ndcg_ml._decide.means import SAME, Means
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:
@@ -118,9 +119,9 @@ class Slices(BySlice[Evaluation[Any]]):
     """The slices of all columns of ``by=``, as a mapping from column and label to an ``Evaluation`` of these queries.
 
     ``print`` shows a table, and ``to_frame`` returns it. Its ``share`` is that of the slice in the overall mean: over
-    the slices of a column, shares sum to 1, and share times value to the overall value. Its interval is the 95 % t
-    interval, clustered if the evaluation is; there is none if fewer than two queries or six clusters count, one cluster
-    has most of the weight, or the value is nan.
+    the slices of a column, shares sum to 1, and share times value to the overall value. Its interval is that of
+    ``Evaluation.interval`` at 95 %, clustered if the evaluation is; there is none if fewer than two queries or six
+    clusters count, one cluster has most of the weight, or the value is nan.
 
     Its ``difference`` is the value minus that of all other queries. The interval of the difference,
     ``difference_low`` to ``difference_high``, is that of two independent samples. It needs an interval of both values,
@@ -168,8 +169,8 @@ class Slices(BySlice[Evaluation[Any]]):
                             "n_empty": n_empty,
                             "share": float(shares[k][rows].sum()),
                             "ndcg": mean.value,
-                            "low": None if mean.interval is None else mean.interval.low,
-                            "high": None if mean.interval is None else mean.interval.high,
+                            "low": None if mean.estimate is None else mean.estimate.limits(_CONFIDENCE)[0],
+                            "high": None if mean.estimate is None else mean.estimate.limits(_CONFIDENCE)[1],
                             "difference": None if math.isnan(mean.value - other.value) else mean.value - other.value,
                             "difference_low": low,
                             "difference_high": high,
@@ -217,43 +218,37 @@ class Slices(BySlice[Evaluation[Any]]):
 
 
 class _Mean(NamedTuple):
-    """The mean of some queries, with its interval and standard error if they are known.
+    """The mean of some queries, and its estimate if it has an interval.
 
     `units` are its queries or clusters; None if one has most of the weight. `codes` are the numbers of the clusters.
     """
 
     value: float
-    interval: Interval | None = None
-    error: float | None = None
+    estimate: intervals.Estimate | None = None
     units: Means | None = None
     codes: IntArray = np.empty(0, dtype=np.int64)
 
 
 def _means(totals: Totals, flavor: Flavor, clusters: IntArray | None) -> list[_Mean]:
     """Return the mean of some queries at each cut-off."""
-    values = totals.mean(flavor).tolist()
-    return [_mean(totals.at_cutoff(k), flavor, value, clusters) for k, value in zip(totals.ks, values, strict=True)]
-
-
-def _mean(totals: Totals, flavor: Flavor, value: float, clusters: IntArray | None) -> _Mean:
-    try:
-        [(_, queries, units)] = intervals.means_of(totals, flavor, clusters)
-    except ValueError:  # too few queries or clusters, one cluster with most of the weight, or the value nan
-        return _Mean(value)
-    [spread] = spread_of(queries)
-    interval = spread.interval(_CONFIDENCE, "t", value)
-    if clusters is None:
-        return _Mean(value, interval, spread.standard_error, units if units.share().max() <= 0.5 + SAME else None)
-    interval = intervals.over_clusters(interval, queries, units, 0, spread.value)
-    codes = np.unique(clusters[totals.shares(flavor, totals.ks[0])[1] > 0])
-    return _Mean(value, interval, float(intervals.robust_error(units)[0][0]), units, codes)
+    found = []
+    for k, value in zip(totals.ks, totals.mean(flavor).tolist(), strict=True):
+        one = _Mean(value)
+        # There may be too few queries or clusters, or one cluster with most of the weight, or the value may be nan.
+        with suppress(ValueError):
+            [(_, units)] = intervals.means_of(totals.at_cutoff(k), flavor, clusters).values()
+            [estimate] = intervals.estimates(units, [value])
+            codes = one.codes if clusters is None else np.unique(clusters[totals.shares(flavor, k)[1] > 0])
+            one = _Mean(value, estimate, units if units.share().max() <= 0.5 + SAME else None, codes)
+        found.append(one)
+    return found
 
 
 def _distance(one: _Mean, other: _Mean) -> float:
     """Return the distance of two means in standard errors, -1 if it is unknown. It only orders slices."""
-    if one.error is None or other.error is None:
+    if one.estimate is None or other.estimate is None:
         return -1.0
-    difference, error = abs(one.value - other.value), math.hypot(one.error, other.error)
+    difference, error = abs(one.value - other.value), math.hypot(one.estimate.error, other.estimate.error)
     return difference / error if error > 0 else (math.inf if difference else 0.0)
 
 
@@ -273,40 +268,26 @@ def _levels(sides: Mapping[Key, Sequence[Sequence[_Mean]]]) -> dict[str, list[fl
 def _difference_limits(one: _Mean, other: _Mean, confidence: float) -> tuple[float, float] | tuple[None, None]:
     """Return the limits of the difference of the means of two samples.
 
-    Welch's t interval, with the errors and degrees of freedom of ``robust_error`` and the covariance of clusters that
-    have queries in both samples. If a sample piles up at 0 or 1, or has fewer than six units, the distances from the
-    means to their own limits are combined instead: R. Newcombe, Interval estimation for the difference between
-    independent proportions, Statistics in Medicine 17, 1998; with a correlation: G. Zou and A. Donner, Construction of
-    confidence limits about effect measures, Statistics in Medicine 27, 2008.
+    The distances from the means to their own limits are combined as if they were standard errors: R. Newcombe, Interval
+    estimation for the difference between independent proportions, Statistics in Medicine 17, 1998; with the correlation
+    from clusters that have queries in both samples: G. Zou and A. Donner, Construction of confidence limits about
+    effect measures, Statistics in Medicine 27, 2008.
     """
-    if one.units is None or other.units is None:
+    if one.units is None or other.units is None or one.estimate is None or other.estimate is None:
         return None, None
-    difference, samples = one.value - other.value, (one.units, other.units)
-    (a, dof_a), (b, dof_b) = (
-        (float(error[0]), max(1.0, float(dof[0]))) for error, dof in map(intervals.robust_error, samples)
-    )
     _, *at = np.intersect1d(one.codes, other.codes, return_indices=True)
-    pulls = [(of.influence() / np.sqrt(1 - of.share()))[rows, 0] for of, rows in zip(samples, at, strict=True)]
-    covariance = float((pulls[0] * pulls[1]).sum())
-    bounded = [intervals.is_bounded(of.values) for of in samples]
-    if not any(bounded) and 1 + min(dof_a, dof_b) >= intervals.FEWEST_FOR_TEST - SAME:
-        square = a * a + b * b
-        dof = square**2 / (a**4 / dof_a + b**4 / dof_b) if square else 1.0
-        reach = t_quantile(confidence, dof) * math.sqrt(max(0.0, square - 2 * covariance))
-        return difference - reach, difference + reach
-    below, above = [], []
-    for mean, of, near, error, dof in zip((one, other), samples, bounded, (a, b), (dof_a, dof_b), strict=True):
-        reach = 0.0 if near else t_quantile(confidence, dof) * error
-        low, high = mean.value - reach, mean.value + reach
-        if near:
-            low, high = intervals.bounded_limits(of.values[:, 0], of.share()[:, 0], confidence)
-        below.append(max(0.0, mean.value - low))
-        above.append(max(0.0, high - mean.value))
-    r = covariance / (a * b) if min(a, b) > SAME else 0.0
-    down, up = (
-        math.sqrt(max(0.0, x * x + y * y - 2 * r * x * y)) for x, y in ((below[0], above[1]), (above[0], below[1]))
+    a, b = (
+        (units.influence() / np.sqrt(1 - units.share()))[rows, 0]
+        for units, rows in zip((one.units, other.units), at, strict=True)
     )
-    return difference - down, difference + up
+    errors = one.estimate.error, other.estimate.error
+    r = float(a @ b) / math.prod(errors) if min(errors) > SAME else 0.0
+    (low, high), (other_low, other_high) = one.estimate.limits(confidence), other.estimate.limits(confidence)
+    down, up = (
+        math.sqrt(max(0.0, x * x + y * y - 2 * r * x * y))
+        for x, y in ((one.value - low, other_high - other.value), (high - one.value, other.value - other_low))
+    )
+    return one.value - other.value - down, one.value - other.value + up
 
 
 # -- slices of a comparison, corrected for their number ---------------------------------------------------------------
@@ -354,6 +335,7 @@ class ComparedSlices(BySlice[ComparedSlice]):
 
 def compared_by(
     columns: Mapping[str, Sequence[Any]],
+    of_first: IntArray,
     names: Sequence[str],
     means: Means,
     pairs: Pairs,
@@ -362,20 +344,26 @@ def compared_by(
     *,
     clusters: NDArray[np.int64] | None,
     runs: Sequence[tuple[FloatArray, FloatArray]] | None,
+    may_turn: Callable[..., bool] | None,
 ) -> ComparedSlices:
     """Return the differences within each slice, corrected for the number of slices (Bonferroni).
 
     Parameters
     ----------
     columns : mapping of str to sequence
-        The slice name of every query, by column.
+        The slice name of every query of the first system, by column.
+    of_first : ndarray of int, shape (n_queries,)
+        The position of each compared query in the first system.
     names, means, pairs, settings, rng, clusters
         As for ``differences``.
     runs : sequence of (ndarray, ndarray), optional
         For each system, the values of its runs, shape (n_queries, n_runs), and the weights of queries.
+    may_turn : callable, optional
+        As for ``differences``, also with the slice names of all queries and that of the slice.
     """
     order = {column: at for at, column in enumerate(columns)}
-    parts = dict(sorted(rows_of_slices(columns).items(), key=lambda part: (order[part[0][0]], *_order(part[0][1]))))
+    compared = {column: [of_query[row] for row in of_first] for column, of_query in columns.items()}
+    parts = dict(sorted(rows_of_slices(compared).items(), key=lambda part: (order[part[0][0]], *_order(part[0][1]))))
 
     def testable(rows: IntArray) -> bool:
         return rows.size >= intervals.FEWEST_FOR_INTERVAL and (
@@ -391,7 +379,8 @@ def compared_by(
         if testable(rows):
             of_runs = None if runs is None else [np.average(v[rows], axis=0, weights=w[rows]) for v, w in runs]
             of_clusters = None if clusters is None else clusters[rows]
-            tested = differences(names, inside, pairs, shared, rng, clusters=of_clusters, runs=of_runs)
+            turns = None if may_turn is None else partial(may_turn, names=columns[key[0]], name=key[1])
+            tested = differences(names, inside, pairs, shared, rng, clusters=of_clusters, runs=of_runs, may_turn=turns)
         slices[key] = ComparedSlice(n_queries=rows.size, values=tuple(inside.mean().tolist()), pairs=tuple(tested))
     return ComparedSlices(slices)
 

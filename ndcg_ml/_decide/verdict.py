@@ -1,8 +1,7 @@
-"""Map the interval of a difference to a verdict, and the verdicts of a gate's checks to its outcome."""
+"""Map the interval of a difference to a verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Literal, TypeAlias
 
 from ndcg_ml._core.checks import as_float
@@ -11,11 +10,8 @@ from ndcg_ml._decide.intervals import FEWEST_FOR_TEST
 from ndcg_ml._decide.means import SAME
 
 Verdict: TypeAlias = Literal["better", "worse", "not worse", "equivalent", "unchanged", "undecided"]
-Outcome: TypeAlias = Literal["pass", "unchanged", "worse", "undecided"]
 
-NO_LOSS = ("not worse", "equivalent", "unchanged")
-"""Verdicts that claim that a loss is small or absent."""
-PASSES = ("better", *NO_LOSS, "too few")
+PASSES = ("better", "not worse", "equivalent", "unchanged", "too few")
 """Verdicts with which a check of a gate passes, also if a segment has too few queries to test."""
 DECIDED = ("better", "worse", "not worse", "equivalent")
 """Verdicts that tell two systems apart or show that they are equivalent."""
@@ -69,19 +65,6 @@ def verdict(
     if margin is not None and -margin < low:
         return "not worse"
     return "undecided"
-
-
-def gate_outcome(of_all: Collection[str], of_segments: Collection[str]) -> Outcome:
-    """Return the outcome of a gate, from the verdicts of its checks over all queries and those over segments.
-
-    Worse if any check is, unchanged if no value differs, pass if all checks pass, otherwise undecided.
-    """
-    verdicts = {*of_all, *of_segments}
-    if "worse" in verdicts:
-        return "worse"
-    if {*of_all} <= {"unchanged"}:
-        return "unchanged"
-    return "pass" if verdicts <= {*PASSES} else "undecided"
 
 
 def as_margin(margin: object, most: float) -> float | None:

@@ -118,6 +118,16 @@ class Names:
     def __iter__(self) -> Iterator[bytes]:
         return map(self.__getitem__, range(len(self)))
 
+    def take(self, rows: NDArray[Any]) -> list[bytes]:
+        """Return the ids of these rows."""
+        text, width = self.words[rows].astype(">u8").tobytes(), _WORD * self.words.shape[1]
+        starts = range(0, width * rows.size, width)
+        sizes = self.sizes[rows].tolist()
+        found = [text[start : start + size] for start, size in zip(starts, sizes, strict=True)]
+        for at in np.flatnonzero(np.isin(rows, list(self._long))).tolist() if self._long else ():
+            found[at] = self._long[int(rows[at])]
+        return found
+
     def changes(self) -> NDArray[np.int64]:
         """Return the rows whose id differs from that of the previous row."""
         other = (self.words[1:] != self.words[:-1]).any(axis=1) | (self.sizes[1:] != self.sizes[:-1])

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ndcg_ml._core.result import Evaluation
     from ndcg_ml._decide.comparison import Comparison
+    from ndcg_ml._decide.means import Interval
 
 Drawing: TypeAlias = "tuple[Figure, Axes]"
 
@@ -48,7 +49,7 @@ class _Row(NamedTuple):
 
 
 def values(evaluation: Evaluation[Any], ax: object) -> Drawing:
-    """Draw the value at each cut-off with its 95 % t interval.
+    """Draw the value at each cut-off with its 95 % interval.
 
     Raises
     ------
@@ -61,7 +62,7 @@ def values(evaluation: Evaluation[Any], ax: object) -> Drawing:
     if not np.isfinite(list(by_k.values())).any():
         raise ValueError("there must be a finite value to draw; got nan or infinity at every cut-off.")
     try:
-        intervals = evaluation._as_dict(evaluation.interval(method="t"))
+        intervals = evaluation._as_dict(evaluation.interval())
     except ValueError:  # no interval, for example with a single query
         intervals = {}
     rows = []
@@ -70,7 +71,7 @@ def values(evaluation: Evaluation[Any], ax: object) -> Drawing:
         rows.append(_Row(f"NDCG{at_cutoff(k)}: {value:.4f}", value, limits, limits is not None))
     flavor = evaluation.flavor.replace(k=None) if len(by_k) > 1 else evaluation.flavor
     figure, axes = _axes(ax, "Evaluation.plot", len(rows))
-    _forest(axes, rows, _possible(evaluation.per_query.ndcg), ("with 95 % t interval", "no interval"))
+    _forest(axes, rows, _possible(evaluation.per_query.ndcg), ("with 95 % interval", "no interval"))
     axes.set_xlabel("micro-averaged NDCG" if flavor.aggregate == "micro" else "mean NDCG")
     _titled(axes, flavor.short_text, evaluation._notes()[0] + _first_of(len(rows), "cut-offs"))
     return figure, axes
@@ -95,7 +96,7 @@ def sliced(evaluation: Evaluation[Any], table: Sequence[Mapping[str, Any]], ax: 
             rows.append(_Row(text, row["ndcg"], limits, limits is not None))
     figure, axes = _axes(ax, "Slices.plot", len(rows))
     axes.axvline(whole, color=_GREY, linewidth=1.2)
-    _forest(axes, rows, _possible(evaluation.per_query.ndcg), ("with 95 % t interval", "no interval: too few queries"))
+    _forest(axes, rows, _possible(evaluation.per_query.ndcg), ("with 95 % interval", "no interval: too few queries"))
     axes.set_xlabel(f"NDCG{at_cutoff(k)}; the line is that of all queries, {whole:.4f}")
     count = f"{evaluation.n_queries} queries{_first_of(len(rows), 'slices')}"
     _titled(axes, evaluation.flavor.replace(k=k).short_text, count)
@@ -155,11 +156,16 @@ def _queries(comparison: Comparison, ax: object) -> Drawing:
     _titled(
         axes,
         f"{comparison.definition}; {n} {queries}{_left_out(comparison)}",
-        f"{b} minus {a}: {pair.difference:+.4f} ({interval.low:+.4f} to {interval.high:+.4f}), "
+        f"{b} minus {a}: {pair.difference:+.4f} ({_limits(interval)}), "
         f"p\u00a0=\u00a0{pair.p_value:.4f}: {pair.verdict}",
     )
     _legend(axes, "upper left")
     return figure, axes
+
+
+def _limits(interval: Interval) -> str:
+    finite = np.isfinite(interval.high - interval.low)
+    return f"{interval.low:+.4f} to {interval.high:+.4f}" if finite else "no limits"
 
 
 def _pairs(comparison: Comparison, ax: object) -> Drawing:

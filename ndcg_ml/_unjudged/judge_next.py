@@ -120,7 +120,7 @@ class ToJudge:
         """Summarise the list in one line."""
         limits = f"the difference is between {self.range.low:+.6f} and {self.range.high:+.6f} over all grades"
         if self.settled:
-            return f"settled: {limits}, so that no label can change which system is better"
+            return f"Missing labels cannot change who leads: {limits}"
         return f"{len(self)} of {self.n_open} documents that can change the difference; {limits}"
 
     def __str__(self) -> str:

@@ -186,6 +186,10 @@ class Pair(completions.Documents):
     fixed: FloatArray
     weight_of_query: FloatArray
 
+    def within(self, chosen: Sequence[bool]) -> Pair:
+        """Return the difference of the mean over some queries."""
+        return replace(self, weight_of_query=np.where(chosen, self.weight_of_query, 0.0))
+
     def problem(self) -> completions.Problem:
         """Return the difference as a problem with one ratio per query."""
         return self.ratios(self.flavor, self.constant, self.fixed)
@@ -202,7 +206,7 @@ class Pair(completions.Documents):
         # A query is empty for both systems or for neither, so the difference of an empty query is 0.
         high = _maximise(problem, gains, self.flavor, self.weight_of_query, 0.0)
         low = -_maximise(problem.negate(), gains, self.flavor, self.weight_of_query, 0.0)
-        n_unjudged = int(self.unjudged.sum())
+        n_unjudged = int(self.unjudged[self.weight_of_query[self.query] > 0].sum())
         return Range(
             low=low + 0.0, high=high + 0.0, value=difference, n_unjudged=n_unjudged, grades=tuple(grades.tolist())
         )

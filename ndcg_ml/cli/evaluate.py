@@ -27,6 +27,11 @@ from ndcg_ml.flavor import Flavor
     type=inputs.OUTPUT,
     help="Save the evaluation to this file, as a baseline for 'ndcg-ml gate', replacing any existing file.",
 )
+@click.option(
+    "--save-margin",
+    type=inputs.BETWEEN_0_AND_1,
+    help="Save the largest loss that does not matter with --save, as the margin of 'ndcg-ml gate'.",
+)
 @inputs.HUMAN
 @inputs.HTML
 @inputs.JSON
@@ -36,6 +41,7 @@ def evaluate(
     per_query: bool,
     by: Sequence[str],
     save: str | None,
+    save_margin: float | None,
     human: str | None,
     html: str | None,
     as_json: bool,
@@ -52,6 +58,8 @@ def evaluate(
       ndcg-ml eval --labels test.txt --scores scores.txt --flavor lightgbm -k 5 --html report.html
       ndcg-ml eval --table ratings.csv --query user --label rating --score s -k 10 --by country
     """
+    if save_margin is not None and save is None:
+        raise click.UsageError("--save-margin requires --save.")
     data = inputs.Inputs(**files)
     chosen = flavor or data.flavor
     ks = (chosen.k,) if k is ... else k
@@ -68,7 +76,7 @@ def evaluate(
             result = replace(result, _slice_names=data.slice_names(by, result.per_query.qid))
     if save is not None:
         try:
-            result.save(save, qrels=inputs.given_as_file(data.qrels))
+            result.save(save, qrels=inputs.given_as_file(data.qrels), margin=save_margin)
         except (TypeError, ValueError) as error:
             raise inputs.BadInput(str(error)) from error
     inputs.write_report(result, html)

@@ -6,12 +6,13 @@ import ntpath
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import click
 
 from ndcg_ml._core.one_line import brief
-from ndcg_ml._decide.gate import GateError, OnChange
+from ndcg_ml._core.result import Evaluation
+from ndcg_ml._decide.gate import BASE, GateError, OnChange
 from ndcg_ml._decide.gate import gate as compared
 from ndcg_ml._decide.saved import read
 from ndcg_ml._files.opening import write_atomically
@@ -23,7 +24,17 @@ _CODES = {"pass": 0, "unchanged": 0, "worse": 3, "undecided": 4}
 @click.command
 @click.argument("baseline", type=click.Path(exists=True, dir_okay=False, readable=True))
 @inputs.data_options()
-@click.option("--margin", type=inputs.BETWEEN_0_AND_1, required=True, help="The largest loss that does not matter.")
+@click.option(
+    "--margin",
+    type=inputs.BETWEEN_0_AND_1,
+    help="The largest loss that does not matter.  [default: that of the baseline]",
+)
+@click.option(
+    "--last",
+    type=inputs.OUTPUT,
+    help="The last accepted run, with which the new one is also compared: a file of --save-last.",
+)
+@click.option("--save-last", is_flag=True, help="Save the new run to the file of --last unless it is worse.")
 @inputs.CONFIDENCE
 @inputs.slice_option("Also check segments", multiple=True)
 @click.option(
@@ -47,7 +58,9 @@ _CODES = {"pass": 0, "unchanged": 0, "worse": 3, "undecided": 4}
 @inputs.JSON
 def gate(
     baseline: str,
-    margin: float,
+    margin: float | None,
+    last: str | None,
+    save_last: bool,
     confidence: float,
     by: Sequence[str],
     on_change: OnChange,
@@ -62,19 +75,24 @@ def gate(
 
     BASELINE is a file written by 'ndcg-ml eval --save'. The new run is given as for eval, and evaluated under the
     flavor and cut-offs of the baseline. --qrels can be left out if the file of judgements has not moved. The run passes
-    if the interval of the difference is above minus the margin, at every cut-off and in every segment.
+    if the interval of the difference is above minus the margin, at every cut-off and in every segment. With --last, it
+    must also pass against the last accepted run, which shows steps that small changes since the baseline hide.
 
     \b
     Examples:
-      ndcg-ml eval --qrels qrels.jsonl --run main.jsonl -k 10 --save baseline.json
-      ndcg-ml gate baseline.json --run new.jsonl --margin 0.01 --markdown summary.md
+      ndcg-ml eval --qrels qrels.jsonl --run main.jsonl -k 10 --save baseline.json --save-margin 0.01
+      ndcg-ml gate baseline.json --run main.jsonl --last last.json --save-last
+      ndcg-ml gate baseline.json --run new.jsonl --last last.json --markdown summary.md
 
     \b
     Exit codes: 0 not worse by more than the margin, or unchanged; 3 worse; 4 undecided, too few queries;
     1 data that are invalid or cannot be compared with the baseline; 2 invalid arguments.
     """
     with inputs.refusals(click.ClickException):  # exit code 1, because 2 is for invalid arguments
-        base, place, saved = read(baseline)
+        base, place, saved_margin, saved = read(baseline)
+        if margin is None and saved_margin is None:
+            raise click.UsageError("--margin must be given, because the baseline was saved without a margin.")
+        reference = _last_run(last, save_last)
         given = [name for name in ("run", "qrels", "labels", "table") if files[name] is not None]
         if given == ["run"]:
             files["qrels"] = _judgements(baseline, place)
@@ -95,7 +113,8 @@ def gate(
         result = compared(
             base,
             new,
-            margin=margin,
+            margin=cast(float, margin or saved_margin),
+            last=reference,
             confidence=confidence,
             by=data.slice_names(by, base.per_query.qid) or None,
             on_change=on_change,
@@ -107,11 +126,26 @@ def gate(
         if markdown is not None:
             write_atomically(markdown, result.markdown())
         if html is not None:
-            if not result.comparisons:
+            if not result.checks:
                 raise GateError("a report needs at least two queries with a value.")
-            inputs.write_report(next(iter(result.comparisons.values())), html)
+            inputs.write_report(next(iter(result.comparisons[BASE].values())), html)
+        if last is not None and save_last and result.outcome != "worse":
+            new.save(last, qrels=inputs.given_as_file(data.qrels))
     inputs.show(result, result.to_dict() if as_json else None)
     raise click.exceptions.Exit(_CODES[result.outcome])
+
+
+def _last_run(last: str | None, save_last: bool) -> Evaluation[Any] | None:
+    """Read the last accepted run; None without --last, or if --save-last begins its file."""
+    if last is None:
+        if save_last:
+            raise click.UsageError("--save-last requires --last, the file to save to.")
+        return None
+    if os.path.exists(last):
+        return read(last).evaluation
+    if save_last:
+        return None
+    raise click.UsageError(f"--last {last} does not exist. --save-last begins it.")
 
 
 def _judgements(baseline: str, place: str | None) -> str:

@@ -64,8 +64,9 @@ def test_the_outcome_is_that_of_compare(run, margin):
     assert result.stdout.startswith(words)
     assert f"{both.interval.low:+.4f} to {both.interval.high:+.4f}" in result.stdout
     assert both.verdict in result.stdout
-    says = both.verdict in ("not worse", "equivalent", "unchanged")
-    assert ("Note: A loss in up to 7.2 % of the queries may be unseen with 40 queries (95 %)" in result.stdout) == says
+    says = both.verdict in ("better", "not worse", "equivalent", "unchanged")
+    assert ("Note: 40 queries can miss a problem that 7.2 % of queries have; with " in result.stdout) == says
+    assert ("Note: queries that lose most, ndcg@10: " in result.stdout) == (both.verdict == "worse")
 
 
 def test_what_cannot_be_told_says_how_many_queries_it_takes():
@@ -75,13 +76,45 @@ def test_what_cannot_be_told_says_how_many_queries_it_takes():
         write(f"{name}.json", data)
     assert invoke("eval --qrels few_qrels.json --run few_old.json -k 10 --save few.json").exit_code == 0
     both = compare(Evaluation.load("few.json"), evaluate_run(few, "few_new.json", k=10), margin=0.005, seed=0)
-    needed = both.queries_needed(0.005)
     found = document("gate few.json --run few_new.json --margin 0.005 --markdown few.md", ok=(4,))
-    assert (found["outcome"], found["queries_needed"]) == ("undecided", needed)
+    needed = found["queries_needed"]
+    # (z(.975) + z(.8)) sd / sqrt(N) is the margin.
+    assert needed == pytest.approx((2.80159 / 0.005) ** 2 * ((both.ndcg @ [-1, 1]) ** 2).sum() / 9, rel=0.01)
+    assert found["outcome"] == "undecided"
     words = (
         f"cannot tell whether it is worse by more than the margin of 0.005 (10 queries, about {needed} needed): ndcg@10"
     )
     assert Path("few.md").read_text().replace("\\", "").startswith(f"**{words}")
+
+
+def turned(n, n_worse, n_better):
+    """Two evaluations of queries with one relevant document, which some rank second instead of first, or first."""
+    first = np.arange(n) % 2 == 0
+    moved = np.isin(np.arange(n), [*np.flatnonzero(first)[:n_worse], *np.flatnonzero(~first)[:n_better]])
+    return [evaluate([[1, 0]] * n, np.where(np.c_[top, ~top], 1, 0)) for top in (first, first ^ moved)]
+
+
+def test_few_changed_queries_need_as_many_as_their_charge_takes():
+    stats = pytest.importorskip("scipy.stats")
+    found = gated(*turned(50, 2, 2), margin=0.02)
+    size, share, z = 1 - 1 / np.log2(3), 4 / 50, stats.norm.ppf(0.8)
+
+    def passes(n):
+        m = share * n
+        error, reach = size * np.sqrt(share * 50 / 49 / n), stats.t.ppf(0.975, max(1, m - 1)) / np.sqrt(m - 1)
+        unseen = stats.beta.ppf(1 - 0.05 / 4, m + 1, n - m) - share
+        by_mean = unseen * reach * size * np.sqrt(50 / 49) + z * error * (1 + unseen / share)
+        return max((stats.t.ppf(0.975, n - 1) + z) * error, min(unseen * size + z * error, by_mean)) <= 0.02
+
+    assert found.outcome == "undecided"
+    assert f"(50 queries, about {found.queries_needed} needed)" in found.sentence()
+    assert [passes(found.queries_needed - fewer) for fewer in (1, 0)] == [False, True]
+
+
+def test_a_run_that_is_undecided_with_enough_queries_may_be_worse():
+    found = gated(*turned(200, 58, 42), margin=0.06)
+    assert (found.outcome, found.queries_needed) == ("undecided", 151)  # (2.80 .262 / .06)^2, and little for t
+    assert "(200 queries; equal systems pass with 151 in 4 of 5 cases, so this one may be worse)" in found.sentence()
 
 
 def test_json_markdown_and_html(files):
@@ -90,7 +123,7 @@ def test_json_markdown_and_html(files):
     assert found["outcome"] == check["verdict"] == "worse"
     assert (check["k"], check["segment"], check["n_queries"]) == (10, None, N)
     assert check["unseen"] == pytest.approx(1 - 0.05 ** (1 / N))
-    assert check["new"] - check["baseline"] == pytest.approx(check["difference"])
+    assert check["new"] - check["before"] == pytest.approx(check["difference"])
     assert check["high"] < 0
     assert found["changes"] == found["unanswered"] == []
     markdown = Path("summary.md").read_text()
@@ -100,6 +133,61 @@ def test_json_markdown_and_html(files):
     pytest.importorskip("jinja2")
     assert invoke("gate base.json --run old.json --margin 0.01 --html report.html").exit_code == 0
     assert "<html" in Path("report.html").read_text()
+
+
+def saves(name, run, more=""):
+    return invoke(f"eval --qrels qrels.json --run {run}.json -k 10 --save {name}.json {more}").exit_code == 0
+
+
+def test_a_run_must_pass_against_the_baseline_and_the_last_run():
+    """A step back from a better run than the baseline is no loss since the baseline."""
+    assert saves("base", "old", "--save-margin 0.01")
+    gate = "gate base.json --last last.json --run"
+    refused = invoke(f"{gate} better.json")
+    assert (refused.exit_code, "--save-last begins it." in refused.stderr) == (2, True)
+    for run, code in (("worse", 3), ("better", 0), ("old", 3), ("better", 0)):
+        result = invoke(f"{gate} {run}.json --save-last")
+        assert result.exit_code == code, result.output
+        saved = Path("last.json").exists() and Evaluation.load("last.json").value
+        better = evaluate_run("qrels.json", "better.json", k=10).value
+        assert saved == (False if run == "worse" else {10: better})  # what is worse is not saved
+    found = invoke(f"{gate} old.json")
+    assert found.stdout.startswith("worse: ndcg@10 against the last run\n")
+    assert "margin 0.01; confidence 0.95 with each reference" in found.stdout
+    [line] = [line for line in found.stdout.splitlines() if line.startswith("Note: queries that lose most")]
+    lost = compare(*(evaluate_run("qrels.json", f"{run}.json", k=10) for run in ("better", "old")))
+    worst = lost.qid[np.argsort(lost.ndcg @ [-1, 1], kind="stable")[:5]]
+    assert [part.split()[0] for part in line.partition("last run: ")[2].split(", ")] == [f"'{q}'" for q in worst]
+    checks = document(f"{gate} old.json --margin 0.02", ok=(3,))["checks"]
+    assert [(check["reference"], check["verdict"]) for check in checks] == [
+        ("baseline", "unchanged"),
+        ("last run", "worse"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("gate base.json --run old.json", "--margin must be given, because the baseline was saved without a margin"),
+        ("gate base.json --run old.json --margin .1 --save-last", "--save-last requires --last"),
+        ("gate base.json --run old.json --margin .1 --last base.json", "--last would replace 'base.json', an input"),
+        ("eval --qrels qrels.json --run old.json --save-margin .1", "--save-margin requires --save"),
+    ],
+)
+def test_what_the_last_run_and_the_margin_require(arguments, words):
+    result = invoke(arguments)
+    assert (result.exit_code, words in ANSI.sub("", result.stderr)) == (2, True), result.stderr
+
+
+def test_a_last_run_with_other_judgements_is_refused_by_name():
+    write("qrels.json", {**QRELS, "q1": {"d1": 9}})
+    assert saves("last", "old")
+    write("qrels.json", QRELS)
+    result = invoke("gate base.json --run old.json --margin .01 --last last.json")
+    assert (result.exit_code, "Remove the file of the last run, or leave" in result.stderr) == (1, True)
+    Path("segments").write_text("".join(f"q{i} {'ab'[i % 2]}\n" for i in range(N)))
+    found = document("gate base.json --run old.json --margin .01 --last last.json --on-change drop --by segments")
+    assert [check["n_queries"] for check in found["checks"]] == [N, N - 1, 20, 20, 20, 19]
 
 
 def test_cut_offs_and_segments_share_the_level():
@@ -123,6 +211,9 @@ def test_a_segment_that_is_worse_fails_the_whole():
     result = invoke("gate base.json --run half.json --margin 0.14 --by segments")
     assert result.exit_code == 3, result.output
     assert result.stdout.startswith("worse: ndcg@10 of segments=b")
+    [line] = [line for line in result.stdout.splitlines() if line.startswith("Note: queries that lose most")]
+    assert "ndcg@10 of segments=b: 'q" in line
+    assert all(int(part.split("'")[1][1:]) % 2 for part in line.partition("=b: ")[2].split(", "))
 
 
 def test_queries_without_an_answer_are_named():
@@ -218,7 +309,6 @@ def test_labels_that_are_not_known_are_refused(other):
         ("base.json --run alike.json --margin .01 --queries both", 1, "queries= qrels in the baseline and both now"),
         ("base.json --run alike.json --margin .01 --exclude identical", 1, "exclude= none in the baseline and given"),
         ("base.json --table table.csv --margin .01", 1, "data judgements and a run in the baseline and labels"),
-        ("base.json --run alike.json", 2, "--margin"),
         ("base.json --run alike.json --margin 0", 2, "0<x<1"),
         ("base.json --run alike.json --margin 1", 2, "0<x<1"),
         ("base.json --run bad.json --margin .01", 1, "bad.json, line "),
@@ -306,7 +396,9 @@ def called(*arguments):
 def test_the_file_goes_round_until_the_sign_is_settled():
     rounds = 0
     filled = []
-    while "settled" not in called("-n", "1", "--output", f"todo{rounds}", *filled, "--write-qrels", "more.txt"):
+    while "Missing labels cannot change who leads" not in called(
+        "-n", "1", "--output", f"todo{rounds}", *filled, "--write-qrels", "more.txt"
+    ):
         todo = Path(f"todo{rounds}")
         line = json.loads(todo.read_text())
         line["label"] = 2 if line["docno"] == "d3" else 0

@@ -128,7 +128,7 @@ def test_the_examples_of_the_help_run():
         for line in invoke(f"{name} --help").stdout.splitlines()
         if re.match(r"\s+(zcat .* \| )?ndcg-ml ", line)
     ]
-    assert len(examples) == 14
+    assert len(examples) == 15
     for example in examples:
         before, _, arguments = example.partition("ndcg-ml ")
         result = invoke(arguments, input=RUN if before else None)

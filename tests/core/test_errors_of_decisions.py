@@ -11,7 +11,6 @@ from comparing import by_values, of_values
 from ndcg_ml import Flavor, RangeError, compare, compare_values, correct_labels, evaluate, evaluate_ranked, evaluate_run
 from ndcg_ml._decide.differences import Settings
 from ndcg_ml._decide.gate import gate
-from ndcg_ml._decide.intervals import bounded_limits
 from ndcg_ml._decide.randomisation import queries_needed
 from ndcg_ml.explain import explain_difference
 
@@ -106,21 +105,12 @@ def refused(call, error, words, advised=None):
         (lambda: a.interval(99), ValueError, "above 0 and below 1; got 99. Write 0.99 for 99 %", lambda: a.interval(0.99)),
         *((lambda bad=bad: a.interval(bad), ValueError, f"above 0 and below 1; got {bad}") for bad in (0, 1.0, math.nan)),
         (lambda: a.interval("95%"), TypeError, "confidence must be a number between 0 and 1; got '95%' of type str"),
-        (lambda: a.interval(method="BCA"), ValueError, "Did you mean 'bca'", lambda: a.interval(method="bca")),
-        (lambda: a.interval(method="studentized"), ValueError, "method must be one of 'bca', 'percentile', 't'"),
-        (lambda: a.interval(n_resamples=0), ValueError, "n_resamples must be an integer >= 1; got 0"),
-        (lambda: a.interval(n_resamples=10.5), TypeError, "n_resamples must be an integer"),
-        (lambda: a.interval(method="bca", seed=-1), ValueError, "seed must be an integer >= 0 or a Generator, or None; got -1"),
-        (lambda: a.interval(method="bca", seed="x"), TypeError, "seed must be an integer >= 0 or a Generator, or None; got 'x'"),
-        (lambda: a.interval(method="bca", n_resamples=1, seed=0), ValueError, "needs resamples on both sides of the value; all 1 are on one side. Draw more", lambda: (a.interval(method="bca", n_resamples=99, seed=0), a.interval(method="t"))),
         (lambda: of(rows=slice(1)).interval(), ValueError, "at least two queries must count .* got 1 of 1"),
         (lambda: of(rows=slice(1)).std, ValueError, "at least two queries must count"),
         (lambda: of(rows=slice(1)).standard_error, ValueError, "at least two queries must count"),
         (lambda: of(flavor=Flavor(empty="skip"), query_weight=[1.0] + [0.0] * 59).interval(), ValueError, "got 1 of 60"),
         (lambda: of(labels=Y * (np.arange(60) > 6)[:, None], flavor=NAN).interval(), ValueError, "7 of 60 queries are empty under empty=nan", lambda: of(labels=Y * (np.arange(60) > 6)[:, None], flavor=NAN.replace(empty="skip")).interval()),
         (lambda: of(labels=Y * (np.arange(60) > 6)[:, None], flavor=NAN, query_weight=[1.0] * 59 + [0.0]).interval(), ValueError, "7 of 60 queries are empty under empty=nan"),
-        (lambda: bounded_limits(np.array([-0.5, 1.0]), np.full(2, 0.5), 0.95), ValueError, "a query has -0.5", None),
-        (lambda: bounded_limits(np.array([1.5, 1.0]), np.full(2, 0.5), 0.95), ValueError, r"method='bounded' needs values between 0 and 1; a query has 1\.5", lambda: [a.interval(method=method) for method in ("bca", "t")]),
         (lambda: evaluate(Y, A, by={"c": {0: "de"}}), TypeError, "must not be a mapping from query ids if queries have no ids", lambda: of(by={"c": dict.fromkeys(a.per_query.qid, "de")})),
         (lambda: evaluate([1, 0], [1, 0], group=[0, 2], by=["x", "x"]), ValueError, "must have a label for each query, but some queries have no rows"),
         (lambda: ranged(LABELS, "3"), TypeError, "max_grade must be a number"),

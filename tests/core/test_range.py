@@ -15,6 +15,7 @@ import pytest
 from comparing import by_scores
 
 from ndcg_ml import Comparison, Flavor, RangeError, compare, evaluate, evaluate_ranked, evaluate_run, with_labels
+from ndcg_ml._decide import matching
 
 TEN_THOUSAND = pytest.param(10_000, marks=pytest.mark.exhaustive)
 
@@ -324,26 +325,43 @@ def test_labels_in_the_order_of_judge_next_settle_the_sign_and_then_no_more_are_
     assert now().settled
     assert tasks.settled
     assert 8 <= asked < 16
-    assert "settled" in str(tasks)
+    assert "Missing labels cannot change who leads" in str(tasks)
     assert tasks.to_jsonl() == ""
-    assert any(note.startswith("settled: ") for note in now().notes)
+    assert any(note.startswith("Missing labels cannot change who leads: ") for note in now().notes)
 
 
 def test_a_comparison_says_that_labels_could_turn_it() -> None:
     both = compared()
     [note] = [note for note in both.notes if "judge_next" in note]
-    assert note.startswith("labels could change its sign: over all grades of 6 unjudged documents")
+    assert note.startswith("Missing labels could change who leads: over all grades of 6 unjudged documents")
     assert note in " ".join(str(both).split())
     assert note in both.to_markdown().replace("\\", "")
     assert note in both.to_dict()["notes"]
     assert not any("labels" in note for note in by_scores(*[[3.0, 1.0, 2.0]] * 2, y_true=[1, 0, 1], group=[2, 1]).notes)
 
 
+def test_a_slice_is_undecided_if_labels_could_turn_it(monkeypatch):
+    ids = [f"q{i}" for i in range(20)]
+    qrels = {q: {"r": 1, "n": 0, "m": 0} for q in ids}
+    runs = [
+        {q: [*top, "m" if at < 12 else last] for at, q in enumerate(ids)} for top, last in (("nr", "u"), ("rn", "v"))
+    ]
+    sides = [evaluate_run(qrels, run, k=3) for run in runs]
+    by = {q: "judged" if at < 12 else "open" for at, q in enumerate(ids)}
+    found = {how: compare(*sides, unjudged=how, by=by, seed=0) for how in ("accept", "refuse")}
+    verdicts = {how: [part.pairs[0].verdict for part in each.slices.values()] for how, each in found.items()}
+    assert verdicts == {"accept": ["better", "better"], "refuse": ["better", "undecided"]}
+    assert found["refuse"].verdict == "better"  # labels cannot turn the whole
+    monkeypatch.setattr(matching, "_MOST_UNJUDGED", 15)
+    many = "Whether missing labels could change who leads was not computed, which takes long: see settled"
+    assert many in compare(*sides, unjudged="accept").notes
+
+
 def test_three_systems_say_how_many_signs_could_turn_and_have_ranges_by_name() -> None:
     runs = {"old": OLD, "new": NEW, "same": OLD}
     systems = {name: [evaluate_run(QRELS, run, k=2)] for name, run in runs.items()}
     several = compare(systems, unjudged="accept", seed=0)
-    assert any("could change the sign of 2 of 3 differences" in note for note in several.notes)
+    assert any("Missing labels could change who leads in 2 of 3 pairs" in note for note in several.notes)
     alone = compared()
     assert several.range(a="old", b="new") == alone.range()
     assert alone.range(a="b", b="a").low == -alone.range().high

@@ -31,7 +31,7 @@ def test_values_intervals_and_counts():
     assert page.table("", "value") == [
         [f"NDCG@{k}", f"{result.value[k]:.6f}", "5", str(result.n_empty[k])] for k in (1, 3)
     ]
-    intervals = result.interval(seed=0)
+    intervals = result.interval()
     assert page.table("", "interval") == [
         [f"NDCG@{k}", f"{intervals[k].low:.6f} to {intervals[k].high:.6f}", intervals[k].how_text()] for k in (1, 3)
     ]

@@ -398,7 +398,7 @@ def test_no_change_passes_unseen(tmp_path, n):
         old = setting.evaluate(scores)
         old.save(tmp_path / "base.json")
         base = Evaluation.load(tmp_path / "base.json")
-        assert gate(base, setting.evaluate(scores), margin=0.01).comparisons[setting.k].difference == 0.0
+        assert gate(base, setting.evaluate(scores), margin=0.01).comparisons["baseline"][setting.k].difference == 0.0
         other = None
         while other is None:
             what = rng.choice(sorted(SAID))
@@ -413,7 +413,7 @@ def test_no_change_passes_unseen(tmp_path, n):
             assert SAID[what] in said, (seed, what)
         else:
             assert new.value == old.value, (seed, what)
-            assert found.comparisons[setting.k].difference == 0.0, (seed, what)
+            assert found.comparisons["baseline"][setting.k].difference == 0.0, (seed, what)
 
 
 @pytest.mark.parametrize("aggregate", ["macro", "micro"])

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from comparing import WIDE
+from comparing import WIDE, interval_by_hand
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -13,8 +13,6 @@ from strategies import Problem, examples, flavors, problems
 
 from ndcg_ml import Evaluation, Flavor, evaluate
 from ndcg_ml._core.query_groups import group_by_ids, group_by_sizes
-from ndcg_ml._decide.distributions import t_quantile
-from ndcg_ml._decide.intervals import bounded_limits
 
 RNG = np.random.default_rng(4)
 Y = RNG.integers(0, 3, (90, 8)) * (RNG.random((90, 1)) > 0.1)
@@ -147,7 +145,7 @@ def alone(problem: Problem, flavor: Flavor, rows: list[int]) -> Evaluation[Any] 
 def t_interval(evaluation: Evaluation[Any] | None) -> tuple[float, float] | None:
     """The limits, or None where there is no interval."""
     try:
-        interval = None if evaluation is None else evaluation.interval(method="t")
+        interval = None if evaluation is None else evaluation.interval()
     except ValueError:
         return None
     if interval is None:
@@ -228,9 +226,9 @@ def limits(row: dict[str, Any]) -> tuple[float, float]:
 
 
 def limits_by_hand(values, weight, inside, codes, confidence):
-    """Welch's interval of a difference, or Newcombe's where a sample piles up at a bound or has fewer than six units.
+    """The limits and the distance of a difference: distances to the limits of the means are combined like errors.
 
-    The errors and degrees of freedom are Bell and McCaffrey's. Samples of clusters covary where they share one.
+    The errors are Bell and McCaffrey's. Samples of clusters covary where they share one.
     """
     sides, pulls = [], []
     for rows in (inside, ~inside):
@@ -242,22 +240,12 @@ def limits_by_hand(values, weight, inside, codes, confidence):
             return None, None, -1.0
         mean, of_units = share @ kept, np.bincount(of, share * kept) / h
         pulls.append(dict(zip(present.tolist(), h * (of_units - mean) / np.sqrt(1 - h), strict=True)))
-        ratio = h**2 / (1 - h)
-        dof = max(1.0, 1 / ((h**2).sum() + ratio.sum() ** 2 - (ratio**2).sum()))
-        at_bound = [(abs(of_units - end) <= 0.05).sum() for end in (0, 1)]
-        piles = np.ptp(of_units) < 1e-12 or any(2 * n > h.size and h.size - n < 20 for n in at_bound)
-        piles &= of_units.min() >= -1e-12 and of_units.max() <= 1 + 1e-12
         error = math.sqrt(sum(pull**2 for pull in pulls[-1].values()))
-        reach = t_quantile(confidence, dof) * error
-        ends = bounded_limits(of_units, h, confidence) if piles else (mean - reach, mean + reach)
-        sides.append((mean, error, dof, piles, max(0.0, mean - ends[0]), max(0.0, ends[1] - mean)))
-    (mean, a, dof_a, piles_a, below_a, above_a), (other, b, dof_b, piles_b, below_b, above_b) = sides
+        low, high = interval_by_hand(of_units, h, confidence, (min(0.0, of_units.min()), max(1.0, of_units.max())))
+        sides.append((mean, error, mean - low, high - mean))
+    (mean, a, below_a, above_a), (other, b, below_b, above_b) = sides
     covariance = sum(pull * pulls[1].get(unit, 0.0) for unit, pull in pulls[0].items())
     distance = abs(mean - other) / max(math.hypot(a, b), 1e-300)
-    if not (piles_a or piles_b) and min(dof_a, dof_b) > 5 - 1e-9:
-        dof = (a**2 + b**2) ** 2 / (a**4 / dof_a + b**4 / dof_b)
-        reach = t_quantile(confidence, dof) * math.sqrt(a**2 + b**2 - 2 * covariance)
-        return mean - other - reach, mean - other + reach, distance
     r = covariance / (a * b) if min(a, b) > 1e-12 else 0.0  # equal values have no correlation
     down, up = (math.sqrt(max(0, x * x + y * y - 2 * r * x * y)) for x, y in ((below_a, above_b), (above_a, below_b)))
     return mean - other - down, mean - other + up, distance
@@ -293,14 +281,18 @@ def test_the_intervals_of_differences_by_hand(clustered, weighted):
     assert 0 < n_without < 25
 
 
-@pytest.mark.parametrize("heavy", [1.0, 9.0])  # six clusters of which one is heavy count as few
+@pytest.mark.parametrize("heavy", [1.0, 9.0])
 def test_clusters_that_are_in_both_slices_are_pairs(heavy):
     for values in DRAW.uniform(0.06, 0.84, (20, 6 if heavy > 1 else 20)):
         # Each cluster has the same constant difference between its two queries.
         weight = np.tile(np.r_[heavy, np.full(values.size - 1, 2.0)], 2)
         units = {"cluster": np.tile(np.arange(values.size), 2), "query_weight": weight}
-        both = slice_rows(np.r_[values, values + 0.1], np.repeat(["a", "b"], values.size), **units)
-        assert limits(both["b"]) == pytest.approx((0.1, 0.1), abs=1e-7)
+        both, apart = (
+            limits(slice_rows(np.r_[values, values + 0.1], np.repeat(["a", "b"], values.size), **more)["b"])
+            for more in (units, {"query_weight": weight})
+        )
+        assert both[0] < 0.1 < both[1]
+        assert both[1] - both[0] < (0.3 if heavy == 1 else 1) * (apart[1] - apart[0])
 
 
 # -- query ids in any order and of any type give the same layout as a dict of rows

@@ -322,12 +322,13 @@ def steps(name):
     document = yaml.safe_load((GATE_FILES / name).read_text(encoding="utf-8"))
     if name == "gitlab.yml":
         assert document["ranking"]["allow_failure"] == {"exit_codes": 4}
+        assert document["ranking"]["rules"][0]["variables"] == {"POLICY": "pull-push", "SAVE": "--save-last"}
         return document["ranking"]["script"]
     return [step["run"] for step in document["jobs"]["gate"]["steps"] if "run" in step]
 
 
 @pytest.mark.parametrize(
-    ("name", "quality", "code"), [("github.yml", "1", 0), ("github.yml", "0.2", 3), ("gitlab.yml", "0.2", 3)]
+    ("name", "quality", "code"), [("github.yml", "1", 0), ("github.yml", "0.2", 1), ("gitlab.yml", "0.2", 3)]
 )
 def test_the_workflow_runs_in_a_clone(clone, tmp_path, name, quality, code):
     summary = tmp_path / "summary.md"
@@ -335,10 +336,24 @@ def test_the_workflow_runs_in_a_clone(clone, tmp_path, name, quality, code):
     for step in before:
         done = run_step(step, clone, QUALITY=quality)
         assert done.returncode == 0, done.stderr
+    before = (clone / "last.json").read_text()
     done = run_step(gate, clone, GITHUB_STEP_SUMMARY=str(summary))
     assert done.returncode == code, done.stderr + done.stdout
+    assert (clone / "last.json").read_text() == before  # a push to main saves it
     if name == "github.yml":
-        assert summary.read_text().startswith("**unchanged" if code == 0 else "**worse: ndcg@10")
+        assert summary.read_text().startswith("**unchanged" if code == 0 else "**worse: ndcg@10 against the baseline")
+
+
+@pytest.mark.parametrize("name", ["github.yml", "gitlab.yml"])
+def test_a_push_to_main_saves_the_last_run_and_an_undecided_run_passes(clone, name):
+    *before, gate = steps(name)
+    for step in before:
+        assert run_step(step, clone, QUALITY="0.97").returncode == 0
+    saved = {"SAVE": "--save-last", "GITHUB_STEP_SUMMARY": "summary"}
+    done = run_step(gate.replace("$SAVE", "$SAVE --margin 0.0001"), clone, **saved)
+    assert done.returncode == (4 if name == "gitlab.yml" else 0), done.stderr + done.stdout  # GitLab allows 4
+    assert "cannot tell" in done.stdout
+    assert json.loads((clone / "last.json").read_text())["margin"] is None
 
 
 def test_the_test_runs_in_a_clone(clone):
@@ -359,6 +374,7 @@ def rows_below(heading, page=GATE):
 
 
 def test_the_tables_of_the_gate_are_what_was_simulated():
+    gating = pytest.importorskip("benchmarks.gating", reason="benchmarks are not part of the installed package")
     found = rows_below("<!-- rates -->", GATE_TABLES)
     expected = [
         [
@@ -370,20 +386,19 @@ def test_the_tables_of_the_gate_are_what_was_simulated():
         for case in SIMULATED["cases"]
     ]
     assert found == expected
-    frozen, follows = (
-        [f"{100 * SIMULATED['drift'][name]['caught_by'][str(by)]:.0f} %" for by in (10, 20, 30, 40, 50)]
-        for name in ("frozen", "follows")
-    )
-    drift = rows_below("<!-- drift -->", GATE_TABLES)
-    assert [row[1:] for row in drift] == [frozen, follows]
+    for page in (GATE, GATE_TABLES):
+        assert gating.table(SIMULATED) in page
 
 
 def test_the_promises_of_the_gate_hold():
-    for case in SIMULATED["cases"]:
-        if case["true"] == 0:
-            assert case["worse"] <= 0.05  # false alarms of equal systems
-        if case["true"] <= -SIMULATED["margin"]:
-            assert case["pass"] <= 0.055  # a loss of the margin is let through
+    equal = [case for case in SIMULATED["cases"] if case["true"] == 0]
+    worst = max(case["worse"] for case in equal)
+    passes = max(case["pass"] for case in SIMULATED["cases"] if case["true"] <= -SIMULATED["margin"])
+    assert f'"worse" in at most\n{100 * worst:.1f} % of runs' in GATE
+    assert f"a loss of the margin passes in at most {100 * passes:.1f} %" in GATE
+    assert f"outcome of {100 * max(case['undecided'] for case in equal):.0f} % of equal systems" in GATE
+    assert worst <= 0.05
+    assert passes <= 0.055
 
 
 def test_the_margins_of_the_gate_are_those_of_the_formula():
@@ -513,8 +528,9 @@ CHECKS = {
     """,
     "torchmetrics": """
         whole = evaluate(y[valid], X[valid, 0] + X[valid, 1] * X[valid, 2], qid=qid[valid], flavor=flavor)
-        found, interval = strapped.compute(), whole.interval(method="percentile")
-        assert abs(found["quantile"] - torch.tensor([interval.low, interval.high])).max() < 0.01
+        found, rng = strapped.compute()["quantile"], np.random.default_rng(0)
+        means = whole.per_query.ndcg[rng.integers(whole.n_queries, size=(9999, whole.n_queries))].mean(axis=1)
+        assert abs(found.numpy() - np.quantile(means, [0.025, 0.975])).max() < 0.01
     """,
     "skorch": """
         found = ndcg_score(y[valid], net.predict(X[valid])[:, 0], qid=qid[valid], flavor=flavor)

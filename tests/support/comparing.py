@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ndcg_ml import Comparison, Evaluation, Flavor, compare, compare_values, evaluate
-from ndcg_ml._decide.means import Means, minus, spread_of
+from ndcg_ml._decide.distributions import t_quantile
+from ndcg_ml._decide.means import Means
 from ndcg_ml._decide.randomisation import exchange_tests
 
 # NDCGs from -1 to 2.
@@ -41,15 +42,33 @@ class Paired:
 
     def __init__(self, a: np.ndarray, b: np.ndarray, weight: np.ndarray | None = None) -> None:
         self.means = Means.from_weights(np.stack([a, b], axis=1), weight)
-        self.difference, self.standard_error = self.spread().value, self.spread().standard_error
-
-    def spread(self, n_resamples: int | None = None, seed: Any = None) -> Any:
-        a, b = spread_of(self.means, n_resamples, np.random.default_rng(seed))
-        return minus(b, a)
-
-    def interval(self, confidence: float = 0.95, method: str = "t", n_resamples: int = 9999, seed: Any = None) -> Any:
-        return self.spread(None if method == "t" else n_resamples, seed).interval(confidence, method)
+        self.difference = float(self.means.minus(0, 1).mean()[0])
 
     def test(self, n_resamples: int = 9999, seed: Any = None) -> Any:
         [found] = exchange_tests(self.means, [(0, 1)], n_resamples, np.random.default_rng(seed))
         return found
+
+
+def interval_by_hand(
+    values: np.ndarray, share: np.ndarray, confidence: float = 0.95, bounds: tuple[float, float] = (0.0, 1.0)
+) -> tuple[float, float]:
+    """The limits of a weighted mean, from a list of the queries and two pseudo-queries."""
+    least, span = bounds[0], bounds[1] - bounds[0]
+    mean = float(share @ values)
+    of_rows = share**2 / (1 - share)
+    dof = 1 / ((share**2).sum() + of_rows.sum() ** 2 - (of_rows**2).sum())
+    apart = (values - mean) / span
+    if np.ptp(values) > 1e-12:
+        apart *= np.sqrt((of_rows @ apart**2) * dof / (share @ apart**2))
+    m = (mean - least) / span
+    weight = 1 / (1 + 2 * (dof + 1) * m * (1 - m))
+    weights, apart = np.r_[(dof + 1) * share, weight, weight], np.r_[apart, -m, 1 - m]
+    total = weights.sum()
+    deviation = np.sqrt(weights @ apart**2 / total)
+    skew = weights @ apart**3 / total / deviation**3 / np.sqrt(total)
+    limits = []
+    for t in np.array([-1, 1]) * t_quantile(confidence, total - 1):
+        x = skew / 6 + t
+        bent = x * (1 + skew * x / 3) if skew * x > 0 else x / (1 - skew * x / 3)
+        limits.append(mean + span * deviation / np.sqrt(total - 1) * bent)
+    return max(bounds[0], min(limits[0], mean)), min(bounds[1], max(limits[1], mean))
