@@ -216,10 +216,10 @@ def evaluate_part(
     Parameters
     ----------
     y_true, y_score, flavor, k, qid, group, mask, retrieved, doc_id, query_weight
-        As for ``ndcg_score``, except that there may be no rows and that all weights may be 0.
+        As for ``ndcg_score``, except that there may be no rows, or no document, and that all weights may be 0.
     query_id : array-like, one id per query, optional
-        The id of each query, with `group` or two-dimensional input. Query ids, also those in `qid`, must be integers,
-        strings, bytes, floats or times. They reveal a query that is in two parts.
+        The id of each query, with `group`, or of each row of two-dimensional input. Query ids, also those in `qid`,
+        must be integers, strings, bytes, floats or times. They reveal a query that is in two parts.
 
     Returns
     -------
@@ -257,12 +257,14 @@ def evaluate_part(
             if rows is not None and np.shape(rows)[:1] != (0,):
                 raise ValueError(f"{name} must be as long as y_true, which has no rows; got shape {np.shape(rows)}.")
         return _empty_part(flavor, k)
+    if mask is not None and np.shape(mask) == np.shape(y_true) and not np.any(mask):  # lists that pad a batch
+        return _empty_part(flavor, k)
     queries = Queries.read(y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id)
     if query_weight is not None:  # all may be 0 here, because other parts may have positive ones
         weight = read_weights(query_weight, queries.groups, group, queries.axes, all_may_be_zero=True)
         queries = replace(queries, weight=weight)
     if query_id is not None:
-        ids = unique_ids(query_id, queries.n_queries, "query_id")
+        ids = unique_ids(query_id, queries.groups.n_given, "query_id", queries.groups.filled)
         queries = replace(queries, groups=replace(queries.groups, ids=ids))
     return _part(queries, y_score, flavor, k)
 

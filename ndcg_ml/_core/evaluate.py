@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ndcg_ml._core.arrays import real_array
-from ndcg_ml._core.checks import K, KSpec, OneK, warn_caller
+from ndcg_ml._core.checks import K, KSpec, OneK, warn_caller, warn_of_lists_of_one
 from ndcg_ml._core.frames import ColumnNames, Frame, column_names, is_frame, library_of, refuse_lazy, select_columns
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Queries, Weights
+from ndcg_ml._core.query_groups import group_by_sizes
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.scores import Prepared
 from ndcg_ml._core.slice_names import query_clusters, slice_names
@@ -72,11 +73,12 @@ def ndcg_score(
         With 1-D input: the query of each row, of any dtype, in any order. In a list, a tuple is one id of several
         parts.
     group : array-like of int, shape (n_queries,), optional
-        With 1-D input: sizes of consecutive queries (LightGBM's convention). A size of 0 is an empty query. A pandas
-        Series is refused unless its index is 0, 1, ..., because ``groupby(...).size()`` sorts the queries by id, and
-        the rows may have another order.
+        With 1-D input: sizes of consecutive queries (LightGBM's convention). A size of 0 is an empty query, with a
+        warning. A pandas Series is refused unless its index is 0, 1, ..., because ``groupby(...).size()`` sorts the
+        queries by id, and the rows may have another order.
     mask : array of bool, shape of `y_true`, optional
-        With 2-D input: True if the slot holds a document. Other slots are padding and may hold anything.
+        With 2-D input: True if the slot holds a document. Other slots are padding and may hold anything. A row without
+        a document is padding, not a query: its weight, slice and cluster are ignored.
     retrieved : array of bool, shape of `y_true`, optional
         True if the document was ranked. Other documents only enter the ``global`` ideal. Default: all were ranked.
     doc_id : array-like of shape of `y_true`, optional
@@ -87,9 +89,9 @@ def ndcg_score(
     query_weight : array-like of float, shape (n_queries,), pandas.Series, or mapping, optional
         Weight of each query. With `qid`, a Series is aligned by its index (even if that is 0, 1, ...) and a mapping by
         its keys; every query must have an entry. An array, or a polars Series, is in the order of first appearance in
-        `qid`. Without `qid`, weights are in the order of `group` or of the rows. A mapping, or a Series with another
-        index than 0, 1, ... (or than that of a 2-D `y_true`), is then refused, because it cannot be aligned. In a
-        scikit-learn search, pass ``sample_weight``; see ``ndcg_ml.sklearn.ndcg_scorer``.
+        `qid`. Without `qid`, weights are in the order of `group` or of all rows of a 2-D `y_true`. A mapping, or a
+        Series with another index than 0, 1, ... (or than that of a 2-D `y_true`), is then refused, because it cannot be
+        aligned. In a scikit-learn search, pass ``sample_weight``; see ``ndcg_ml.sklearn.ndcg_scorer``.
 
     Returns
     -------
@@ -110,9 +112,10 @@ def ndcg_score(
     Warns
     -----
     UserWarning
-        Every query has one document; most labels are fractions and all scores are integers from 0 to 100, as if
-        `y_true` and `y_score` were swapped; or the scores of each query are 1, 2, ..., n and fall as the labels rise,
-        as if they were ranks (in at least ten queries of five or more documents; shorter ones are ignored).
+        Every query has one document; sizes in `group` are 0; most labels are fractions and all scores are integers from
+        0 to 100, as if `y_true` and `y_score` were swapped; or the scores of each query are 1, 2, ..., n and fall as
+        the labels rise, as if they were ranks (in at least ten queries of five or more documents; shorter ones are
+        ignored).
 
     See Also
     --------
@@ -395,14 +398,11 @@ def evaluate_ranked(
     labels = [grade for row, rest in lists for grade in (*row, *rest)]
     position = [-rank for size in sizes for rank in range(size)]
     retrieved = [flag for row, rest in lists for flag in (*[True] * len(row), *[False] * len(rest))]
-    result: Evaluation[Any] = evaluate(
-        np.array(labels),
-        np.array(position),
-        flavor=flavor,
-        k=k,
-        group=sizes,
-        retrieved=np.array(retrieved, dtype=bool),
-    )
+    if max(sizes) == 1 < len(sizes):
+        warn_of_lists_of_one(len(sizes))
+    groups = group_by_sizes(sizes, len(labels))  # lists without documents are intended, so that nothing warns of them
+    queries = Queries(np.array(labels, dtype=np.float64), groups, np.array(retrieved, dtype=bool))
+    result: Evaluation[Any] = Prepared(flavor, k, queries).evaluate(position)
     assert result._scored is not None
     # Rows are ranks, so the same row of another evaluation may be another document.
     return replace(result, _scored=replace(result._scored, rows_are_documents=False))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -92,6 +92,8 @@ class Groups:
         Number of the caller's rows, including those of no query.
     ids : ndarray or None
         The id of each query, if the caller gave ids.
+    filled : ndarray of bool or None
+        Which of the caller's padded lists hold a document and are queries; None if the input is one-dimensional.
     """
 
     sizes: IntArray
@@ -99,11 +101,21 @@ class Groups:
     order: IntArray | None
     n_rows: int
     ids: NDArray[Any] | None = None
+    filled: BoolArray | None = None
 
     @property
     def n_queries(self) -> int:
         """Number of queries, those without rows included."""
         return int(self.sizes.size)
+
+    @property
+    def n_given(self) -> int:
+        """Number of queries, those padded lists included that hold no document."""
+        return self.n_queries if self.filled is None else self.filled.size
+
+    def without_padding(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the values of the queries, from `n_given` ones."""
+        return values if self.filled is None else values[self.filled]
 
     def codes(self) -> IntArray:
         """Return the query of each row in `order`."""
@@ -122,20 +134,18 @@ class Groups:
         listed = self.arrange(flags)
         order = np.flatnonzero(listed) if self.order is None else self.order[listed]
         sizes = np.bincount(self.codes()[listed], minlength=self.n_queries)
-        return Groups(sizes=sizes, starts=starts_of(sizes), order=order, n_rows=self.n_rows, ids=self.ids)
+        return replace(self, sizes=sizes, starts=starts_of(sizes), order=order)
 
     def sort_rows(self, key: NDArray[Any]) -> Groups:
         """Return the queries with their rows sorted by a key, one for each of the caller's rows. The sort is stable."""
         order = self.rows()
-        order = order[np.lexsort((key[order], self.codes()))]
-        return Groups(sizes=self.sizes, starts=self.starts, order=order, n_rows=self.n_rows, ids=self.ids)
+        return replace(self, order=order[np.lexsort((key[order], self.codes()))])
 
     def reverse_rows(self) -> Groups:
         """Return the queries with the rows of each in reverse."""
         at = np.repeat(2 * self.starts + self.sizes - 1, self.sizes)
         at -= np.arange(at.size)
-        order = at if self.order is None else self.order[at]
-        return Groups(sizes=self.sizes, starts=self.starts, order=order, n_rows=self.n_rows, ids=self.ids)
+        return replace(self, order=at if self.order is None else self.order[at])
 
     def per_query(self, ufunc: np.ufunc, values: NDArray[Any], start: float) -> NDArray[Any]:
         """Reduce the values of each query's rows with a ufunc; `start` is the result for a query without rows."""

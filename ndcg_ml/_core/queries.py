@@ -136,13 +136,14 @@ class Queries:
 
     @property
     def n_queries(self) -> int:
-        """Number of queries, those without documents included."""
+        """Number of queries: groups of 0 rows are included, padded lists without a document are not."""
         return self.groups.n_queries
 
     @property
     def ids(self) -> NDArray[Any]:
         """The id of each query; its position if there are no ids."""
-        return np.arange(self.n_queries) if self.groups.ids is None else self.groups.ids
+        groups = self.groups
+        return groups.without_padding(np.arange(groups.n_given)) if groups.ids is None else groups.ids
 
     def scores(self, y_score: ArrayLike, ranked: Groups) -> NDArray[Any]:
         """Return the scores of these rows as a flat array. `ranked` holds the rows that are ranked.
@@ -203,7 +204,6 @@ def read_weights(
     query_weight: Any, groups: Groups, group: Any = None, axes: Axes | None = None, *, all_may_be_zero: bool = False
 ) -> FloatArray:
     """Return the weight of each query, in the order of the groups."""
-    n_queries = groups.n_queries
     refuse_lazy(query_weight, "query_weight")
     if hasattr(query_weight, "columns") and len(query_weight.shape) == 2:
         raise TypeError(
@@ -224,11 +224,12 @@ def read_weights(
         refuse_index(query_weight, "query_weight", fix)
     with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs, which are refused below
         weight = arrays.real_array(query_weight, "query_weight").astype(np.float64)
-    if weight.shape != (n_queries,):
+    if weight.shape != (groups.n_given,):
         raise ValueError(
-            f"query_weight must have one weight per query, shape ({n_queries},); got {weight.shape}. "
-            "Queries are in the order of group or of the rows, or of first appearance in qid or the qrels."
+            f"query_weight must have one weight per query, shape ({groups.n_given},); got {weight.shape}. "
+            "Queries are in the order of group or of all rows of 2-D input, or of first appearance in qid or the qrels."
         )
+    weight = groups.without_padding(weight)
     # Beyond these bounds, sums and products with gains could overflow or underflow.
     largest_fits = 1e-150 < weight.max() < 1e150 or (all_may_be_zero and not weight.any())
     if not (weight.min() >= 0 and largest_fits):

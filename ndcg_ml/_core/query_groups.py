@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.arrays import flag_array, hash_codes, ids_as_array, plain_array
+from ndcg_ml._core.checks import warn_caller
 from ndcg_ml._core.frames import refuse_index
-from ndcg_ml._core.layout import Groups, IntArray, keys_of, ranges, starts_of
+from ndcg_ml._core.layout import BoolArray, Groups, IntArray, keys_of, ranges, starts_of
 from ndcg_ml._core.one_line import brief
 
 
@@ -24,14 +25,19 @@ def group_rows(labels: NDArray[Any], qid: Any, group: Any, mask: Any) -> Groups:
                 f"{name} is for 1-D input; y_true is 2-D (shape {labels.shape}), where each row is one query. "
                 f"Leave {name} out, or flatten y_true and y_score."
             )
-        n_queries, width = labels.shape
-        if n_queries == 0:
+        n_lists, width = labels.shape
+        sizes = np.full(n_lists, width, dtype=np.intp)
+        groups = Groups(sizes=sizes, starts=starts_of(sizes), order=None, n_rows=n_lists * width)
+        if mask is not None:
+            groups = groups.keep(flag_array(mask, "mask", labels.shape).ravel())
+        # A list without a document is padding of a batch, not a query.
+        filled = groups.sizes > 0
+        if not filled.any():
             raise ValueError(
-                f"y_true must hold at least one query; got shape {labels.shape}. There is nothing to evaluate."
+                f"y_true must hold at least one query, a row with a document; got none in shape {labels.shape}. "
+                "There is nothing to evaluate."
             )
-        sizes = np.full(n_queries, width, dtype=np.intp)
-        groups = Groups(sizes=sizes, starts=starts_of(sizes), order=None, n_rows=n_queries * width)
-        return groups if mask is None else groups.keep(flag_array(mask, "mask", labels.shape).ravel())
+        return replace(groups, sizes=groups.sizes[filled], starts=groups.starts[filled], filled=filled)
     if labels.ndim != 1:
         raise ValueError(f"y_true must be one- or two-dimensional; got shape {labels.shape}.")
     if mask is not None:
@@ -39,7 +45,13 @@ def group_rows(labels: NDArray[Any], qid: Any, group: Any, mask: Any) -> Groups:
     if qid is not None:
         return group_by_ids(qid, labels.size)
     if group is not None:
-        return group_by_sizes(group, labels.size)
+        groups = group_by_sizes(group, labels.size)
+        if n_empty := int((groups.sizes == 0).sum()):
+            warn_caller(
+                f"group holds {n_empty} sizes of 0, which are queries without documents, as in LightGBM. If they are "
+                "gaps between ids that np.bincount counted, pass the ids as qid=, or group=sizes[sizes > 0]."
+            )
+        return groups
     raise ValueError(
         "qid or group must be given with 1-D input: which rows belong to one query is never guessed. Pass qid= (one "
         "id per row, any dtype, any order) or group= (sizes of consecutive queries). For one query, "
@@ -88,11 +100,17 @@ def group_by_ids(qid: Any, n_rows: int) -> Groups:
     return _group_sortable_ids(ids)
 
 
-def unique_ids(ids: Any, n_queries: int | None = None, name: str = "qid") -> NDArray[Any]:
-    """Return the ids of queries that have no rows here, one for each, as an array. None may be missing or repeated."""
+def unique_ids(
+    ids: Any, n_queries: int | None = None, name: str = "qid", filled: BoolArray | None = None
+) -> NDArray[Any]:
+    """Return the ids of queries that have no rows here, one for each, as an array. None may be missing or repeated.
+
+    `filled` is as in ``Groups``: other padded lists have an id that is not used.
+    """
     array = ids_as_array(ids, name, "query")
     if n_queries not in (None, array.size):
         raise ValueError(f"{name} must have one id per query, {n_queries}; got {array.size}.")
+    array = array if filled is None else array[filled]
     groups = group_by_ids(array, array.size)  # raises if an id is missing
     if groups.n_queries < array.size:
         assert groups.ids is not None

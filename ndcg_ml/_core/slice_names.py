@@ -122,7 +122,7 @@ def _names_by_row(values: Any, name: str, queries: Queries) -> list[Any]:
         match_index({name: values}, queries.axes)
     names = ids_as_array(values, name, "row")
     if queries.labels.ndim == 2:
-        return _without_missing(names, name, queries.ids)
+        return _without_missing(queries.groups.without_padding(names), name, queries.ids)
     groups = queries.groups
     if not groups.sizes.all():
         raise ValueError(f"{name} must have a label for each query, but some queries have no rows. Leave them out.")

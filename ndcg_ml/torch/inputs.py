@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import pad
 
 from ndcg_ml._core import checks
 from ndcg_ml._core.queries import Queries
@@ -38,9 +37,8 @@ def best_first(key: Tensor) -> Tensor:
 class Padded:
     """One query per row, padded to one width."""
 
-    def __init__(self, n_queries: int, width: int, device: torch.device) -> None:
+    def __init__(self, width: int, device: torch.device) -> None:
         self.width = width
-        self._n_queries = n_queries
         self._device = device
 
     @property
@@ -53,14 +51,6 @@ class Padded:
         """1, 2, ... within each query."""
         # Computed on demand, because most calls do not use it.
         return torch.arange(1, self.width + 1, device=self._device)
-
-    def n_queries(self) -> Tensor:
-        """The number of queries, a tensor without dimensions."""
-        return torch.full((), self._n_queries, device=self._device)
-
-    def existing(self, flags: Tensor) -> Tensor:
-        """Unset flags, per query or per query and cut-off, in entries of a per-query tensor without a query."""
-        return flags
 
     def order_by(self, key: Tensor) -> Tensor:
         """Sort the slots of each query by a key, in descending order, stably, and return the indices."""
@@ -91,7 +81,7 @@ class Flat:
     """Slots in the order of their query ids, given as `ids`. Methods are as in ``Padded``.
 
     Only the device knows the number of queries, and reading it would make the host wait. Per-query tensors therefore
-    have one entry per slot, and the first ``n_queries()`` entries are those of the queries.
+    have one entry per slot, and the first entries are those of the queries.
     """
 
     def __init__(self, ids: Tensor) -> None:
@@ -104,13 +94,6 @@ class Flat:
         self.query = self.starts.cumsum(0) - 1
         self._first = torch.where(self.starts, slot, 0).cummax(0).values
         self.position = slot - self._first + 1
-        self.exists = slot <= self.query[-1]
-
-    def n_queries(self) -> Tensor:
-        return self.exists.sum()
-
-    def existing(self, flags: Tensor) -> Tensor:
-        return flags & self.exists.view(-1, *[1] * (flags.ndim - 1))
 
     def order_by(self, key: Tensor) -> Tensor:
         by_key = torch.sort(key, descending=True, stable=True).indices
@@ -166,6 +149,15 @@ def check_tensor(value: object, name: str) -> Tensor:
             f"{name}.values() with indexes= (one query id per row)."
         )
     got = f"{name} must be a torch.Tensor; got {type(value).__module__}.{type(value).__qualname__}"
+    first = value.tolist() if isinstance(value, np.ndarray) else value
+    while isinstance(first, (list, tuple)) and first:
+        first = first[0]
+    if isinstance(first, (str, bytes)):
+        order = "sorted(ids), 10**9" if name == "doc_id" else "ids"  # which are compared as text
+        raise TypeError(
+            f"{got} of text. Number the ids of the whole data set once, before the loader: number = {{q: i for i, q in "
+            f"enumerate({order})}}, and pass torch.tensor([number[q] for q in {name}])."
+        )
     if _is_ragged(value):
         rows = f"[torch.as_tensor(row) for row in {name}]"
         raise TypeError(
@@ -234,7 +226,7 @@ def read_flags(value: object, name: str, scores: Tensor, of: str) -> Tensor:
 
 def read_integers(value: object, name: str, meaning: str, scores: Tensor, of: str) -> Tensor:
     """Check that the value is a tensor of integers, described by `meaning`, of the shape of the scores."""
-    return check_integers(_companion(value, name, scores, of), name, meaning).long()
+    return check_integers(_companion(value, name, scores, of), name, meaning)
 
 
 def constant(tensor: Tensor) -> Tensor:
@@ -385,12 +377,12 @@ def _padded_batch(
         return values
 
     return Batch(
-        layout=Padded(n_queries, max(width, 1), scores.device),
+        layout=Padded(max(width, 1), scores.device),
         scores=rows(scores),
         labels=rows(labels),
         listed=rows(listed),
         retrieved=None if retrieved is None else rows(retrieved),
-        doc_id=None if doc_id is None else rows(doc_id),
+        doc_id=None if doc_id is None else rows(doc_id.long()),
         shape=tuple(leading),
         rows=None,
     )
@@ -401,14 +393,14 @@ def _flat_batch(
 ) -> Batch | None:
     if scores.numel() == 0:
         return None
-    indexes, rows = torch.sort(indexes, stable=True)
+    indexes, rows = torch.sort(indexes.long(), stable=True)
     return Batch(
         layout=Flat(indexes),
         scores=scores[rows],
         labels=labels[rows],
         listed=torch.ones_like(indexes, dtype=torch.bool),
         retrieved=None if retrieved is None else retrieved[rows],
-        doc_id=None if doc_id is None else doc_id[rows],
+        doc_id=None if doc_id is None else doc_id.long()[rows],
         shape=(),
         rows=rows,
     )
@@ -424,7 +416,7 @@ class MetricRows(NamedTuple):
     target: Tensor
     ids: Tensor
     listed: Tensor
-    """False for padding, and for the row that represents a query without documents."""
+    """False for padding."""
 
 
 def read_list_ids(preds: Tensor, indexes: object) -> Tensor:
@@ -463,17 +455,8 @@ def flatten_rows(preds: Tensor, target: Tensor, ids: Tensor, mask: Tensor | None
         listed = torch.ones(preds.shape, dtype=torch.bool, device=preds.device)
         return MetricRows(preds.clone(), target.clone(), ids.detach().to(torch.int64, copy=True), listed)
     mask = torch.ones_like(preds, dtype=torch.bool) if mask is None else mask.detach()
-    n_lists, width = ids.numel(), preds.shape[-1]
-    parts = [part.reshape(n_lists, width) for part in (preds, target, mask)]
-    if width == 0:  # each list must have a row, or a query without documents would be lost
-        parts = [pad(part, (0, 1)) for part in parts]
-    preds, target, listed = parts
-    ids = ids[:, None].expand_as(preds)
-    if drop:
-        kept = listed.clone()
-        kept[:, 0] |= ~listed.any(-1)
-        return MetricRows(preds[kept], target[kept], ids[kept], listed[kept])
-    return MetricRows(*(part.flatten().clone() for part in (preds, target, ids, listed)))
+    ids = ids.reshape(preds.shape[:-1]).unsqueeze(-1).expand_as(preds)
+    return MetricRows(*(part[mask] if drop else part.flatten().clone() for part in (preds, target, ids, mask)))
 
 
 def to_floats(preds: Tensor, dtype: torch.dtype) -> Tensor:

@@ -10,8 +10,10 @@ counts, of the documents that score higher and of those that score at least as h
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -23,7 +25,7 @@ from ndcg_ml._core.gains_and_discounts import gain as host_gain
 from ndcg_ml._core.gains_and_discounts import top_gain as host_top_gain
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.inputs import Batch, Layout, Padded, working_dtype
-from ndcg_ml.torch.limits import Names, can_inspect, count_faults_by_kind, not_mapped, refuse
+from ndcg_ml.torch.limits import Names, can_inspect, count_faults_by_kind, is_plain_eager, not_mapped, refuse
 from ndcg_ml.torch.mean import Totals, empty_queries
 
 # -- the totals of a batch ---------------------------------------------------------------------------------------------
@@ -90,7 +92,7 @@ def evaluate(flavor: Flavor, ks: Sequence[int | None], batch: Batch, *, count_fa
     invalid = judgements.refused
     for fault in faults.values():
         invalid = invalid | layout.any_of(fault)
-    totals = Totals(layout, dcg, ideal, empty_queries(ideal), invalid, None)
+    totals = Totals(layout.any_of(listed), dcg, ideal, empty_queries(ideal), invalid, None)
     if not count_faults:
         return totals
     # Only the message of an error needs the counts, which take a reduction per kind.
@@ -265,7 +267,7 @@ def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor) -> Tensor:
     if isinstance(flavor.gain, tuple):
         _check_size(flavor.gain, grade.dtype)
         beyond = len(flavor.gain)
-        table = torch.tensor((*flavor.gain, 0.0), dtype=grade.dtype, device=grade.device)
+        table = constant_tensor(_gain_table, flavor.gain, grade.dtype, grade.device)
         return table[grade.clamp(max=beyond).long()].masked_fill(~counted, 0.0)
     if callable(flavor.gain):
         return _call_gain(flavor, grade, counted)
@@ -342,15 +344,58 @@ DISCOUNTS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def discount_table(flavor: Flavor, depth: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Compute 0, D(1), ..., D(depth). Entry 0 is for slots without a rank."""
+class Discounts(NamedTuple):
+    """Discounts of all ranks that are used."""
+
+    at: Tensor
+    """0, D(1), D(2), ... Entry 0 is for slots without a rank."""
+    sums: Tensor
+    """The cumulative sums of `at`."""
+
+    def up_to(self, k: int, size: int) -> Discounts:
+        """Return `size` entries, with D = 0 beyond rank `k`."""
+        sums = torch.cat([self.sums[: k + 1], self.sums[k].expand(size - k - 1)])
+        return Discounts(pad(self.at[: k + 1], (0, size - k - 1)), sums)
+
+
+def discount_table(flavor: Flavor, depth: int, dtype: torch.dtype, device: torch.device) -> Discounts:
+    """Compute 0, D(1), ..., D(depth), and the sums."""
     if callable(flavor.discount):
-        return pad(torch.from_numpy(discounts(flavor, depth)).to(dtype).to(device), (1, 0))
-    return pad(discount_at(flavor, torch.arange(1, depth + 1, dtype=dtype, device=device)), (1, 0))
+        table = _stack_sums(torch.from_numpy(discounts(flavor, depth)).to(dtype)).to(device)
+    else:  # few lengths, so that few tables are computed and kept
+        n = 1 << depth.bit_length() if is_plain_eager() else depth
+        table = constant_tensor(_named_discounts, flavor.discount, n, dtype, device)
+    return Discounts(*table[:, : depth + 1].unbind())
 
 
-def table_for(flavor: Flavor, ks: Sequence[int | None], layout: Layout, like: Tensor) -> Tensor:
-    """Compute the discounts of all ranks that are used, and 0 for rank 0, which means no rank."""
+def _named_discounts(name: str, n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    # The host adds, because CUDA has no deterministic cumulative sum of floats. Compiled code stays on the device.
+    host = device if torch.compiler.is_compiling() else torch.device("cpu")
+    return _stack_sums(DISCOUNTS[name](torch.arange(1, n + 1, dtype=dtype, device=host))).to(device)
+
+
+def _stack_sums(discounts: Tensor) -> Tensor:
+    at = pad(discounts, (1, 0))
+    return torch.stack([at, at.cumsum(0)])
+
+
+def _gain_table(gain: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.tensor((*gain, 0.0), dtype=dtype, device=device)
+
+
+def constant_tensor(make: Callable[..., Tensor], *arguments: Hashable) -> Tensor:
+    """Call a function of constants, in plain eager code once, because a copy to a device makes the host wait."""
+    return _keep(make, *arguments) if is_plain_eager() else make(*arguments)
+
+
+@lru_cache(maxsize=128)
+def _keep(make: Callable[..., Tensor], *arguments: Hashable) -> Tensor:
+    with torch.inference_mode(False):  # for backward passes as well
+        return make(*arguments)
+
+
+def table_for(flavor: Flavor, ks: Sequence[int | None], layout: Layout, like: Tensor) -> Discounts:
+    """Compute the discounts of all ranks that are used."""
     depth = layout.width
     if isinstance(layout, Padded):
         # Under averaged ties without a ranking, only an ideal of all ranks uses those below the cut-offs.
@@ -378,7 +423,7 @@ def _dcg_of_rows(
     scores: Tensor,
     ranked: Tensor,
     gain: Tensor,
-    table: Tensor,
+    table: Discounts,
 ) -> Tensor:
     """Compute DCG of each row at each cut-off; `gain` is 0 for documents without a rank."""
     width = layout.width
@@ -387,7 +432,7 @@ def _dcg_of_rows(
     key = _comparison_keys(flavor, scores)
     key = key.masked_fill(~ranked, -math.inf)
     # The discounts at ranks 0, 1, ..., depth + 1, with 0 at both ends and beyond each cut-off.
-    tables = [pad(table[: n + 1], (0, depth + 1 - n)) for n in (depth if k is None else min(k, depth) for k in ks)]
+    tables = [table.up_to(depth if k is None else min(k, depth), depth + 2) for k in ks]
     groups = _upper_tie_groups(key, ranked, depth)
     return torch.stack([(gain * _mean_discounts(*groups, discounts)).sum(-1) for discounts in tables], dim=-1)
 
@@ -410,12 +455,11 @@ def _upper_tie_groups(key: Tensor, ranked: Tensor, depth: int) -> tuple[Tensor, 
     return depth - not_above, torch.minimum(depth - below, n_to_edge), length
 
 
-def _mean_discounts(before: Tensor, upto: Tensor, length: Tensor, discounts: Tensor) -> Tensor:
+def _mean_discounts(before: Tensor, upto: Tensor, length: Tensor, discounts: Discounts) -> Tensor:
     """Compute the mean discount over the ranks of each tie group."""
-    total = discounts.cumsum(0)
-    shared = (total[upto] - total[before]) / length  # not read for length 0
+    shared = (discounts.sums[upto] - discounts.sums[before]) / length  # not read for length 0
     # A document without a tie has its discount itself: the difference of two sums would lose digits.
-    return torch.where(length > 1, shared, discounts[before + 1])
+    return torch.where(length > 1, shared, discounts.at[before + 1])
 
 
 # -- the ranking, its tie groups, and the expected discounts -----------------------------------------------------------
@@ -491,18 +535,18 @@ def find_tie_groups(layout: Layout, keys: Tensor, counted: Tensor) -> TieGroups:
     return TieGroups(upto_here - earlier, before - earlier, upto - earlier, new.cumsum(-1) - 1)
 
 
-def expected_discounts(flavor: Flavor, ranking: Ranking, table: Tensor, k: int | None) -> Tensor:
+def expected_discounts(flavor: Flavor, ranking: Ranking, table: Discounts, k: int | None) -> Tensor:
     """Compute the expected discount of each document, in ranked order; 0 beyond the cut-off.
 
     Under averaged ties it is the mean of D over the ranks of the document's tie group, with D = 0 beyond the cut-off.
     """
-    depth = table.numel() - 1 if k is None else min(k, table.numel() - 1)
-    groups, discounts = ranking.groups, pad(table[: depth + 1], (0, 1))
+    depth = table.at.numel() - 1 if k is None else min(k, table.at.numel() - 1)
+    groups, discounts = ranking.groups, table.up_to(depth, depth + 2)
     if flavor.ties == "average":
         before, upto = groups.before.clamp(max=depth), groups.upto.clamp(max=depth)
         expected = _mean_discounts(before, upto, groups.upto - groups.before, discounts)
     else:
-        expected = discounts[groups.rank.clamp(max=depth + 1)]
+        expected = discounts.at[groups.rank.clamp(max=depth + 1)]
     return expected.masked_fill(~ranking.ranked, 0.0)
 
 
@@ -517,7 +561,7 @@ def ideal_dcg(
     gains: Tensor,
     ranked: Tensor,
     ranking: Ranking | None,
-    table: Tensor,
+    table: Discounts,
 ) -> Tensor:
     """Compute the ideal DCG of each query at each cut-off; 0 if there is none.
 
@@ -526,8 +570,7 @@ def ideal_dcg(
     depths: Sequence[int | None] = (None,) * len(ks) if flavor.ideal_depth == "all" else ks
     # The top of the scale at every rank: a sum of discounts.
     if flavor.ideal == "max":
-        top = top_gain(flavor, table.dtype)
-        total = table.cumsum(0)
+        top, total = top_gain(flavor, table.sums.dtype), table.sums
         n_ranked = layout.per_query(ranked.to(torch.int64))
         some = layout.per_query(judgements.listed.to(torch.int64)) > 0
         sums = [total[n_ranked] if k is None else total[k].expand(n_ranked.shape) for k in depths]
@@ -541,8 +584,8 @@ def ideal_dcg(
         if flavor.ideal != "given" and isinstance(layout, Padded):
             # Gains outside the pool are 0, which adds nothing unless gains can be negative.
             signed_pool = pool if may_be_negative(flavor) else None
-            return _best_of_rows(layout, gains, signed_pool, table, depths, limit)
-        return _best_first(layout, gains, pool, table, depths, as_given=flavor.ideal == "given", limit=limit)
+            return _best_of_rows(layout, gains, signed_pool, table.at, depths, limit)
+        return _best_first(layout, gains, pool, table.at, depths, as_given=flavor.ideal == "given", limit=limit)
     # The expected gain at each rank: the mean over a tie group.
     assert ranking is not None
     own = layout.take(gains, ranking.order).masked_fill(~ranking.ranked, 0.0)
@@ -554,14 +597,14 @@ def ideal_dcg(
     # The ideal order of the documents within each cut-off, or within the recall depth.
     if flavor.ideal == "local":
         columns = [
-            _best_first(layout, expected, ranking.ranked & (groups.rank <= (k or layout.width)), table, (None,))
+            _best_first(layout, expected, ranking.ranked & (groups.rank <= (k or layout.width)), table.at, (None,))
             for k in depths
         ]
         return torch.cat(columns, dim=-1)
     first = flavor.recall_depth or layout.width
     # A tie group that ends within the depth is retrieved completely, so its own gains are certain.
     expected = torch.where(groups.upto <= first, own, expected)
-    return _best_first(layout, expected, ranking.ranked & (groups.rank <= first), table, depths)
+    return _best_first(layout, expected, ranking.ranked & (groups.rank <= first), table.at, depths)
 
 
 def needs_ranking(flavor: Flavor) -> bool:

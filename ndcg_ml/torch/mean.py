@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch.inputs import Layout, working_dtype
+from ndcg_ml.torch.inputs import working_dtype
 from ndcg_ml.torch.limits import FAULTS
 
 if TYPE_CHECKING:
@@ -27,14 +27,15 @@ def empty_queries(ideal: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Totals:
-    """DCG and ideal DCG of every query at every cut-off, shape (n_queries, n_cutoffs)."""
+    """DCG and ideal DCG of every query at every cut-off, shape (n_entries, n_cutoffs)."""
 
-    layout: Layout
+    filled: Tensor
+    """Entries that are queries, shape (n_entries,). The others are lists without documents, or of no list."""
     dcg: Tensor
     ideal: Tensor
     empty: Tensor
     invalid: Tensor
-    """Queries with a fault in their data, shape (n_queries,)."""
+    """Queries with a fault in their data, shape (n_entries,)."""
     faults: Tensor | None
     """The number of each of ``FAULTS``, if requested."""
 
@@ -44,22 +45,23 @@ class Totals:
 
     def refused_as_empty(self) -> Tensor:
         """Flag the queries that ``empty="raise"`` refuses: those that are empty at one of the cut-offs."""
-        return self.layout.existing(self.empty.any(-1))
+        return self.empty.any(-1) & self.filled
 
     def ndcg(self, flavor: Flavor) -> Tensor:
-        """Return NDCG of each query; nan if it is invalid, or empty and the flavor has no value for that."""
+        """Return NDCG of each entry; nan if it is not a query, invalid, or empty without a value."""
         ndcg = _snap_to_one(self.dcg / self.ideal.masked_fill(self.empty, 1.0))
         ndcg = ndcg.masked_fill(self.empty, _value_if_empty(flavor))
-        return ndcg.masked_fill(self.invalid.unsqueeze(-1), math.nan)
+        return ndcg.masked_fill((self.invalid | ~self.filled).unsqueeze(-1), math.nan)
 
     def sums(self, flavor: Flavor) -> Sums:
         """Return the sums of these queries, to be added to those of other queries."""
-        empty = self.layout.existing(self.empty)  # self.empty is also set for entries without a query
-        n_queries, n_empty = self.layout.n_queries(), empty.sum(0)
+        filled = self.filled.unsqueeze(-1)
+        empty = self.empty & filled  # self.empty is also set for entries without a query
+        n_queries, n_empty = self.filled.sum(), empty.sum(0)
         if flavor.aggregate == "micro":
             numerator, denominator = (part.masked_fill(self.empty, 0.0).sum(0) for part in (self.dcg, self.ideal))
         else:
-            left_out = self.empty if flavor.empty == "skip" else self.empty & ~empty
+            left_out = self.empty if flavor.empty == "skip" else ~filled
             numerator = self.ndcg(flavor).masked_fill(left_out, 0.0).sum(0)
             counted = n_queries - n_empty if flavor.empty == "skip" else n_queries.expand_as(n_empty)
             denominator = counted.to(numerator.dtype)

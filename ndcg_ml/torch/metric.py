@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, get_args, overload
 
 import numpy as np
@@ -39,7 +39,8 @@ class EpochWarning(UserWarning):
 
     Each metric warns once for each of these: queries are added after ``compute`` without a ``reset`` (one metric for
     two loaders, or after a sanity check); queries are added after other weights were loaded, without a ``reset``; a
-    checkpoint is saved mid-epoch, without the state of the metric.
+    checkpoint is saved mid-epoch, without the state of the metric; several processes have equally many lists, some of
+    them without ids, so that the sampler may have repeated lists.
 
     Examples
     --------
@@ -59,6 +60,8 @@ _FIX = {
     "state": "this state_dict leaves out the queries seen since the last reset: an epoch that is resumed from it is "
     "averaged over the rest. Call metric.persistent(True) before training to save them, or save checkpoints between "
     "epochs.",
+    "repeats": "all processes have equally many lists, and some of these have no ids: a DistributedSampler, which "
+    "repeats lists to that end, would count them twice. Pass indexes=, one id per list, to find repeated lists.",
 }
 
 _uncompiled = never_compile("an NDCG adds to its state; ndcg_ml.torch.ndcg can be compiled")
@@ -125,9 +128,9 @@ compute_with_cache
 
     Notes
     -----
-    The state consists of float64 sums, int64 counts and the ids of the queries seen, 8 bytes each (on an accelerator 8
-    bytes per row of 1-D input, until ``compute``). It remains exact if the model is cast (``.to(torch.bfloat16)``,
-    ``set_dtype``), and adds up over processes with any number of batches, including none.
+    The state consists of float64 sums, int64 counts and the ids of the queries seen, 8 bytes each (on an accelerator 16
+    bytes per list, or per row of 1-D input, until ``compute``). It remains exact if the model is cast
+    (``.to(torch.bfloat16)``, ``set_dtype``), and adds up over processes with any number of batches, including none.
 
     Use a metric in one thread at a time, like every metric of torchmetrics. A checkpoint that another thread saves
     during ``update`` may mix the states before and after a batch.
@@ -138,16 +141,16 @@ compute_with_cache
     them. And a model without the metric could not load the checkpoint. A state of another flavor, or of other
     cut-offs, is refused.
 
-    A metric gives one ``EpochWarning`` if queries are added after ``compute`` without a ``reset``, one if they are
-    added after ``load_state_dict`` without a ``reset``, and one if ``state_dict`` leaves out the state mid-epoch.
+    A metric gives at most one ``EpochWarning`` of each kind.
 
     ``torchmetrics.wrappers.BootStrapper`` resamples the first dimension: the queries of padded input, but the rows of
     1-D input, which divides queries. Use it with padded input and without `indexes`, because a query that is drawn
     twice would be refused. ``Running`` refuses queries that appear twice within its window.
 
     A ``DistributedSampler`` repeats examples so that all processes have the same number. With ids, repeated queries are
-    detected and refused. Padded input without `indexes`, and rows under ``split_queries=True``, are not checked for
-    repeats: use a sampler that does not repeat, such as ``range(rank, n, world_size)``.
+    detected and refused. Padded input without `indexes` causes a warning if all processes have equally many lists, and
+    rows under ``split_queries=True`` are not checked: use a sampler that does not repeat, such as
+    ``range(rank, n, world_size)``.
 
     With ``split_queries=True``, rows keep their dtypes, and ``compute`` gathers those of all processes in each process.
     "first" and "last" order ties by arrival, by process and then by update.
@@ -198,7 +201,7 @@ compute_with_cache
     ids: list[Tensor]
     """One entry per query."""
     row_ids: list[Tensor]
-    """Sorted ids of rows on a device, one tensor per update, until ``compute`` reduces them to ids of queries."""
+    """Ids of rows or lists on a device, and 1 for one of each query, until ``compute`` reduces them to `ids`."""
     _update_count: int  # torchmetrics sets these two
     compute_on_cpu: bool
     _closed: str | None = None
@@ -299,13 +302,13 @@ compute_with_cache
             Query ids: one per row of 1-D input, which requires them, or one per list of padded input, shape
             ``preds.shape[:-1]``, to detect queries that appear more than once.
         mask : Tensor of bool, optional
-            True for slots of padded input with a document.
+            True for slots of padded input with a document. A list without any is padding, not a query.
 
         Raises
         ------
         TypeError, ValueError
-            As for ``ndcg_ml.torch.ndcg``; on an accelerator, ``compute`` raises errors in the data. Padded input has
-            `indexes` under ``query_ids="batch"``, or none under ``split_queries=True``.
+            As for ``ndcg_ml.torch.ndcg``; on an accelerator, ``compute`` raises errors in the data. `indexes` have
+            dtype uint64. Padded input has `indexes` under ``query_ids="batch"``, or none under ``split_queries=True``.
 
         Warns
         -----
@@ -317,6 +320,11 @@ compute_with_cache
         if not self._batch_alone:
             self._warn_if_closed()
         preds, target = inputs.scores_and_labels(preds, target, mask, _NAMES)
+        if isinstance(indexes, Tensor) and indexes.dtype == torch.uint64:
+            raise TypeError(
+                "indexes must hold signed integers, as which they are kept; got dtype torch.uint64. Pass "
+                "indexes.long(): ids from 2^63 on become negative, and different ones stay different."
+            )
         list_ids = None
         if self.split_queries and indexes is None:
             raise ValueError(
@@ -339,32 +347,38 @@ compute_with_cache
 
     def _keep_sums(self, preds: Tensor, target: Tensor, indexes: Any, mask: Any, list_ids: Tensor | None) -> None:
         """Add the sums of these queries, and keep their ids to detect queries that appear again."""
-        ids = list_ids
         totals = inputs.rank_on_host(self.flavor, self.ks, preds, target, mask=mask, indexes=indexes)
+        held, ids = "ids", None
         if totals is not None:
             sums = Sums.from_numpy(totals.sums(self.flavor))
-            ids = ids if indexes is None else torch.from_numpy(totals.ids.astype(np.int64))
+            if list_ids is not None or indexes is not None:
+                ids = torch.from_numpy(totals.ids.astype(np.int64))
+                ids = ids if list_ids is None else list_ids[ids]  # of padded lists, these were positions
         else:
             batch = inputs.read_batch(self.flavor, preds, target, mask=mask, indexes=indexes, names=_NAMES)
             if batch is None:
                 return
-            if batch.rows is not None:  # only the device knows which ids of rows are equal
-                row_ids = indexes.detach().long()[batch.rows]
-                ids = row_ids.unique_consecutive() if _can_read(preds) else row_ids
             if _can_read(preds):
-                sums = evaluate_or_refuse(self.flavor, self.ks, batch, _NAMES).sums(self.flavor)
+                of_batch = evaluate_or_refuse(self.flavor, self.ks, batch, _NAMES)
             else:
-                sums = evaluate(self.flavor, self.ks, batch, count_faults=True).sums(self.flavor)
-        added = {}
+                of_batch = evaluate(self.flavor, self.ks, batch, count_faults=True)
+            sums = of_batch.sums(self.flavor)
+            # The id of each query, from those of rows or of lists. Only the device knows which ones are of queries.
+            first = of_batch.filled if batch.rows is None else batch.layout.starts
+            given = list_ids if batch.rows is None else indexes.detach().long()[batch.rows]
+            if given is not None and _can_read(preds):
+                ids = given[first]
+            elif given is not None:
+                held, ids = "row_ids", torch.stack([given, first.long()])
+        added: dict[str, Any] = {}
         for name, more in sums._asdict().items():
             state = getattr(self, name)
             # In the dtype of the sums, because casts of the module must not narrow them; and in a new tensor, because
             # copies of the state share the old one.
             added[name] = state.to(more.dtype) + more.to(state.device)
-        self.__dict__.update(added)  # at once, so that an interrupt leaves the sums of whole batches
         if self.query_ids == "global" and ids is not None:
-            held = self.ids if list_ids is not None or _can_read(preds) else self.row_ids
-            held.append(ids.to(self.device))
+            added[held] = [*getattr(self, held), ids.to(self.device)]
+        self.__dict__.update(added)  # at once, so that an interrupt leaves whole batches
 
     def _keep_rows(self, preds: Tensor, target: Tensor, indexes: Any, mask: Any, list_ids: Tensor | None) -> None:
         """Keep the rows, and raise for faults in them that can be detected now."""
@@ -374,9 +388,9 @@ compute_with_cache
             if batch is not None and can_read:
                 evaluate_or_refuse(flavor, (1,), batch, _NAMES)
         ids = indexes if list_ids is None else list_ids
-        for name, part in inputs.flatten_rows(preds, target, ids, mask, drop=can_read)._asdict().items():
-            if part.numel():
-                getattr(self, name).append(part.to(self.device))
+        added = inputs.flatten_rows(preds, target, ids, mask, drop=can_read)._asdict()
+        if added["ids"].numel():
+            self.__dict__.update({name: [*getattr(self, name), part.to(self.device)] for name, part in added.items()})
 
     @_uncompiled
     def forward(self, *args: Any, **kwargs: Any) -> T:
@@ -385,7 +399,8 @@ compute_with_cache
         Returns
         -------
         Tensor or dict
-            As for ``compute``; nan if the batch has no query to average.
+            As for ``compute``; nan if the batch has no query to average, or under ``split_queries=True`` a part of a
+            query that ``empty="raise"`` would refuse.
 
         Raises
         ------
@@ -455,16 +470,18 @@ compute_with_cache
         for name in ("preds", "target"):
             held = {part.dtype for part in getattr(self, name)}
             dtypes[name] = held.pop() if len(held) == 1 else dtypes[name]
-        preds, target, ids, listed = (self._join(name, dtypes[name]) for name in inputs.MetricRows._fields)
-        if _can_read(preds) and bool(listed.all()):
-            on_host = inputs.rank_on_host(self.flavor, self.ks, preds, target, indexes=ids)
-            if on_host is not None:
-                return Sums.from_numpy(on_host.sums(self.flavor))
-        batch = inputs.read_batch(self.flavor, preds, target, indexes=ids)
+        rows = inputs.MetricRows(*(self._join(name, dtypes[name]) for name in inputs.MetricRows._fields))
+        preds, target, ids = (part[rows.listed] for part in rows[:3])
+        flavor = self.flavor
+        if flavor.empty == "raise" and self._batch_alone:  # a part of a query may have no relevant document
+            flavor = flavor.replace(empty=math.nan)
+        on_host = inputs.rank_on_host(flavor, self.ks, preds, target, indexes=ids)
+        if on_host is not None:
+            return Sums.from_numpy(on_host.sums(flavor))
+        batch = inputs.read_batch(flavor, preds, target, indexes=ids)
         if batch is None:
             return Sums.zeros(len(self.ks), self.device)
-        batch = replace(batch, listed=listed[batch.rows])
-        return evaluate(self.flavor, self.ks, batch, count_faults=True).sums(self.flavor)
+        return evaluate(flavor, self.ks, batch, count_faults=True).sums(flavor)
 
     def _join(self, name: str, dtype: torch.dtype) -> Tensor:
         """Concatenate the parts of a list, of which there may be none."""
@@ -489,8 +506,8 @@ compute_with_cache
 
     def _reduce_row_ids(self) -> None:
         """Reduce ids of rows to ids of queries, which makes the host wait."""
-        self.ids = [*self.ids, *map(torch.unique_consecutive, self.row_ids)]
-        self.row_ids = []
+        ids = [*self.ids, *(given[first > 0] for given, first in self.row_ids)]
+        self.__dict__.update(ids=ids, row_ids=[])
 
     # -- epochs ------------------------------------------------------------------------------------------------------
 
@@ -500,10 +517,10 @@ compute_with_cache
             self._warn(self._closed)
             self._closed = None
 
-    def _warn(self, reason: str) -> None:
+    def _warn(self, reason: str, stacklevel: int = 6) -> None:
         if reason not in self._warned:
             self._warned = (*self._warned, reason)
-            warnings.warn(_FIX[reason], EpochWarning, stacklevel=6)
+            warnings.warn(_FIX[reason], EpochWarning, stacklevel=stacklevel)
 
     def reset(self) -> None:
         """Remove all queries, as between two epochs."""
@@ -567,7 +584,13 @@ compute_with_cache
             setattr(self, name, list(dist_sync_fn(self._join(name, dtype), group=group)))
         for name, default in self._defaults.items():
             if isinstance(default, Tensor):
-                setattr(self, name, torch.stack(list(dist_sync_fn(getattr(self, name), group=group))).sum(0))
+                of_processes = list(dist_sync_fn(getattr(self, name), group=group))
+                setattr(self, name, torch.stack(of_processes).sum(0))
+                if name == "n_queries" and not self._batch_alone and "ids" in self._defaults:
+                    # A sampler that makes all processes equal may have repeated lists without ids.
+                    n_ids = sum(part.numel() for part in self.ids)
+                    if len(of_processes) > 1 == len(set(map(int, of_processes))) and n_ids < self.n_queries:
+                        self._warn("repeats", stacklevel=7)
 
     def merge_state(self, incoming_state: dict[str, Any] | Metric) -> None:
         """Add the queries of another metric after those of this one.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, overload
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -58,7 +60,8 @@ def ndcg(
     k : int, None, or sequence of these, default the flavor's own
         Cut-off; None for the whole list. With a sequence, a dict is returned.
     mask : Tensor of bool, optional
-        Padded form only: True for slots with a document. The contents of other slots are ignored.
+        Padded form only: True for slots with a document. The contents of other slots are ignored. A list without any
+        document is padding, not a query.
     indexes : Tensor of int, shape (n_rows,), optional
         Flat form only: one query id per row, any values, in any order.
     retrieved : Tensor of bool, shape of `scores`, optional
@@ -72,8 +75,9 @@ def ndcg(
     -------
     Tensor of float64, or dict of such by cut-off
         One value per query, on the device of `scores`, without a gradient (see ``ApproxNDCGLoss``). Padded: the leading
-        shape of `scores`. Flat: one entry per query, in the order in which the queries first appear. An empty query has
-        the value of ``flavor.empty``, or nan if that is "skip". float32 on devices without float64 (mps).
+        shape of `scores`, with nan for a list without documents. Flat: one entry per query, in the order in which the
+        queries first appear. An empty query has the value of ``flavor.empty``, or nan if that is "skip". float32 on
+        devices without float64 (mps).
 
     Raises
     ------
@@ -132,8 +136,10 @@ def ndcg(
         values = _restore_query_order(evaluate_or_refuse(flavor, ks, batch).ndcg(flavor), batch)
     else:
         values = torch.from_numpy(totals.ndcg(flavor)[0])
-        if scores.ndim > 1:
-            values = values.reshape(*scores.shape[:-1], len(ks))
+        if scores.ndim > 1:  # queries are the lists that have documents
+            of_lists = np.full((*scores.shape[:-1], len(ks)), math.nan)
+            of_lists.reshape(-1, len(ks))[totals.ids] = values.numpy()
+            values = torch.from_numpy(of_lists)
     if several:
         return {cut: values[..., column] for column, cut in enumerate(ks)}
     return values[..., 0]

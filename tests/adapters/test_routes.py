@@ -78,6 +78,14 @@ class Case(NamedTuple):
         return None if weights is None else np.repeat(weights, self.group)
 
     @property
+    def beside_padding(self) -> dict[str, Any]:
+        """Padded lists beside two that hold no document, with ids that these two share; weights may be nan."""
+        (first, *others), weights = self.problem.queries, self.problem.weights
+        more = None if weights is None else (math.nan, weights[0], math.nan, *weights[1:])
+        padded = Problem(((), first, (), *others), more).padded(self.flavor)
+        return {**padded, "query_id": np.array([-1, 0, -1, *range(1, len(others) + 1)])}
+
+    @property
     def interleaved(self) -> np.ndarray:
         """An order of the rows that interleaves queries. It keeps the order within each, which can break ties."""
         return np.argsort(np.concatenate([np.arange(n) for n in self.group]), kind="stable")
@@ -109,7 +117,13 @@ def group(case: Case) -> float:
 
 
 def mask(case: Case) -> float:
-    return ndcg_score(**case.problem.padded(case.flavor), flavor=case.flavor, k=case.k)
+    lists = case.beside_padding
+    del lists["query_id"]
+    return ndcg_score(**lists, flavor=case.flavor, k=case.k)
+
+
+def part_of_lists(case: Case) -> float:
+    return evaluate_part(**case.beside_padding, flavor=case.flavor, k=case.k).value
 
 
 def qid(case: Case) -> float:
@@ -155,14 +169,23 @@ def frame(case: Case) -> float:
 
 
 def tensors(case: Case, padded: bool) -> dict[str, torch.Tensor]:
-    found = case.problem.padded(case.flavor) if padded else {"y_true": case.labels, "y_score": case.scores}
-    names = {"y_score": "preds", "y_true": "target", "mask": "mask"}
+    found = case.beside_padding if padded else {"y_true": case.labels, "y_score": case.scores}
+    names = {"y_score": "preds", "y_true": "target", "mask": "mask", "query_id": "indexes"}
     return {name: torch.from_numpy(found[of]) for of, name in names.items() if of in found}
 
 
 def torch_padded(case: Case) -> float:
     metric = ndcg_ml.torch.NDCG(case.flavor, k=case.k)
     metric.update(**tensors(case, padded=True))
+    return metric.compute().item()
+
+
+def torch_split_padded(case: Case) -> float:
+    metric = ndcg_ml.torch.NDCG(case.flavor, k=case.k, split_queries=True)
+    lists = tensors(case, padded=True)
+    ids = lists.pop("indexes")
+    for half in (slice(0, 3), slice(3, None)):
+        metric.update(**{name: part[:, half] for name, part in lists.items()}, indexes=ids)
     return metric.compute().item()
 
 
@@ -185,7 +208,9 @@ def rows_of(case: Case) -> dict[str, torch.Tensor]:
 
 
 def torch_function_padded(case: Case) -> float:
-    return mean_of_queries(case, **tensors(case, padded=True))
+    lists = tensors(case, padded=True)
+    del lists["indexes"]
+    return mean_of_queries(case, **lists)
 
 
 def torch_function_flat(case: Case) -> float:
@@ -194,6 +219,10 @@ def torch_function_flat(case: Case) -> float:
 
 def mean_of_queries(case: Case, preds: torch.Tensor, target: torch.Tensor, **rest: torch.Tensor) -> float:
     ndcg = ndcg_ml.torch.ndcg(preds, target, flavor=case.flavor, k=case.k, **rest)
+    if "mask" in rest:  # the lists without a document have no value
+        empty = ~rest["mask"].any(-1)
+        assert ndcg[empty].isnan().all()
+        ndcg = ndcg[~empty]
     counted = ndcg[~ndcg.isnan()] if case.flavor.empty == "skip" else ndcg
     if not counted.numel():
         raise ValueError("nothing to average")
@@ -295,16 +324,16 @@ def query_ranker(case: Case) -> float:
 # -- the property ------------------------------------------------------------------------------------------------------
 
 WEIGHED = {
-    dense, group, mask, qid, prepared, table, parts, frame, lightgbm_feval, lightgbm_eval_metric, xgboost_eval,
-    xgboost_callback, catboost_eval, scorer,
+    dense, group, mask, qid, prepared, table, parts, part_of_lists, frame, lightgbm_feval, lightgbm_eval_metric,
+    xgboost_eval, xgboost_callback, catboost_eval, scorer,
 }  # fmt: skip
 OF_JUDGED = {lightgbm_feval, xgboost_eval, catboost_eval, query_ranker}
 OF_FINITE_SCORES = {xgboost_callback, scorer, scorer_routed, scorer_of_column, query_ranker}
 OF_MACRO = {torch_function_padded, torch_function_flat, torch_kernel_padded, torch_kernel_flat}
-OF_ORDINARY_SUMS = {torch_padded, torch_flat, torch_split}
+OF_ORDINARY_SUMS = {torch_padded, torch_flat, torch_split, torch_split_padded}
 ROUTES: list[Callable[[Case], float]] = [
-    dense, group, mask, qid, prepared, table, stream, parts, frame,
-    torch_padded, torch_flat, torch_split,
+    dense, group, mask, qid, prepared, table, stream, parts, part_of_lists, frame,
+    torch_padded, torch_flat, torch_split, torch_split_padded,
     torch_function_padded, torch_function_flat, torch_kernel_padded, torch_kernel_flat,
     lightgbm_feval, lightgbm_eval_metric, xgboost_eval, xgboost_callback, catboost_eval,
     scorer, scorer_routed, scorer_of_column, query_ranker,
@@ -494,7 +523,7 @@ def test_the_cutoff_is_the_flavors_own_or_the_one_given(route: Callable[[Case], 
     assert route(case) == pytest.approx(by_cut[case.cut], abs=1e-12)
 
 
-OF_DTYPES = {torch_padded, torch_flat, torch_split, *OF_MACRO}  # a device would wait for values
+OF_DTYPES = {*OF_ORDINARY_SUMS, *OF_MACRO}  # a device would wait for values
 
 
 SWAPPED = tuple(Document(grade=score, score=grade) for score, grade in ((0.5, 2.0), (0.25, 0.0), (0.75, 1.0)))
@@ -631,8 +660,11 @@ def test_every_route_compares_integers_as_text(route: Callable[[Tied], float], i
     assert route(Tied(grades, ids, Flavor(ties=ties))) == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("ids", [[2**70, 2**71], np.array([2**64 - 1, 2**63], dtype=np.uint64), [10**30, 9]])
+@pytest.mark.parametrize("ids", [[2**70, 2**71], np.array([2**63, 7], dtype=np.uint64), [10**30, 9]])
 def test_ids_beyond_64_bits_and_unsigned(ids: Any) -> None:
     largest = max(range(2), key=lambda at: str(ids[at]))
     tied = Tied([float(at == largest) for at in range(2)], ids, Flavor(ties="docid", k=1))
     assert tied_rows(tied) == 1.0
+    if isinstance(ids, np.ndarray):
+        for flat in (False, True):
+            assert tied_on_torch(tied, flat) == tied_on_the_torch_kernel(tied, flat) == 1.0

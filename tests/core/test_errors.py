@@ -166,7 +166,9 @@ CASES = {
     "a huge cut-off": (Y, S, {"qid": Q, "k": HUGE}, TypeError, "k must be"),
     "nothing, by qid": ([], [], {"qid": []}, ValueError, "qid must hold at least one row; got none"),
     "nothing, by group": ([], [], {"group": []}, ValueError, "group must hold at least one query size; got none"),
-    "nothing, 2-D": (np.zeros((0, 3)), np.zeros((0, 3)), {}, ValueError, r"y_true must hold at least one query; got shape \(0, 3\)"),
+    "nothing, 2-D": (np.zeros((0, 3)), np.zeros((0, 3)), {}, ValueError, r"y_true must hold at least one query, a row with a document; got none in shape \(0, 3\)\."),
+    "no documents": (np.zeros((2, 0)), np.zeros((2, 0), dtype=int), {}, ValueError, r"at least one query, a row with a document; got none in shape \(2, 0\)"),
+    "padding alone": (Y2, S2, {"mask": np.zeros((2, 2), dtype=bool)}, ValueError, r"at least one query, a row with a document; got none in shape \(2, 2\)"),
     "weights of rows": (Y, S, {"qid": Q, "query_weight": [1, 1, 1, 1]}, ValueError, r"query_weight must have one weight per query, shape \(2,\); got \(4,\)"),
     "weights by name without ids": (Y, S, {"group": [2, 2], "query_weight": {1: 1, 2: 2}}, TypeError, "query_weight must be an array.*have no ids; got a mapping. Pass qid=", lambda: ndcg_score(Y, S, qid=Q, query_weight={1: 1, 2: 2})),
     "negative weight": (Y, S, {"qid": Q, "query_weight": [1, -1]}, ValueError, "query_weight must be finite and >= 0"),
@@ -208,7 +210,7 @@ def test_a_query_of_size_zero_is_an_empty_query():
     result = evaluate(Y, S, group=[2, 0, 2], flavor="lightgbm")
     assert (result.n_queries, result.n_empty) == (3, 1)
     assert result.per_query.ndcg[1] == 1.0
-    assert evaluate(np.zeros((2, 0)), np.zeros((2, 0), dtype=int), doc_id=np.zeros((2, 0))).n_empty == 2
+    assert evaluate([], [], group=[0, 0], doc_id=[]).n_empty == 2
 
 
 def test_scores_of_excluded_rows_may_be_nan():
@@ -499,6 +501,20 @@ def test_likely_mistakes_are_refused_or_warned_of_on_every_route(route):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         route(grades, scores)
+
+
+@pytest.mark.parametrize("route", ["ndcg_score", "dcg_score", "evaluate", "prepare", "explain_difference", "identify"])
+def test_sizes_of_0_are_queries_and_cause_a_warning(route):
+    ids, rows = [2, 2, 5, 5], (np.array([0, 1, 0, 2]), np.array([0.1, 0.2, 0.4, 0.3]))
+    sizes = np.bincount(ids)  # with a 0 for each gap
+    with pytest.warns(UserWarning, match=r"4 sizes of 0.*np\.bincount.*qid=, or group=sizes\[sizes > 0\]") as seen:
+        value = ROUTES[route](*rows, group=sizes)
+    assert seen[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        advised = [ROUTES[route](*rows, group=sizes[sizes > 0]), ROUTES[route](*rows, qid=ids)]
+    assert str(advised[0]) == str(advised[1])
+    assert not isinstance(value, float) or value == pytest.approx(advised[0] / 3)
 
 
 PAIR = [[0.5, 0.25, 0.75]]

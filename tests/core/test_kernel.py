@@ -267,6 +267,8 @@ def test_long_lists_equal_the_oracle_and_labels_without_a_gain_are_refused(data:
         known = {*(document.grade for document in problem.documents), flavor.max_grade or 0.0}
         flavor = flavor.replace(gain={grade: square_root(grade) for grade in known}.__getitem__)
     padded = problem.padded(flavor, garbage=data.draw(st.sampled_from([math.nan, -1.0, 0.5, 3.0, 255.0])), extra=2)
+    problem = problem.filled
+    assume(problem.queries)
     plain = check(flavor, problem)
     if not plain:
         with pytest.raises(ValueError, match=r"^y_true must"):
@@ -373,11 +375,14 @@ def test_several_cut_offs_equal_each_alone(data: st.DataObject) -> None:
 def test_padding_may_hold_anything(data: st.DataObject) -> None:
     flavor = data.draw(flavors(empty=0.0))
     problem = data.draw(problems(flavor))
-    plain = evaluate(flavor=flavor, **problem.flat(flavor))
+    filled = problem.filled
+    assume(filled.queries and any(filled.weights or (1,)))
+    plain = evaluate(flavor=flavor, **filled.flat(flavor))
     for garbage, extra in [(math.nan, 1), (math.inf, 3), (-math.inf, 2), (1e308, 0), (-7.5, 4)]:
         padded = evaluate(flavor=flavor, **problem.padded(flavor, garbage, extra))
         assert_same(table(padded), table(plain))
         assert padded.value == plain.value
+        assert padded.per_query.qid.tolist() == [at for at, query in enumerate(problem.queries) if query]
 
 
 LOWEST = -(2**63)

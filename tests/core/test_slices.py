@@ -50,6 +50,21 @@ def test_slices_add_up(aggregate, empty, weight):
             assert each.per_query.qid.tolist() == np.flatnonzero(labels == row["label"]).tolist()
 
 
+def test_lists_without_documents_have_no_weight_slice_or_cluster():
+    users = np.arange(90) % 30
+    plain = evaluate(Y, SCORES, k=5, query_weight=WEIGHT, by=COUNTRY, cluster=users)
+    at, mask = np.delete(np.arange(95), [0, 7, 8, 50, 94]), np.zeros((95, 8), dtype=bool)
+    labels, scores, weight = np.full((95, 8), -9.0), np.full((95, 8), np.nan), np.full(95, np.nan)
+    country, user = (np.full(95, None, dtype=object) for _ in range(2))
+    for padded, values in zip(
+        (labels, scores, weight, country, user, mask), (Y, SCORES, WEIGHT, COUNTRY, users, True), strict=True
+    ):
+        padded[at] = values
+    found = evaluate(labels, scores, k=5, mask=mask, query_weight=weight, by=country, cluster=user)
+    assert found.per_query.qid.tolist() == at.tolist()
+    assert (found.value, found.interval(), str(found.slices)) == (plain.value, plain.interval(), str(plain.slices))
+
+
 def test_the_slices_that_differ_most_come_first():
     by = np.where(np.arange(90) == 1, "one", COUNTRY)
     slices = evaluate(Y, SCORES, k=5, by=by).slices

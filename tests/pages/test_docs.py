@@ -135,7 +135,7 @@ def test_the_code_of_full_catalogue_runs(capsys):
 
 def code_of_training():
     found = blocks(DOCS / "training.md")
-    assert len(found) == 10
+    assert len(found) == 11
     [script] = [block for block in found if block.startswith("# validate.py\n")]
     # tests/pytorch/test_torch_distributed.py runs the other that begins with a comment
     return [block for block in found if not block.startswith("# ")], script
@@ -151,7 +151,7 @@ def test_the_code_of_training_runs(capsys, tmp_path, monkeypatch):
     scope: dict[str, Any] = {"__name__": "training_page"}
     printed = "".join(run_blocks(capsys, *code_of_training()[0], scope=scope))
     assert "4 of the queries appeared more than once (such as id 6)" in printed
-    assert printed.count("val_ndcg_at_") == 3
+    assert printed.count("'val_ndcg_at_") == 3
     [kept] = (tmp_path / "checkpoints").iterdir()
     frugal = scope["frugal"]
     assert frugal.current_epoch < 30

@@ -8,6 +8,7 @@ pytest.importorskip("torchmetrics")
 import copy
 import math
 import pickle
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from strategies import examples
+from torch_batches import elsewhere
 
 from ndcg_ml import Flavor, PartialEvaluation, evaluate_batches, evaluate_part, ndcg_score
 from ndcg_ml.torch import NDCG
@@ -170,24 +172,27 @@ class MetricMachine(Tracks):
         with torch.device("meta"):  # the default device, which is not that of the tensors
             metric.update(scores, grades, indexes=qid)
 
-    @rule(drawn=new_queries(), form=st.sampled_from(["flat", "padded", "forward"]))
-    def update(self, drawn: list[Any], form: str) -> None:
+    @rule(drawn=new_queries())
+    def update(self, drawn: list[Any]) -> None:
         queries = self.named(drawn)
-        if not queries:
-            return
         self.seen += queries
-        if form != "padded":
+        if queries:
             self.flat(self.metric, queries)
-            return
-        width = max(len(grades) for _, grades, _ in queries) + 1
-        shape = (len(queries), width)
+
+    @rule(drawn=new_queries(), more=st.tuples(*[st.integers(0, 2)] * 2), by=st.booleans(), away=st.booleans())
+    def update_padded(self, drawn: list[Any], more: tuple[int, int], by: bool, away: bool) -> None:
+        queries = self.named(drawn)
+        self.seen += queries
+        shape = (len(queries) + more[0], max((len(grades) for _, grades, _ in queries), default=0) + more[1])
         grades, scores = torch.full(shape, math.nan), torch.full(shape, math.nan)
         mask = torch.zeros(shape, dtype=torch.bool)
         for row, (_, g, s) in enumerate(queries):
             grades[row, : len(g)], scores[row, : len(g)] = torch.tensor(g), torch.tensor(s)
             mask[row, : len(g)] = True
-        ids = torch.tensor([i for i, *_ in queries])
-        self.metric.update(scores, grades, indexes=ids, mask=mask)
+        blank = [-3, 10**9][: more[0]]  # ids of lists without documents: of the first query, and of none
+        ids = torch.tensor([*(i for i, *_ in queries), *blank], dtype=torch.int64)
+        with elsewhere() if away else nullcontext():
+            (self.metric.update if by else self.metric)(scores, grades, indexes=ids, mask=mask)
 
     @rule(
         dtype=st.sampled_from([torch.bfloat16, torch.float16, torch.float64]), by=st.sampled_from(["to", "set_dtype"])

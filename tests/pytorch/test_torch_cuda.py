@@ -31,6 +31,7 @@ FLAVORS = [
     Flavor(ideal="local", ties="worst"),
     Flavor(ideal="max", max_grade=4, ties="best"),
     Flavor(gain="exponential", ties="last", score_dtype="float32"),
+    Flavor(gain=(0, 1, 3, 7, 15)),
 ]
 LOSSES = {
     "dense": ApproxNDCGLoss("lightgbm", method="dense"),

@@ -1,6 +1,6 @@
 """The torchmetrics metric over real processes: two of them, gloo on the CPU, every scenario in one start.
 
-With accelerate the processes run the code of docs/training.md, on batches of unequal width.
+With Lightning and accelerate the processes run the code of docs/training.md.
 """
 
 import pytest
@@ -8,11 +8,14 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("torchmetrics")
 
+import os
 import pickle
 import re
 import time
 import traceback
+import warnings
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +26,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
 from ndcg_ml import ndcg_score
-from ndcg_ml.torch import NDCG
+from ndcg_ml.torch import NDCG, EpochWarning
 
 WORLD = 2
 # On a busy machine processes may take minutes to import torch and to meet; what they do then takes seconds.
@@ -83,7 +86,7 @@ def uneven_batches(rank):
     # Five updates of whole queries in one process, eighteen in the other.
     size, collate = ((4, rows), (1, padded))[rank]
     for batch in DataLoader(QUERIES, size, sampler=every_other(rank), collate_fn=collate):
-        metric.update(*batch)
+        metric.update(*batch if rank == 0 else (*batch[:2], None, batch[3]))  # lists without ids
     return metric.compute()
 
 
@@ -117,11 +120,51 @@ def split_queries_of_different_dtypes(rank):
 
 
 def distributed_sampler(rank, *, with_ids=True):
+    """The value, and how often the metric warned in two epochs."""
     metric = NDCG()
     sampler = DistributedSampler(QUERIES, num_replicas=WORLD, rank=rank, shuffle=False)
-    for scores, labels, ids, mask in DataLoader(QUERIES, batch_size=6, sampler=sampler, collate_fn=padded):
-        metric.update(scores, labels, ids if with_ids else None, mask)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            metric.reset()
+            for scores, labels, ids, mask in DataLoader(QUERIES, batch_size=6, sampler=sampler, collate_fn=padded):
+                metric.update(scores, labels, ids if with_ids else None, mask)
+            value = metric.compute()
+    assert all("all processes have equally many lists, and some" in str(one.message) for one in caught)
+    return [value, torch.tensor(len(caught))]
+
+
+def batches_of_equal_size(rank, **settings):
+    """Batches of four lists; the last ones are filled up by lists without documents."""
+    metric = NDCG(**settings)
+    for start in range(4 * rank, N_QUERIES, 8):
+        lists = padded([QUERIES[number] for number in range(start, min(start + 4, N_QUERIES))])
+        blank = 4 - len(lists[0])
+        metric.update(*(torch.cat([part, part.new_zeros((blank, *part.shape[1:]))]) for part in lists))
     return metric.compute()
+
+
+def lightning_loads_a_share_per_process(rank):
+    """The numbers of training steps and of queries validated, by the code of docs/training.md."""
+    import lightning
+
+    page = (Path(__file__).parents[2] / "docs" / "training.md").read_text("utf-8")
+    blocks, scope = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL), {"__name__": "page"}
+    for code in (blocks[0], *(block for block in blocks if "class Ranker" in block or "class Data" in block)):
+        exec(re.split(r"\n(?:trainer = )?lightning\.Trainer", code)[0], scope)
+    os.environ |= {"TORCHELASTIC_RUN_ID": "0", "LOCAL_RANK": f"{rank}", "RANK": f"{rank}", "WORLD_SIZE": f"{WORLD}"}
+
+    class Counting(scope["Ranker"]):
+        def on_validation_epoch_end(self):
+            self.counted = self.val_ndcg_at_10.n_queries
+            super().on_validation_epoch_end()
+
+    model, quiet = Counting(), {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
+    options = quiet | {"num_sanity_val_steps": 0, "max_epochs": 1, "strategy": "ddp", "devices": WORLD}
+    trainer = lightning.Trainer(accelerator="cpu", use_distributed_sampler=False, **options)
+    trainer.fit(model, scope["Data"]())
+    dist.all_reduce(model.counted)
+    return [torch.tensor(trainer.global_step), model.counted]
 
 
 def ids_of_the_batch(rank, **settings):
@@ -195,7 +238,12 @@ SCENARIOS = {
     "split queries, put together": (lambda rank: split_queries(rank, split_queries=True), lambda: QUERIES.score(k=10)),
     "split queries of different dtypes": (split_queries_of_different_dtypes, rounded),
     "distributed sampler": (distributed_sampler, REPEATED),
-    "distributed sampler, no ids": (lambda rank: distributed_sampler(rank, with_ids=False), with_the_first_twice),
+    "distributed sampler, no ids": (
+        lambda rank: distributed_sampler(rank, with_ids=False),
+        lambda: [with_the_first_twice(), 1],
+    ),
+    "batches of equal size": (batches_of_equal_size, QUERIES.score),
+    "batches of equal size, split": (lambda rank: batches_of_equal_size(rank, split_queries=True), QUERIES.score),
     "ids of the batch": (lambda rank: ids_of_the_batch(rank, query_ids="batch"), of_the_first_twelve),
     "ids of the batch, taken for global": (ids_of_the_batch, AGAIN),
     "every step": (every_step, in_steps),
@@ -203,6 +251,8 @@ SCENARIOS = {
     "refused, then goes on": (refused_then_goes_on, QUERIES.score),
     "local": (local, None),
 }
+if find_spec("lightning"):  # of 41 queries, 21 train in each process, in batches of 8
+    SCENARIOS["lightning"] = (lightning_loads_a_share_per_process, lambda: [3, 41])
 """What each process does, and the value or the error that both must have."""
 
 
@@ -218,6 +268,7 @@ def outcome(scenario, rank):
 def process(rank, folder):
     """Run every scenario; leave what came of each in a file."""
     torch.set_num_threads(1)
+    warnings.simplefilter("error", EpochWarning)
     dist.init_process_group("gloo", f"file://{folder}/store", rank=rank, world_size=WORLD, timeout=START)
     (Path(folder) / f"{rank}.met").touch()
     came = {name: outcome(scenario, rank) for name, (scenario, _) in SCENARIOS.items()}

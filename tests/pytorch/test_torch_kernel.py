@@ -98,7 +98,10 @@ def both(flavor, problem, ks):
             tensor(p["y_score"]), tensor(p["y_true"]), flavor=flavor, k=ks, mask=tensor(p["mask"]),
             retrieved=tensor(p["retrieved"]), doc_id=tensor(p["doc_id"]),
         )  # fmt: skip
-    want = evaluate(**problem, flavor=flavor, k=ks).per_query.ndcg
+    want = np.full((len(p["y_true"]), len(ks)), math.nan)  # of a list without documents, which is no query
+    if p["y_true"].size if p["mask"] is None else p["mask"].any():
+        found = evaluate(**problem, flavor=flavor, k=ks).per_query
+        want[found.qid] = found.ndcg
     return torch.stack([got[k] for k in ks], dim=-1).numpy(), want
 
 
@@ -188,7 +191,9 @@ def test_long_lists_of_documents_that_all_gain_are_the_numpy_kernel(ties, levels
         mask = torch.rand(4, width, generator=draw) < torch.tensor([[1.0], [0.5], [0.06], [0.02]])
         for flags in ({}, {"mask": mask}, {"retrieved": mask}):
             arrays = {name: part.numpy() for name, part in flags.items()}
-            want = evaluate(labels.numpy(), scores.numpy(), flavor=flavor, k=ks, **arrays).per_query.ndcg
+            found = evaluate(labels.numpy(), scores.numpy(), flavor=flavor, k=ks, **arrays).per_query
+            want = np.full((4, len(ks)), math.nan)
+            want[found.qid] = found.ndcg
             for kind in (scores, scores.long()):
                 got = torch.stack([*ndcg(kind, labels, flavor=flavor, k=ks, **flags).values()], -1)
                 np.testing.assert_allclose(got.numpy(), want, rtol=1e-13, atol=0)
@@ -280,7 +285,7 @@ def test_leading_dimensions_are_kept_and_lists_may_have_no_documents():
     got = ndcg(scores, labels, k=[3, None])
     assert {k: v.shape for k, v in got.items()} == {3: (2, 3), None: (2, 3)}
     assert got[3][1, 2].item() == ndcg(scores[1, 2:], labels[1, 2:], k=3).item()
-    assert ndcg(torch.zeros(2, 0), torch.zeros(2, 0), flavor=Flavor(empty=1.0)).tolist() == [1.0, 1.0]
+    assert ndcg(torch.zeros(2, 0), torch.zeros(2, 0), flavor=Flavor(empty="raise")).isnan().tolist() == [True, True]
 
 
 @pytest.mark.parametrize("ideal", ["global", "local"])

@@ -17,7 +17,7 @@ from lanes import quick
 from loss_invariants import doubles, seeded, value_and_gradient
 from strategies import examples
 from torch.func import grad, jacrev, vmap
-from torch_batches import Largest
+from torch_batches import Constants, Largest
 from torch_features import functions_with_second_derivatives_in_a_graph, reasons_of_graph_breaks, skip_unless
 
 from ndcg_ml import Flavor
@@ -117,6 +117,14 @@ def test_what_every_loss_that_draws_keeps_to(name, holds):
         holds(lambda reduction: RANDOM[name](generator=seeded(), reduction=reduction))
     elif name != "plackett_luce, callable":  # a generator has a device, and a function is called by the host
         holds(lambda reduction: RANDOM[name](reduction=reduction))
+
+
+@pytest.mark.parametrize("name", [name for name in LOSSES | RANDOM if not name.endswith("callable")])
+def test_losses_that_need_a_cumulative_sum_of_floats_say_so(name):
+    scores, loss = torch.rand(3, 200, device="meta", requires_grad=True), (LOSSES | RANDOM)[name]()
+    with Constants() as seen:
+        loss(scores, torch.ones(3, 200, device="meta")).backward()
+    assert (seen.n_sums > 0) == ("use_deterministic_algorithms" in type(getattr(loss, "loss", loss)).__doc__)
 
 
 @pytest.mark.parametrize("block", [2**20, 5])
@@ -584,6 +592,15 @@ def test_what_is_refused_when_a_loss_is_made(case):
         make()
     if advised is not None:
         advised()
+
+
+@pytest.mark.parametrize("loss", [SoftmaxLoss, ListMLELoss, LambdaNDCGLoss, ApproxNDCGLoss, PlackettLuceNDCGLoss])
+def test_a_callable_gain_below_0_is_refused_when_the_loss_is_called(loss):
+    shifted, labels = loss(Flavor(gain=lambda grade: grade - 1.0)), torch.tensor([[2, 1, 0, 3]])
+    with pytest.raises(ValueError, match=r"flavor\.gain must be >= 0 in a loss.*<lambda>.* with -1\. Shift it"):
+        shifted(ROW[None], labels)
+    shifted(ROW[None], labels, labels > 0)  # only documents have gains
+    loss(Flavor(gain=lambda grade: grade))(ROW[None], labels)
 
 
 @pytest.mark.parametrize("case", CALLED)

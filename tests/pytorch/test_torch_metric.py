@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 import warnings
-from contextlib import contextmanager
+from contextlib import nullcontext, suppress
 from functools import partial
 
 import numpy as np
@@ -23,12 +23,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
 from torch import nn
-from torch_batches import GENERATOR, LISTS, batches, tensors_of
+from torch_batches import GENERATOR, LISTS, Constants, batches, elsewhere, tensors_of
 from torchmetrics import MetricCollection
 from torchmetrics.wrappers import BootStrapper, MetricTracker, Running
 
 from ndcg_ml import Flavor, evaluate
-from ndcg_ml.torch import NDCG, EpochWarning, ndcg, ndcg_collection
+from ndcg_ml.torch import NDCG, EpochWarning, LambdaNDCGLoss, ndcg, ndcg_collection
 
 pytestmark = pytest.mark.usefixtures("kernel")
 running = pytest.mark.filterwarnings("ignore::ndcg_ml.torch.EpochWarning")  # computes while the epoch goes on
@@ -38,14 +38,6 @@ PERFECT = torch.tensor([[1.0, 0.0]]), torch.tensor([[1, 0]])
 WORST = torch.tensor([[1.0, 0.0]]), torch.tensor([[0, 1]])
 MIXED = (1 + 1 / math.log2(3)) / 2
 """The mean of both."""
-
-
-@contextmanager
-def elsewhere():
-    """Compiled code cannot look at data, as on an accelerator, which is not here."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.compiler, "is_compiling", lambda: True)
-        yield
 
 
 # -- the value ----------------------------------------------------------------------------------------------------
@@ -208,13 +200,32 @@ def test_what_the_caller_does_with_the_tensors_afterwards_changes_nothing(split,
     assert metric.compute() == pytest.approx(0.5 + 0.5 / np.log2(3))
 
 
-def test_a_list_without_documents_is_a_query():
-    for ids in (None, torch.tensor([4, 5])):
-        for split in (False, True) if ids is not None else (False,):
-            metric = NDCG(Flavor(empty=1.0), split_queries=split)
-            metric.update(torch.tensor([[0.1, 0.9]]), torch.tensor([[1, 0]]), None if ids is None else ids[:1])
-            metric.update(torch.zeros(1, 0), torch.zeros(1, 0), None if ids is None else ids[1:])
-            assert metric.compute().item() == pytest.approx(MIXED)
+@pytest.mark.parametrize(("split", "where"), [(False, nullcontext), (False, elsewhere), (True, nullcontext)])
+def test_an_interrupt_leaves_whole_batches(split, where):
+    def stop(frame, event, _):
+        nonlocal left
+        if event == "line" and frame.f_globals["__name__"] == "ndcg_ml.torch.metric":
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+        return stop
+
+    before, n_lines, left = sys.gettrace(), 0, 0
+    while left <= 0:  # before each line in turn, until there are no more
+        metric, n_lines = NDCG(split_queries=split), n_lines + 1
+        metric.update(*PERFECT, torch.tensor([4]))
+        with where(), suppress(KeyboardInterrupt):
+            left = n_lines
+            sys.settrace(stop)
+            try:
+                metric.update(*ROWS, torch.tensor([7, 7, 3]))
+            finally:
+                sys.settrace(before)
+        if not split:
+            metric._reduce_row_ids()
+        names = ("preds", "target", "ids", "listed") if split else ("ids",)
+        counts = {sum(part.numel() for part in getattr(metric, name)) for name in names}
+        assert len(counts | (set() if split else {int(metric.n_queries)})) == 1
 
 
 @running
@@ -378,6 +389,20 @@ def test_update_never_waits_for_an_accelerator(settings_):
         metric.update(scores, labels, ids, mask=scores > 0)
         metric.update(scores.flatten(), labels.flatten(), indexes=labels.flatten().long())
         assert {part.device.type for part in tensors_of(metric)} == {"meta"}
+
+
+@pytest.mark.parametrize("kernel", ["torch"], indirect=True)
+@pytest.mark.parametrize("flavor", ["sklearn", "lightgbm", Flavor(ideal="max", gain=(0, 1, 3), max_grade=2)], ids=str)
+def test_constants_are_summed_on_the_host_and_kept_on_the_device(flavor):
+    scores, ids = torch.rand(3, 5, device="meta", requires_grad=True), torch.arange(3, device="meta")
+    metric = NDCG(flavor, k=[2, None]).to("meta")
+    for kept in (False, True):
+        with Constants() as seen, torch.inference_mode():
+            metric.update(scores, scores, ids, mask=scores >= 0)
+            metric.update(scores.flatten(), scores.flatten(), indexes=ids.repeat_interleave(5))
+        assert seen.n_sums == 0
+        assert not (kept and seen.n_made)
+    LambdaNDCGLoss(flavor)(scores, scores.detach()).backward()  # a tensor of inference mode would be refused
 
 
 def test_plot():
@@ -734,7 +759,7 @@ def test_a_query_that_is_empty_at_one_cutoff_alone_is_refused():
 def test_split_queries_refuse_bad_rows_at_once_and_empty_queries_in_the_end():
     metric, ids = NDCG(Flavor(empty="raise"), split_queries=True), torch.tensor([3])
     mask = torch.tensor([[True, False]])  # padding may hold anything
-    metric.update(torch.tensor([[0.9, math.nan]]), torch.tensor([[0.0, -9.0]]), ids, mask)
+    assert metric(torch.tensor([[0.9, math.nan]]), torch.tensor([[0.0, -9.0]]), ids, mask).isnan()  # it may be a part
     for score, label in ((math.nan, 1.0), (0.5, math.nan), (0.5, -1.0)):
         with pytest.raises(ValueError, match=r"(preds|target) must .*got 1"):
             metric.update(torch.tensor([score]), torch.tensor([label]), ids)
@@ -750,8 +775,8 @@ def test_split_queries_elsewhere_refuse_bad_rows_in_compute():
     with elsewhere():
         mask = torch.tensor([[True, False, False]])
         metric.update(torch.tensor([[0.5, 0.9, math.nan]]), torch.tensor([[1.0, 0.0, -9.0]]), ids, mask)
-        metric.update(torch.zeros(1, 0), torch.zeros(1, 0), ids + 1)
-    assert metric.compute() == 0.5
+        metric.update(torch.tensor([[math.nan]]), torch.zeros(1, 1), ids + 1, mask[:, 1:2])
+    assert metric.compute() == 1.0
     with elsewhere():
         metric.update(torch.tensor([math.nan]), torch.tensor([1.0]), ids)
     with pytest.raises(ValueError, match=r"preds must not hold NaN.*got 1.*Found in the batches"):
@@ -816,6 +841,9 @@ UPDATES = {
     "ids of rows": ((*LISTS, torch.zeros(2, 2).long()), ValueError, r"one query id per list, shape \(2,\).*got \(2, 2\)", lambda metric: (metric.update(*LISTS, torch.zeros(2, 2).long()[..., 0]), metric.update(*(each.flatten() for each in (*LISTS, torch.zeros(2, 2).long()))))),
     "fractions": ((*LISTS, torch.zeros(2)), TypeError, "indexes must hold integers, one query id per list; got dtype torch.float", lambda metric: metric.update(*LISTS, torch.zeros(2).long())),
     "a mask of floats": ((*LISTS, torch.tensor([0, 1]), torch.ones(2, 2)), TypeError, r"mask must be a tensor of bool.*mask\.bool", lambda metric: metric.update(*LISTS, torch.tensor([0, 1]), torch.ones(2, 2).bool())),
+    "ids from 2^63 on": ((*LISTS, torch.tensor([2**63, 5], dtype=torch.uint64)), TypeError, r"signed integers.*torch\.uint64.*Pass indexes\.long\(\)", lambda metric: metric.update(*LISTS, torch.tensor([2**63, 5], dtype=torch.uint64).long())),
+    "text": ((*LISTS, ["a", "b"]), TypeError, r"builtins.list of text.*number = {q: i for i, q in enumerate\(ids\)}.*number\[q\] for q in indexes\]", lambda metric: metric.update(*LISTS, torch.tensor([{q: i for i, q in enumerate(["a", "b"])}[q] for q in ["a", "b"]]))),
+    "an array of text": ((*LISTS, np.array([["a"], ["b"]])), TypeError, r"numpy\.ndarray of text.*number = {q: i", None),
     "a list": ((*LISTS, [*torch.tensor([0, 1])]), TypeError, r"indexes must be a torch.Tensor; got builtins.list\. Pass torch\.as_tensor\(", lambda metric: metric.update(*LISTS, torch.as_tensor([0, 1]))),
 }  # fmt: skip
 MADE = {

@@ -69,7 +69,7 @@ def tends_to_the_metric(cold_loss, flavor, data, *, tied=False):
     grades = st.lists(st.sampled_from([0, 1, 2, 3, 4, -1, math.nan]), min_size=width, max_size=width)
     labels = torch.tensor([data.draw(grades) for _ in range(3)], dtype=torch.float64)
     mask = torch.tensor([data.draw(st.lists(st.booleans(), min_size=width, max_size=width)) for _ in range(3)])
-    metric = ndcg(scores, labels, flavor=flavor.replace(empty=1.0), mask=mask)  # an empty list has no loss
+    metric = ndcg(scores, labels, flavor=flavor.replace(empty=1.0), mask=mask).nan_to_num(1.0)  # these have no loss
     torch.testing.assert_close(cold_loss(scores, labels, mask), 1 - metric, rtol=1e-10, atol=1e-10)
 
 
@@ -159,12 +159,13 @@ def the_gradient_is_that_of_the_value(make):
 
 
 def the_mean_is_over_lists_that_are_not_empty(make):
-    scores = doubles([0.1, 0.9], [0.3, 0.2], [0.5, 0.4])
-    labels = torch.tensor([[1, 0], [0, 0], [0, 1]])
-    each = make("none")(scores, labels)
-    assert each[1] == 0.0
-    assert make("sum")(scores, labels).item() == pytest.approx(each.sum().item())
-    assert make("mean")(scores, labels).item() == pytest.approx(each.sum().item() / 2)
+    scores = doubles([0.1, 0.9], [0.3, 0.2], [0.5, 0.4], [0.5, 0.4])
+    labels = torch.tensor([[1, 0], [0, 0], [0, 1], [1, 2]])
+    lists = scores, labels, torch.tensor([[True], [True], [True], [False]]).expand(4, 2)
+    each = make("none")(*lists)
+    assert each[1] == each[3] == 0.0
+    assert make("sum")(*lists).item() == pytest.approx(each.sum().item())
+    assert make("mean")(*lists).item() == pytest.approx(each.sum().item() / 2)
 
 
 def half_precision_is_computed_in_float32(make):
@@ -179,10 +180,19 @@ def half_precision_is_computed_in_float32(make):
         assert torch.equal(gradient, wide.to(dtype))
 
 
-def a_score_that_is_not_finite_makes_its_list_nan(make):
-    scores = torch.tensor([[0.1, math.nan], [0.3, -math.inf], [0.2, 0.1], [0.2, math.nan]], requires_grad=True)
-    value = make("none")(scores, torch.tensor([[1, 0]] * 3 + [[0, 0]]))
-    assert value.isnan().tolist() == [True, True, False, True]
+def a_score_that_is_not_finite_makes_loss_and_gradient_of_its_list_nan(make):
+    mask = torch.tensor([[True, True, False]] * 4 + [[False, False, False]])
+    labels = torch.tensor([[1, 0, 2]] * 3 + [[0, 0, 0], [1, 0, 2]])
+    for bad in (math.nan, math.inf, -math.inf):
+        for at in (0, 1):
+            scores = torch.tensor([[0.1, 0.9, bad], [0.3, 0.2, bad], [0.2, 0.1, bad], [0.2, 0.5, bad], [bad] * 3])
+            scores[[0, 3], at] = bad
+            value, gradient = value_and_gradient(make("none"), scores, labels, mask)
+            assert value.isnan().tolist() == [True, False, False, True, False]
+            assert (gradient.isnan() == (value.isnan()[:, None] & mask)).all()
+            assert gradient[[1, 2]].any(-1).all()
+            of_mean = value_and_gradient(make("mean"), scores, labels, mask)
+            assert [each.isnan().any() for each in of_mean] == [True, True]  # a GradScaler skips the step
 
 
 def it_never_waits_for_an_accelerator(make):
@@ -226,7 +236,7 @@ ANY = (
     odd_lists_have_finite_gradients,
     the_mean_is_over_lists_that_are_not_empty,
     half_precision_is_computed_in_float32,
-    a_score_that_is_not_finite_makes_its_list_nan,
+    a_score_that_is_not_finite_makes_loss_and_gradient_of_its_list_nan,
     it_never_waits_for_an_accelerator,
     another_default_device_changes_nothing,
     refusals_say_what_to_do,

@@ -129,6 +129,13 @@ class Problem:
             arguments["query_weight"] = np.array(self.weights, dtype=np.float64)
         return arguments
 
+    @property
+    def filled(self) -> "Problem":
+        """The queries that have documents: a padded list without any is none."""
+        kept = [at for at, query in enumerate(self.queries) if query]
+        weights = None if self.weights is None else tuple(self.weights[at] for at in kept)
+        return Problem(tuple(self.queries[at] for at in kept), weights)
+
     def padded(self, flavor: Flavor | None = None, garbage: float = math.nan, extra: int = 1) -> dict[str, Any]:
         """Return the arguments with one row per query, padded with garbage under a mask."""
         width = max((len(query) for query in self.queries), default=0) + extra

@@ -1,6 +1,10 @@
 """Batches for the metric: scores with ties, labels with empty queries, and masks."""
 
+from contextlib import contextmanager
+
+import pytest
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 LISTS = torch.tensor([[0.9, 0.1], [0.8, 0.2]]), torch.tensor([[1, 0], [0, 1]])
@@ -16,9 +20,29 @@ def batches(n_batches, size=4, width=6):
         yield scores, labels, torch.rand(shape, generator=GENERATOR) < 0.8
 
 
+@contextmanager
+def elsewhere():
+    """Compiled code cannot look at data, as on an accelerator, which is not here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.compiler, "is_compiling", lambda: True)
+        yield
+
+
 def tensors_of(metric):
     states = metric.metric_state.values()
     return [part for state in states for part in (state if isinstance(state, list) else [state])]
+
+
+class Constants(TorchFunctionMode):
+    """Count cumulative sums of floats on the device "meta", and tensors that the host makes."""
+
+    n_sums = n_made = 0
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        made, name = func(*args, **(kwargs or {})), getattr(func, "__name__", "")
+        self.n_sums += name == "cumsum" and args[0].is_meta and args[0].is_floating_point()
+        self.n_made += name in ("tensor", "as_tensor") or (isinstance(made, torch.Tensor) and made.is_cpu)
+        return made
 
 
 class Largest(TorchDispatchMode):

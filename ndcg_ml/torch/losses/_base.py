@@ -60,7 +60,7 @@ def check_lists(
     inputs.refuse_other_device(labels, "labels", scores, "scores")
     mask = None if mask is None else inputs.read_flags(mask, "mask", scores, "scores")
     if indexes is not None:
-        indexes = inputs.read_integers(indexes, "indexes", "one query id per row", scores, "scores")
+        indexes = inputs.read_integers(indexes, "indexes", "one query id per row", scores, "scores").long()
     return scores, inputs.constant(labels), mask, indexes
 
 
@@ -169,8 +169,8 @@ class Lists(NamedTuple):
     refused : Tensor of bool, shape (n_lists,)
         Lists with a label that the flavor refuses.
     nan_penalty : Tensor, like `scores`, shape (n_lists, 1), or None
-        nan for a list with a score that is not finite, and 0 otherwise; added to the loss. None if the host has checked
-        that all scores are finite.
+        nan for a list with a score that is not finite, and 0 otherwise; its product with the scores is added to the
+        loss. None if the host has checked that all scores are finite.
     absent : Tensor of bool, like `scores`, or None
         The negation of `ranked`, or None if all slots are known to be ranked.
     """
@@ -207,15 +207,15 @@ class ListLoss(nn.Module):
         A parameter has the wrong type.
     ValueError
         The reduction is unknown; or no loss supports the flavor: ``negative="allow"``, a gain table with negative
-        entries, or ``aggregate="micro"``.
+        entries, or ``aggregate="micro"``. When called: a callable gain is negative.
 
     Notes
     -----
     Half-precision scores are promoted to float32, and the loss is in float32; autocast changes neither the loss nor its
-    gradient. Only scores of documents have a gradient. It is zero in an empty list, which remains in the graph. On the
-    CPU, ``forward`` raises an error if the flavor refuses a label. On other devices, in compiled code, and if
-    ``torch.func.vmap`` maps over labels, the loss of its list is nan, like that of a list with a score of nan or
-    infinity.
+    gradient. Only scores of documents have a gradient. It is zero in an empty list, which remains in the graph. A list
+    with a score of nan or infinity has a loss of nan and a gradient of nan, so that a ``GradScaler`` skips the step. On
+    the CPU, ``forward`` raises an error if the flavor refuses a label. On other devices, in compiled code, and if
+    ``torch.func.vmap`` maps over labels, loss and gradient of its list are nan too.
 
     Flat lists are padded to at most twice as many slots as rows and lists: if padding all of them to the longest takes
     more, lists of similar length are padded together. Because the lengths determine shapes, this waits for an
@@ -280,7 +280,7 @@ class ListLoss(nn.Module):
         TypeError
             An argument is not a tensor, scores are not floats, mask is not bool, or indexes are not integers.
         ValueError
-            Shapes do not match, or, on the CPU, the flavor refuses a label.
+            Shapes do not match, a callable gain is negative, or, on the CPU, the flavor refuses a label.
         """
         return self.mean_over_draws([scores], labels, mask, indexes)
 
@@ -322,7 +322,7 @@ class ListLoss(nn.Module):
         return losses.sum() / (~_concatenate(empty)).sum().clamp(min=1)
 
     def _losses_of(self, lists: Lists, *, looked: bool, full: bool) -> Tensor:
-        """Compute the losses: 0 for empty lists, and nan for lists with invalid scores or labels."""
+        """Compute the losses: 0 for empty lists, and nan, with a gradient of nan, for invalid scores or labels."""
         loss = self.losses(lists)
         if loss.shape != lists.empty.shape:  # it would be broadcast
             raise ValueError(
@@ -332,18 +332,22 @@ class ListLoss(nn.Module):
         # A fill and its backward pass cost more than the check that avoids them.
         if not full:
             loss = loss.masked_fill(lists.empty, 0.0)
-        if lists.nan_penalty is not None:
-            loss = loss + lists.nan_penalty.squeeze(-1)
-        return loss if looked else loss.masked_fill(lists.refused, math.nan)
+        penalty = lists.nan_penalty
+        if not looked:
+            penalty = torch.zeros_like(lists.scores[:, :1]) if penalty is None else penalty
+            penalty = penalty.masked_fill(lists.refused.unsqueeze(-1), math.nan)
+        return loss if penalty is None else loss + (lists.scores * penalty).sum(-1)
 
     def _read(self, scores: Tensor, labels: Tensor, mask: Tensor | None) -> Lists:
         """Compute what all losses use."""
         scores, listed = widen(scores), _full_mask(labels, mask)
         with torch.no_grad():
-            layout = inputs.Padded(scores.shape[0], scores.shape[1], scores.device)
+            layout = inputs.Padded(scores.shape[1], scores.device)
             judgements = kernel.judge(self.flavor, labels, listed, layout, full=mask is None)
             ranked = kernel.ranked_documents(self.flavor, judgements, None)
             gains = kernel.gains_of(self.flavor, judgements, kernel.ideal_pool(self.flavor, judgements, ranked))
+            if callable(self.flavor.gain) and gains.numel():
+                _refuse_negative_gain(gains.min().item(), repr(self.flavor.gain))
             weight, empty = self._weigh(layout, scores, judgements, ranked, gains)
             absent = None if mask is None and ranked is listed else ~ranked
         return _replace_scores(Lists(scores, gains, weight, ranked, empty, judgements.refused, None, absent), scores)
@@ -523,17 +527,21 @@ def _check_flavor(flavor: Flavor) -> Flavor:
             "flavor.negative must be 'raise', 'zero' or 'drop' in a loss; got 'allow', whose ideal may be 0 or less. "
             "Pass flavor.replace(negative='zero')."
         )
-    if isinstance(flavor.gain, tuple) and min(flavor.gain) < 0:
-        raise ValueError(
-            f"flavor.gain must be >= 0 in a loss, so that the ideal is above 0; got a table with {min(flavor.gain):g}. "
-            "Shift the table."
-        )
+    if isinstance(flavor.gain, tuple):
+        _refuse_negative_gain(min(flavor.gain), "a table")
     if flavor.aggregate == "micro":
         raise ValueError(
             "flavor.aggregate must be 'macro' in a loss, which is computed per list; got 'micro'. Pass "
             "flavor.replace(aggregate='macro')."
         )
     return flavor
+
+
+def _refuse_negative_gain(least: float, source: str) -> None:
+    if least < 0:
+        raise ValueError(
+            f"flavor.gain must be >= 0 in a loss, so that the ideal is above 0; got {source} with {least:g}. Shift it."
+        )
 
 
 def _refuse_faults(flavor: Flavor, read: Sequence[Lists], batches: Sequence[PaddedLists]) -> bool:

@@ -13,7 +13,7 @@ from ndcg_ml._core.checks import one_of, positive_number
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.inputs import working_dtype
 from ndcg_ml.torch.kernel import discount_at
-from ndcg_ml.torch.losses._base import DirectLoss, Lists, Reduction, refuse_callable_discount
+from ndcg_ml.torch.losses._base import DirectLoss, Reduction, refuse_callable_discount
 
 # -- smooth ranks: over all pairs of documents, or in O(n log n) time by sorting scores and scanning -------------------
 
@@ -64,10 +64,7 @@ def dense_soft_ranks(scores: Tensor, ranked: Tensor, temperature: float) -> Tens
 
 
 def fast_soft_ranks(scores: Tensor, ranked: Tensor, temperature: float) -> Tensor:
-    """Compute smooth ranks by scans, differentiable once, in O(n log n) time and O(n) memory.
-
-    All ranks of a list with a score that is not finite are nan.
-    """
+    """Compute smooth ranks by scans, differentiable once, in O(n log n) time and O(n) memory."""
     return _SoftRanks.apply(scores, ranked, temperature)  # type: ignore[no-untyped-call]
 
 
@@ -81,14 +78,12 @@ class _SoftRanks(torch.autograd.Function):
         one = counted.to(blocks.dtype)
         gap = (blocks.unsqueeze(-2) - blocks.unsqueeze(-1)) / temperature
         ranks = 0.5 + (torch.sigmoid(gap) * one.unsqueeze(-2)).sum(-1)
-        size = one.sum(-1)
+        size = counted.sum(-1)  # integers: CUDA has no deterministic cumulative sum of floats
         ranks = ranks + (size.cumsum(-1) - size).unsqueeze(-1)
         coefficients = _TAILS[scores.dtype]
         below = _from_above(-blocks.flip(-2, -1), one.flip(-2, -1), temperature, coefficients).flip(-2, -1)
         ranks = ranks + (below - _from_above(blocks, one, temperature, coefficients))
-        ranks = _restore_order(ranks, order, scores)
-        finite = (scores.isfinite() | ~ranked).all(-1, keepdim=True)
-        return torch.where(ranked, torch.where(finite, ranks, math.nan), 1.0)
+        return torch.where(ranked, _restore_order(ranks, order, scores), 1.0)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -296,10 +291,6 @@ class ApproxNDCGLoss(DirectLoss):
         if k is not None and k < soft_rank.shape[-1]:
             terms = terms * self._soft_cut(soft_rank, ranked, k)
         return terms.sum(-1)
-
-    def losses(self, lists: Lists) -> Tensor:
-        """1 - ``ndcg``. A score that is not finite makes the loss and the gradient of its list nan."""
-        return 1.0 - self.ndcg(lists.scores, lists.weight, lists.ranked)
 
     def _soft_cut(self, soft_rank: Tensor, ranked: Tensor, k: int) -> Tensor:
         # A fixed threshold, k + 1/2, would be below every rank at a high temperature and cut the whole list.

@@ -109,7 +109,7 @@ class LambdaNDCGLoss(ListLoss):
         ordered, weight = clean.gather(-1, order), lists.weight.gather(-1, order)
         present = None if lists.absent is None else lists.ranked.gather(-1, order)
         width = clean.shape[-1]
-        discount = discount_table(self.flavor, width + 1, clean.dtype, clean.device)
+        discount = discount_table(self.flavor, width + 1, clean.dtype, clean.device).at
         return sum_over_ranks(
             lambda ranks: self._pairs(ranks, ordered, weight, present, discount),
             width if self.flavor.k is None else min(self.flavor.k, width),

@@ -56,7 +56,8 @@ class NeuralNDCGLoss(DirectLoss):
 
     The exponents are sums of terms of one sign, computed from the gaps between neighbours in the ranking, so that
     float32 keeps its precision on long lists and for large scores. At tied scores the gradient is the symmetric one.
-    There is a second derivative, also in blocks and with Sinkhorn scaling.
+    There is a second derivative, also in blocks and with Sinkhorn scaling. Under
+    ``torch.use_deterministic_algorithms(True)``, CUDA refuses the cumulative sums.
 
     Grover et al. 2019 (NeuralSort), Swezey et al. 2021 (PiRank), Pobrotyn and Bialobrzeski 2021 (NeuralNDCG; their
     "transposed" form is the same function).
@@ -94,7 +95,7 @@ class NeuralNDCGLoss(DirectLoss):
             present = ranked.gather(-1, order)
             groups = _tie_group_bounds(key, present)
         ordered, weight = scores.gather(-1, order), weight.gather(-1, order)
-        discount = discount_table(self.flavor, width, scores.dtype, scores.device)[1:]
+        discount = discount_table(self.flavor, width, scores.dtype, scores.device).at[1:]
         discount = discount * present
         depth = width if self.flavor.k is None else min(self.flavor.k, width)
         if self.sinkhorn:

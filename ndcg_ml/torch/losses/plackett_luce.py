@@ -52,7 +52,8 @@ class PlackettLuceNDCGLoss(DirectLoss):
     per document for the backward pass. There is no temperature: scale the scores to draw rankings closer to their
     order. The value is a sampled metric and piecewise constant in the scores, while the gradient is that of its
     expectation, so that finite differences do not reproduce it. A backward pass through the gradient raises a
-    RuntimeError, because there is no second derivative.
+    RuntimeError, because there is no second derivative. Under ``torch.use_deterministic_algorithms(True)``, CUDA
+    refuses its cumulative sum.
 
     In compiled code, draws are part of the graph without a `generator`. With one the graph breaks, which
     ``fullgraph=True`` does not allow. From the same seed, inductor draws other numbers than eager code, unless you set
@@ -89,7 +90,7 @@ class PlackettLuceNDCGLoss(DirectLoss):
 
     def ndcg(self, scores: Tensor, weight: Tensor, ranked: Tensor) -> Tensor:
         """Compute the mean NDCG of drawn rankings, with the gradient of its expectation."""
-        discount = discount_table(self.flavor, scores.shape[-1], scores.dtype, scores.device)[1:]
+        discount = discount_table(self.flavor, scores.shape[-1], scores.dtype, scores.device).at[1:]
         if self.flavor.k is not None:
             discount = torch.where(torch.arange(discount.numel(), device=scores.device) < self.flavor.k, discount, 0.0)
         if callable(self.flavor.discount) and bool((discount < 0).any()):
