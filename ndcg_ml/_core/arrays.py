@@ -6,14 +6,16 @@ Also the signs that labels and scores are in each other's place, or that scores 
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import EXACT_INTEGERS
-from ndcg_ml._core.frames import refuse_lazy
+from ndcg_ml._core.frames import library_of, refuse_lazy
 from ndcg_ml._core.layout import Groups, IntArray, as_objects, keys_of, ranges
 from ndcg_ml._core.one_line import brief, brief_text
 
@@ -181,7 +183,7 @@ def id_array(value: Any, name: str, ndim: int = 1) -> NDArray[Any]:
         value = value.to_list()
     if not isinstance(value, (list, tuple)):
         return plain_array(value, name)
-    if ndim == 1 and any(isinstance(item, tuple) for item in value):
+    if ndim == 1 and any(issubclass(kind, tuple) for kind in set(map(type, value))):
         return as_objects(value)
     ids = plain_array(value, name)
     if ids.dtype.kind not in "USfmM" or not ids.size:
@@ -219,12 +221,41 @@ def ids_as_array(ids: Any, name: str = "qid", per: str = "row") -> NDArray[Any]:
     return array
 
 
-def hash_codes(ids: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
+def column_codes(column: Any) -> NDArray[Any] | None:
+    """Return an integer for each row of a text or categorical column, or a list of strings. Different ids differ.
+
+    None for other values, and for columns that lack a value. A dictionary of pyarrow may hold an id twice, and then
+    equal ids may differ, too.
+    """
+    library, dtype = library_of(column), str(getattr(column, "dtype", getattr(column, "type", ""))).partition("(")[0]
+    codes: Any = None
+    if type(column) is list and set(map(type, column)) == {str}:
+        codes = hash_codes(column)[0]
+    elif library == "pandas" and dtype == "category":
+        codes = np.asarray(getattr(column, "cat", column).codes)
+    elif library == "pandas" and dtype in ("str", "string"):
+        codes = column.factorize()[0]
+    elif library == "polars" and dtype in ("String", "Categorical", "Enum"):
+        codes = (column.rank("dense") if dtype == "String" else column.to_physical()).to_numpy()
+    elif library == "pyarrow" and dtype.partition("<")[0] in ("string", "large_string", "dictionary"):
+        encoded = column.dictionary_encode()
+        parts = encoded.unify_dictionaries().chunks if hasattr(encoded, "chunks") else [encoded]
+        codes = np.concatenate([part.indices for part in parts]) if parts else None
+    return codes if codes is not None and codes.size and codes.dtype.kind in "iu" and codes.min() >= 0 else None
+
+
+def rows_of(column: Any, rows: IntArray) -> Any:
+    """Return some rows of a column that has codes."""
+    if isinstance(column, list):
+        return [column[row] for row in rows]
+    return column.gather(rows) if library_of(column) == "polars" else column.take(rows)
+
+
+def hash_codes(ids: list[Any]) -> tuple[IntArray, NDArray[Any]]:
     """Return the ids numbered by first appearance, and the unique ids."""
-    values = ids.tolist()
-    seen: dict[Any, int] = {}
+    seen: defaultdict[Any, int] = defaultdict(count().__next__)
     try:
-        codes = np.fromiter((seen.setdefault(value, len(seen)) for value in values), np.int64, ids.size)
+        codes = np.fromiter(map(seen.__getitem__, ids), np.int64, len(ids))
         missing = next((code for value, code in seen.items() if is_missing(value)), None)
     except (ArithmeticError, TypeError, ValueError) as error:  # unhashable ids, and ids that refuse == or its bool()
         raise TypeError(f"qid must hold hashable ids; got an id with {brief_text(str(error))}.") from error
