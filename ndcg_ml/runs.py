@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args, overload
 
 import numpy as np
@@ -260,7 +261,7 @@ class AlignedRun:
             self.y_true,
             groups,
             self.retrieved,
-            self.doc_id,
+            partial(np.asarray, self.doc_id),
             repeats=repeats,
             given_order=self.judgement,
             names=self.names,

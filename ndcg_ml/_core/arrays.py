@@ -298,8 +298,8 @@ def names_at(ids: NDArray[Any], rows: IntArray) -> list[Any]:
     return keys_of(ids.ravel()[rows])
 
 
-def doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
-    """Return integers in the order of the document ids."""
+def sortable_ids(ids: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return document ids that have this shape, an order and no missing value."""
     if ids.dtype.kind == "T":  # NumPy's variable-width strings have no unique() before 2.3
         ids = ids.astype(object)
     if ids.shape != shape:
@@ -312,7 +312,7 @@ def doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
             raise ValueError("doc_id must have an id for every document; got a missing value.")
         ids = convert_ids(ids.ravel())
         kinds = set(map(type, ids.tolist()))
-        if len(kinds) > 1:
+        if len(kinds) > 1 or any(kind.__hash__ is None for kind in kinds):
             names = sorted(kind.__name__ for kind in kinds)
             raise TypeError(
                 f"doc_id must hold ids of one type, so that they have an order; got {', '.join(names)}. Convert them, "
@@ -323,10 +323,20 @@ def doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
             f"doc_id must hold strings or integers, which are compared as text; got floats, such as {ids.ravel()[0]}. "
             "Convert them to strings or integers."
         )
+    return ids.ravel()
+
+
+def doc_hashes(ids: NDArray[Any]) -> IntArray:
+    """Return an integer for each of these sortable ids. Different ids may share one."""
+    return ids.astype(np.int64) if ids.dtype.kind in "iu" else np.fromiter(map(hash, ids.tolist()), np.int64, ids.size)
+
+
+def doc_places(ids: NDArray[Any]) -> IntArray:
+    """Return integers in the order of these sortable ids, which are compared as text."""
     unique, codes = np.unique(ids, return_inverse=True)
     if unique.dtype.kind in "iu" or (unique.size and unique.dtype == object and type(unique[0]) is int):
         codes = _text_order(unique)[codes]
-    return codes.ravel()
+    return codes
 
 
 def _text_order(ids: NDArray[Any]) -> IntArray:
