@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
@@ -221,34 +221,30 @@ def ids_as_array(ids: Any, name: str = "qid", per: str = "row") -> NDArray[Any]:
     return array
 
 
-def column_codes(column: Any) -> NDArray[Any] | None:
-    """Return an integer for each row of a text or categorical column, or a list of strings. Different ids differ.
+def column_codes(column: Any) -> tuple[NDArray[Any], Callable[[IntArray], Any]] | None:
+    """Return an integer for each row of a text or categorical column, or a list of text; and a function to take rows.
 
-    None for other values, and for columns that lack a value. A dictionary of pyarrow may hold an id twice, and then
-    equal ids may differ, too.
+    Rows with different ids have different integers. The reverse may fail, because a dictionary of pyarrow may hold an
+    id twice. None for other values, and for columns that lack a value.
     """
     library, dtype = library_of(column), str(getattr(column, "dtype", getattr(column, "type", ""))).partition("(")[0]
     codes: Any = None
     if type(column) is list and set(map(type, column)) == {str}:
-        codes = hash_codes(column)[0]
+        codes, take = hash_codes(column)[0], lambda rows: [column[row] for row in rows]
     elif library == "pandas" and dtype == "category":
-        codes = np.asarray(getattr(column, "cat", column).codes)
+        codes, take = np.asarray(getattr(column, "cat", column).codes), column.take
     elif library == "pandas" and dtype in ("str", "string"):
-        codes = column.factorize()[0]
+        codes, take = column.factorize()[0], column.take
     elif library == "polars" and dtype in ("String", "Categorical", "Enum"):
         codes = (column.rank("dense") if dtype == "String" else column.to_physical()).to_numpy()
+        take = column.gather
     elif library == "pyarrow" and dtype.partition("<")[0] in ("string", "large_string", "dictionary"):
         encoded = column.dictionary_encode()
         parts = encoded.unify_dictionaries().chunks if hasattr(encoded, "chunks") else [encoded]
-        codes = np.concatenate([part.indices for part in parts]) if parts else None
-    return codes if codes is not None and codes.size and codes.dtype.kind in "iu" and codes.min() >= 0 else None
-
-
-def rows_of(column: Any, rows: IntArray) -> Any:
-    """Return some rows of a column that has codes."""
-    if isinstance(column, list):
-        return [column[row] for row in rows]
-    return column.gather(rows) if library_of(column) == "polars" else column.take(rows)
+        codes, take = np.concatenate([part.indices for part in parts]) if parts else None, column.take
+    if codes is None or codes.dtype.kind not in "iu" or not codes.size or codes.min() < 0:
+        return None
+    return codes, take
 
 
 def hash_codes(ids: list[Any]) -> tuple[IntArray, NDArray[Any]]:
