@@ -347,7 +347,7 @@ class _Data(NamedTuple):
     def describe(cls, queries: Queries, scores: NDArray[Any]) -> _Data:
         labels = queries.groups.arrange(queries.labels.reshape(-1).astype(np.float64))
         judged = labels[~np.isnan(labels)]
-        ids, unjudged = queries.doc_id is not None, judged.size < labels.size
+        ids, unjudged = queries.doc_order is not None, judged.size < labels.size
         n_scores, n_rounded = np.unique(scores).size, np.unique(as_float32(scores)).size
         return cls(
             ids=ids,

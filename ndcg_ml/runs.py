@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args, overload
 
 import numpy as np
@@ -269,7 +270,7 @@ class AlignedRun:
             self.y_true,
             groups,
             self.retrieved,
-            self.doc_id,
+            partial(np.asarray, self.doc_id),
             repeats=repeats,
             given_order=self.judgement,
             names=self.names,
@@ -493,13 +494,11 @@ def _match(pair: _Pair, keep: bool, for_align: bool) -> tuple[IntArray, IntArray
 
 
 def _find_possible_ties(ranked: RunRows) -> IntArray:
-    """Return rows of the run that may share a float32 score in their topic: all rows, if they are not sorted."""
-    score = as_float32(ranked.value)
-    follows = ranked.topic[1:] == ranked.topic[:-1]
-    if follows.size - follows.sum() + 1 > ranked.topics.size or (follows & (score[1:] > score[:-1])).any():
-        return np.arange(score.size)
-    ties = follows & (score[1:] == score[:-1])
-    return np.flatnonzero(np.append(ties, False) | np.append(False, ties))
+    """Return the rows of the run that share a float32 score with another row of their topic."""
+    key = ranked.topic.astype(np.int64) << 32 | as_float32(ranked.value + 0.0).view(np.uint32)
+    ordered = np.sort(key)
+    shared = ordered[1:][ordered[1:] == ordered[:-1]]
+    return np.flatnonzero(np.isin(key, shared))
 
 
 def _repeated_document(rows: RunRows, first: int, again: int, alternative: str) -> ValueError:

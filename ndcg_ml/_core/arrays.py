@@ -6,14 +6,16 @@ Also the signs that labels and scores are in each other's place, or that scores 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import EXACT_INTEGERS
-from ndcg_ml._core.frames import refuse_lazy
+from ndcg_ml._core.frames import library_of, refuse_lazy
 from ndcg_ml._core.layout import Groups, IntArray, as_objects, keys_of, ranges
 from ndcg_ml._core.one_line import brief, brief_text
 
@@ -181,7 +183,7 @@ def id_array(value: Any, name: str, ndim: int = 1) -> NDArray[Any]:
         value = value.to_list()
     if not isinstance(value, (list, tuple)):
         return plain_array(value, name)
-    if ndim == 1 and any(isinstance(item, tuple) for item in value):
+    if ndim == 1 and any(issubclass(kind, tuple) for kind in set(map(type, value))):
         return as_objects(value)
     ids = plain_array(value, name)
     if ids.dtype.kind not in "USfmM" or not ids.size:
@@ -219,12 +221,37 @@ def ids_as_array(ids: Any, name: str = "qid", per: str = "row") -> NDArray[Any]:
     return array
 
 
-def hash_codes(ids: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
+def column_codes(column: Any) -> tuple[NDArray[Any], Callable[[IntArray], Any]] | None:
+    """Return an integer for each row of a text or categorical column, or a list of text; and a function to take rows.
+
+    Rows with different ids have different integers. The reverse may fail, because a dictionary of pyarrow may hold an
+    id twice. None for other values, and for columns that lack a value.
+    """
+    library, dtype = library_of(column), str(getattr(column, "dtype", getattr(column, "type", ""))).partition("(")[0]
+    codes: Any = None
+    if type(column) is list and set(map(type, column)) == {str}:
+        codes, take = hash_codes(column)[0], lambda rows: [column[row] for row in rows]
+    elif library == "pandas" and dtype == "category":
+        codes, take = np.asarray(getattr(column, "cat", column).codes), column.take
+    elif library == "pandas" and dtype in ("str", "string"):
+        codes, take = column.factorize()[0], column.take
+    elif library == "polars" and dtype in ("String", "Categorical", "Enum"):
+        codes = (column.rank("dense") if dtype == "String" else column.to_physical()).to_numpy()
+        take = column.gather
+    elif library == "pyarrow" and dtype.partition("<")[0] in ("string", "large_string", "dictionary"):
+        encoded = column.dictionary_encode()
+        parts = encoded.unify_dictionaries().chunks if hasattr(encoded, "chunks") else [encoded]
+        codes, take = np.concatenate([part.indices for part in parts]) if parts else None, column.take
+    if codes is None or codes.dtype.kind not in "iu" or not codes.size or codes.min() < 0:
+        return None
+    return codes, take
+
+
+def hash_codes(ids: list[Any]) -> tuple[IntArray, NDArray[Any]]:
     """Return the ids numbered by first appearance, and the unique ids."""
-    values = ids.tolist()
-    seen: dict[Any, int] = {}
+    seen: defaultdict[Any, int] = defaultdict(count().__next__)
     try:
-        codes = np.fromiter((seen.setdefault(value, len(seen)) for value in values), np.int64, ids.size)
+        codes = np.fromiter(map(seen.__getitem__, ids), np.int64, len(ids))
         missing = next((code for value, code in seen.items() if is_missing(value)), None)
     except (ArithmeticError, TypeError, ValueError) as error:  # unhashable ids, and ids that refuse == or its bool()
         raise TypeError(f"qid must hold hashable ids; got an id with {brief_text(str(error))}.") from error
@@ -267,8 +294,8 @@ def names_at(ids: NDArray[Any], rows: IntArray) -> list[Any]:
     return keys_of(ids.ravel()[rows])
 
 
-def doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
-    """Return integers in the order of the document ids."""
+def sortable_ids(ids: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return document ids that have this shape, an order and no missing value."""
     if ids.dtype.kind == "T":  # NumPy's variable-width strings have no unique() before 2.3
         ids = ids.astype(object)
     if ids.shape != shape:
@@ -281,7 +308,7 @@ def doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
             raise ValueError("doc_id must have an id for every document; got a missing value.")
         ids = convert_ids(ids.ravel())
         kinds = set(map(type, ids.tolist()))
-        if len(kinds) > 1:
+        if len(kinds) > 1 or any(kind.__hash__ is None for kind in kinds):
             names = sorted(kind.__name__ for kind in kinds)
             raise TypeError(
                 f"doc_id must hold ids of one type, so that they have an order; got {', '.join(names)}. Convert them, "
@@ -292,10 +319,20 @@ def doc_codes(ids: NDArray[Any], shape: tuple[int, ...]) -> IntArray:
             f"doc_id must hold strings or integers, which are compared as text; got floats, such as {ids.ravel()[0]}. "
             "Convert them to strings or integers."
         )
+    return ids.ravel()
+
+
+def doc_hashes(ids: NDArray[Any]) -> IntArray:
+    """Return an integer for each of these sortable ids. Different ids may share one."""
+    return ids.astype(np.int64) if ids.dtype.kind in "iu" else np.fromiter(map(hash, ids.tolist()), np.int64, ids.size)
+
+
+def doc_places(ids: NDArray[Any]) -> IntArray:
+    """Return integers in the order of these sortable ids, which are compared as text."""
     unique, codes = np.unique(ids, return_inverse=True)
     if unique.dtype.kind in "iu" or (unique.size and unique.dtype == object and type(unique[0]) is int):
         codes = _text_order(unique)[codes]
-    return codes.ravel()
+    return codes
 
 
 def _text_order(ids: NDArray[Any]) -> IntArray:

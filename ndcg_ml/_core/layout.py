@@ -15,6 +15,9 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
+ODD = 0x9E3779B97F4A7C15
+"""2^64 divided by the golden ratio: modulo 2^64, multiples of it by small integers are far from each other."""
+
 
 def as_objects(values: Sequence[Any]) -> NDArray[Any]:
     """Return the values as a one-dimensional array of objects; np.array() would split tuples."""

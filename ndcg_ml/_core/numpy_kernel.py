@@ -98,7 +98,7 @@ def dcg(at_rank: FloatArray, discounts: FloatArray, ks: Sequence[int | None]) ->
 # -- order and ties ----------------------------------------------------------------------------------------------------
 
 
-def order_ties(groups: Groups, flavor: Flavor, gains: Gains, doc_id: IntArray | None) -> Groups:
+def order_ties(groups: Groups, flavor: Flavor, gains: Gains, doc_order: Callable[[], IntArray] | None) -> Groups:
     """Arrange the rows of a layout so that tied rows rank in their order, unless ties are averaged."""
     if flavor.ties == "last":
         return groups.reverse_rows()
@@ -107,8 +107,9 @@ def order_ties(groups: Groups, flavor: Flavor, gains: Gains, doc_id: IntArray | 
     if flavor.ties == "worst":
         return groups.sort_rows(full(gains))
     if flavor.ties in TIES_BY_ID:
-        if doc_id is None:
+        if doc_order is None:
             raise ValueError(without_doc_ids(flavor))
+        doc_id = doc_order()
         return groups.sort_rows(-doc_id if flavor.ties == "docid" else doc_id)
     return groups
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from ndcg_ml._core import arrays
 from ndcg_ml._core.checks import axis_too_many, refuse_column, warn_of_lists_of_one, warn_of_ranks, warn_of_swap
 from ndcg_ml._core.frames import Axes, align_by_id, match_index, refuse_index, refuse_lazy
-from ndcg_ml._core.layout import FloatArray, Groups, IntArray, starts_of
+from ndcg_ml._core.layout import ODD, FloatArray, Groups, IntArray, starts_of
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.query_groups import group_rows
 
@@ -56,8 +56,8 @@ class Queries:
     groups : Groups
         Which rows belong to which query.
     retrieved : ndarray of bool, shape (n_rows,), or None
-    doc_id : ndarray of int, shape (n_rows,), or None
-        Integers in the order of the document ids, which are compared as text.
+    doc_order : callable or None
+        Returns integers in the order of the document ids, one for each row. Ids are compared as text.
     weight : ndarray of float, shape (n_queries,), or None
     axes : Axes or None
         The pandas index of the rows, if any. Scores must have the same.
@@ -75,7 +75,7 @@ class Queries:
     labels: NDArray[Any]
     groups: Groups
     retrieved: NDArray[np.bool_] | None = None
-    doc_id: IntArray | None = None
+    doc_order: Callable[[], IntArray] | None = None
     weight: FloatArray | None = None
     axes: Axes | None = None
     repeats: Repeats | None = None
@@ -125,14 +125,16 @@ class Queries:
         if whole and groups.n_queries > 1 and groups.sizes.max() == 1:
             warn_of_lists_of_one(groups.n_queries)
         flags = None if retrieved is None else arrays.flag_array(retrieved, "retrieved", labels.shape).ravel()
-        codes = repeats = names = None
+        doc_order = repeats = names = None
         if doc_id is not None:
             ids = arrays.id_array(doc_id, "doc_id", labels.ndim)
-            codes = arrays.doc_codes(ids, labels.shape)
-            repeats, names = find_repeats(codes, groups, ids.ravel()), partial(arrays.names_at, ids)
+            sortable = arrays.sortable_ids(ids, labels.shape)
+            doc_order, names = partial(arrays.doc_places, sortable), partial(arrays.names_at, ids)
+            if _may_repeat(arrays.doc_hashes(sortable), groups):
+                repeats = find_repeats(doc_order(), groups, ids.ravel())
         weight = None if query_weight is None else read_weights(query_weight, groups, group, axes)
         fractional = arrays.are_fractions(labels, groups.order)
-        return cls(labels, groups, flags, codes, weight, axes, repeats, names=names, fractional=fractional)
+        return cls(labels, groups, flags, doc_order, weight, axes, repeats, names=names, fractional=fractional)
 
     @property
     def n_queries(self) -> int:
@@ -177,6 +179,14 @@ class Queries:
         if self.fractional is not None and arrays.are_ranks(scores, self.labels.ravel(), ranked):
             warn_of_ranks("the scores in y_score", 1, "query")
         return scores
+
+
+def _may_repeat(doc_hash: IntArray, groups: Groups) -> bool:
+    """Whether a query lists a document more than once, or two pairs of a document and a query look the same."""
+    pairs = groups.arrange(doc_hash).view(np.uint64) * np.uint64(ODD)
+    pairs += groups.codes().view(np.uint64)
+    pairs.sort()
+    return bool((pairs[1:] == pairs[:-1]).any())
 
 
 def find_repeats(doc_id: IntArray, groups: Groups, names: NDArray[Any]) -> Repeats | None:

@@ -139,7 +139,7 @@ class Prepared(Generic[V]):
         if None not in cuts:  # lower ranks are not used, and a catalogue may have 100,000
             longest = min(longest, max(cut for cut in (*cuts, flavor.recall_depth or 1) if cut is not None))
         self._discounts = discounts(flavor, longest)
-        self._layout = numpy_kernel.order_ties(graded.ranked, flavor, graded.row_gains, queries.doc_id)
+        self._layout = numpy_kernel.order_ties(graded.ranked, flavor, graded.row_gains, queries.doc_order)
         self._once: CreditedOnce | None = None
         if queries.repeats is not None:
             graded, self._once = credit_repeats(flavor, graded, self._layout, queries.repeats)

@@ -98,6 +98,13 @@ class Names:
         sizes = np.fromiter(map(len, ids), np.int64, len(ids))
         self.cut(text, np.cumsum(sizes) - sizes, sizes)
 
+    def extend_lines(self, ids: bytes) -> None:
+        """Append ids with a newline between each two."""
+        text = np.frombuffer(b"".join([ids, b"\n", PADDING]), dtype=np.uint8)
+        ends = np.flatnonzero(text == ord("\n"))
+        starts = np.append(0, ends[:-1] + 1)
+        self.cut(text, starts, ends - starts)
+
     @property
     def words(self) -> NDArray[np.uint64]:
         return self._words.array

@@ -46,6 +46,11 @@ class _IdType:
 
     def encode(self, ids: Sequence[Any], source: str) -> list[bytes]:
         """Encode ids, all str or all int, as UTF-8."""
+        encoded = self.encode_lines(ids, source).split(b"\n")
+        return encoded if len(encoded) == len(ids) else [text.encode() for text in ids]
+
+    def encode_lines(self, ids: Sequence[Any], source: str) -> bytes:
+        """Encode ids, all str or all int, as one text in UTF-8, in less time than one by one. Newlines are between."""
         kinds = set(map(type, ids))
         if all(issubclass(kind, str) for kind in kinds):
             if kinds:
@@ -53,17 +58,16 @@ class _IdType:
             if "" in ids:
                 raise ValueError(f"{self._what} ids of {source} must not be empty; got ''. Give each an id.")
             try:
-                return [text.encode() for text in ids]
+                return "\n".join(ids).encode()
             except UnicodeEncodeError as error:
+                invalid = next(text for text in ids if error.object[error.start] in text)
                 raise ValueError(
-                    f"{self._what} ids of {source} must be strings that UTF-8 can encode; got {brief(error.object)}, "
+                    f"{self._what} ids of {source} must be strings that UTF-8 can encode; got {brief(invalid)}, "
                     "which has an unpaired surrogate."
                 ) from error
         if all(issubclass(kind, (int, np.integer)) and not issubclass(kind, bool) for kind in kinds):
             self.require(int, source)
-            if kinds == {int}:  # joining them first is three times as fast
-                return " ".join(map(str, ids)).encode().split(b" ")
-            return [b"%d" % number for number in ids]
+            return "\n".join(map(str if kinds == {int} else "{:d}".format, ids)).encode()
         listed = ", ".join(sorted(kind.__name__ for kind in kinds))
         missing = [value for value in ids if is_missing(value)]
         if missing:
@@ -290,7 +294,7 @@ def _read_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> RunRows:
         raise ValueError(f"{name} must hold at least one topic; got an empty {type(data).__name__}.")
     first, topics = len(ids.documents), ids.topics.numbers(ids.topics.kind.encode(list(data), name))
     if (all_entries := _read_all_entries(name, data, ids)) is not None:
-        ids.documents.extend(all_entries[0])
+        ids.documents.extend_lines(all_entries[0])
         topic = np.repeat(topics, all_entries[1])
         return RunRows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=all_entries[2])
     sizes: list[int] = []
@@ -321,8 +325,8 @@ def _read_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> RunRows:
 
 def _read_all_entries(
     name: str, data: Mapping[Any, Any], ids: Ids
-) -> tuple[list[bytes], NDArray[np.int64], NDArray[np.float64]] | None:
-    """Read documents, sizes and values of all topics at once, if all are dicts of floats or small integers.
+) -> tuple[bytes, NDArray[np.int64], NDArray[np.float64]] | None:
+    """Read documents as lines, sizes and values of all topics at once, if all are dicts of floats or small integers.
 
     In a run, all may also be lists. In other cases, and for invalid ids, return None. The caller then reads by topic.
     """
@@ -344,9 +348,10 @@ def _read_all_entries(
         value = np.array(values, dtype=np.float64)
     source = next((f"{name}[{brief(topic)}]" for topic, listed in data.items() if listed), name)
     try:
-        return ids.kind.encode(documents, source), sizes, value
+        lines = ids.kind.encode_lines(documents, source)
     except (TypeError, ValueError):
         return None
+    return (lines, sizes, value) if lines.count(b"\n") + 1 == len(documents) else None
 
 
 def _read_entries(source: str, name: str, entries: Any) -> Mapping[Any, Any] | list[Any]:

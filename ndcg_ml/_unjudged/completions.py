@@ -244,7 +244,7 @@ def weigh_documents(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: i
     # missing labels, and its gain is not used.
     graded = grade(flavor, np.where(missing, 0.0, labels), queries.groups, queries.retrieved)
     _check_gains(graded.judged.arrange(graded.gains))
-    layout = order_ties(graded.ranked, flavor, graded.gains, queries.doc_id)
+    layout = order_ties(graded.ranked, flavor, graded.gains, queries.doc_order)
 
     # The ranked rows in rank order: the rank of each from 0, and the first rank and the size of its tie group.
     rows, query = layout.rows(), layout.codes()

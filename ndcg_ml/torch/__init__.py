@@ -3,11 +3,13 @@
 The argument order is that of torch, ``(scores, labels)``. The torch kernel is written separately from the NumPy kernel,
 and tests compare the two. Plain tensors on the CPU use the NumPy kernel, which is faster there.
 
-``NDCG`` and ``ndcg_collection`` need torchmetrics, and are imported when they are first used.
+The metric and the losses are imported when they are first used: ``NDCG`` and ``ndcg_collection`` need torchmetrics, and
+torch's decorators of uncompiled methods load its compiler, which takes about as long as torch.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ndcg_ml._core.suggestions import install as _install
@@ -17,18 +19,18 @@ try:
 except ImportError as _error:
     raise ImportError(f"ndcg_ml.torch needs PyTorch. Install it with: {_install('torch')}") from _error
 
-from ndcg_ml.torch.losses import (
-    ApproxNDCGLoss,
-    LambdaNDCGLoss,
-    ListMLELoss,
-    NeuralNDCGLoss,
-    PlackettLuceNDCGLoss,
-    SoftmaxLoss,
-    Stochastic,
-)
 from ndcg_ml.torch.ndcg import ndcg
 
 if TYPE_CHECKING:
+    from ndcg_ml.torch.losses import (
+        ApproxNDCGLoss,
+        LambdaNDCGLoss,
+        ListMLELoss,
+        NeuralNDCGLoss,
+        PlackettLuceNDCGLoss,
+        SoftmaxLoss,
+        Stochastic,
+    )
     from ndcg_ml.torch.metric import NDCG, EpochWarning, ndcg_collection
 
 __all__ = [
@@ -45,12 +47,13 @@ __all__ = [
     "ndcg_collection",
 ]
 
+_METRIC = ("NDCG", "EpochWarning", "ndcg_collection")
+
 
 def __getattr__(name: str) -> Any:
-    if name in ("NDCG", "EpochWarning", "ndcg_collection"):
-        from ndcg_ml.torch import metric
-
-        attribute = globals()[name] = getattr(metric, name)
+    if name in __all__:
+        module = import_module("ndcg_ml.torch." + ("metric" if name in _METRIC else "losses"))
+        attribute = globals()[name] = getattr(module, name)
         return attribute
     raise AttributeError(f"module 'ndcg_ml.torch' has no attribute {name!r}")
 

@@ -20,7 +20,7 @@ from ndcg_ml._core import checks
 from ndcg_ml._core.queries import Queries
 from ndcg_ml._core.scores import Prepared
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.torch.limits import Names, is_plain_eager
+from ndcg_ml.torch.limits import Names, is_plain_eager, once_per_graph
 
 if TYPE_CHECKING:
     from ndcg_ml._core.mean import Totals
@@ -134,7 +134,7 @@ def read_flavor(flavor: object) -> Flavor:
     return _parse(flavor) if isinstance(flavor, str) else as_flavor(flavor)
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+@once_per_graph
 def _parse(text: str) -> Flavor:
     return as_flavor(text)
 

@@ -25,7 +25,15 @@ from ndcg_ml._core.gains_and_discounts import gain as host_gain
 from ndcg_ml._core.gains_and_discounts import top_gain as host_top_gain
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.inputs import Batch, Layout, Padded, working_dtype
-from ndcg_ml.torch.limits import Names, can_inspect, count_faults_by_kind, is_plain_eager, not_mapped, refuse
+from ndcg_ml.torch.limits import (
+    Names,
+    can_inspect,
+    count_faults_by_kind,
+    is_plain_eager,
+    not_mapped,
+    once_per_graph,
+    refuse,
+)
 from ndcg_ml.torch.mean import Totals, empty_queries
 
 # -- the totals of a batch ---------------------------------------------------------------------------------------------
@@ -279,7 +287,7 @@ def gains_of(flavor: Flavor, judgements: Judgements, counted: Tensor) -> Tensor:
 
 
 # Compiled code cannot trace NumPy, but the flavor is constant.
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+@once_per_graph
 def top_gain(flavor: Flavor, dtype: torch.dtype) -> float:
     """Compute the gain of ``max_grade``, which all documents of the ideal "max" have."""
     top = host_top_gain(flavor)

@@ -46,6 +46,12 @@ def never_compile(reason: str) -> Callable[[Function], Function]:
     return disable(**({"reason": reason} if takes_it else {}))
 
 
+def once_per_graph(function: Function) -> Function:
+    """Mark a function that compiled code calls once. ``torch.compiler.assume_constant_result`` loads the compiler."""
+    setattr(function, "_dynamo_marked_constant", True)  # noqa: B010
+    return function
+
+
 def any_of(flags: Tensor) -> bool | None:
     """Whether a flag is set, or None under vmap, if that differs between samples."""
     try:

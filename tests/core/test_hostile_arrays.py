@@ -13,6 +13,7 @@ from lanes import quick
 from oracle import Document, oracle
 
 from ndcg_ml import Flavor, dcg_score, evaluate, evaluate_batches, evaluate_run, evaluate_topk, ndcg_score, prepare
+from ndcg_ml._core.layout import ODD
 
 pytestmark = pytest.mark.usefixtures("kernel")
 
@@ -303,3 +304,18 @@ def test_different_document_ids_of_a_list_stay_different(ids):
     )
     if not isinstance(ids[0], tuple):  # NumPy reads tuples as rows
         assert ndcg_score([[2, 1, 0]], [[1, 1, 1]], doc_id=(tuple(ids),), flavor=flavor) < 1
+
+
+def test_text_ids_with_one_hash_are_different_queries():
+    words = np.array([ODD + 5, 7 << 56, 5, (7 << 56) + 1], dtype=np.uint64)  # as text, one after another
+    ids = words.astype("<u8").view("S16")[[0, 1, 0, 1, 1]]
+    found = evaluate([1, 0, 2, 1, 3], [1, 2, 3, 4, 5], qid=ids)
+    assert found.per_query.qid.tolist() == ids[:2].tolist()
+    assert found.per_query.n_docs.tolist() == [2, 3]
+
+
+def test_documents_with_one_hash_do_not_repeat():
+    far = pow(ODD, -1, 2**64)  # this one in the first query has the hash of document 0 in the second
+    arguments = {"y_true": [1, 0, 1, 0], "y_score": [2, 1, 1, 2], "qid": [0, 0, 1, 1]}
+    ids = np.array([far, 1, 0, 3], dtype=np.uint64)
+    assert ndcg_score(**arguments, doc_id=ids) == ndcg_score(**arguments)

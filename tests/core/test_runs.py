@@ -159,6 +159,7 @@ def test_ids_are_neither_cut_nor_read_as_numbers(tmp_path):
         evaluate_run(qrels, run),
         evaluate_run(qrels_file(tmp_path / "q", qrels), run),
         evaluate_run({**qrels, "a\0": {"b\0": 1, "b": 0}}, {**run, "a\0": ["b\0"]}),
+        evaluate_run({**qrels, "a\0": {"b\n": 1, "b": 0}}, {**run, "a\0": ["b\n"]}),
     ):
         assert set(result.per_query.ndcg.tolist()) == {1.0}
         assert set(docs) <= set(result.per_query.qid.tolist())
@@ -177,7 +178,7 @@ def test_ids_are_neither_cut_nor_read_as_numbers(tmp_path):
     ],
 )
 def test_ties_are_in_descending_byte_order(better, worse):
-    for low, high in ((1.0, 1.0), (1.0, 1.0 + 1e-9), (1e-300, 2e-300), (1e300, 2e300)):
+    for low, high in ((1.0, 1.0), (1.0, 1.0 + 1e-9), (-0.0, 0.0), (1e-300, 2e-300), (1e300, 2e300)):
         for run in ({worse: low, better: high}, {worse: high, better: low}):
             with np.errstate(all="raise"):  # the caller's setting
                 assert evaluate_run({"q": {better: 1, worse: 0}}, {"q": run}, k=1).value == 1.0

@@ -11,6 +11,7 @@ import pytest
 from comparing import by_values
 
 pd = pytest.importorskip("pandas")
+pa = pytest.importorskip("pyarrow")
 
 from ndcg_ml import compare, dcg_score, evaluate, explain_difference, identify, ndcg_score, prepare
 
@@ -118,6 +119,8 @@ REFUSED = {
     "one column": (dict(zip(ROWS, COLUMNS, strict=False)), r"pass np\.asarray\(y_true\)\.squeeze\(-1\)",
         {**SIZES, "y_true": np.asarray(COLUMNS[0]).squeeze(-1), "y_score": np.asarray(COLUMNS[1]).squeeze(-1)}),
     "missing text": ({**ROWS, "qid": FRAME.q.where(FRAME.q != "a").astype("string")},
+        "^qid must have an id for every row; got a missing value at row 2", None),
+    "missing category": ({**ROWS, "qid": pa.DictionaryArray.from_arrays([0, 0, 1, 0, 0, 2, 2], ["a", None, "b"])},
         "^qid must have an id for every row; got a missing value at row 2", None),
 }  # fmt: skip
 
