@@ -381,22 +381,26 @@ class Flavor:
 
     @property
     def metric_name(self) -> str:
-        """Short name for logs, the same in every process and different for every flavor.
+        """Short name for logs, different for every flavor.
 
-        ``ndcg_<preset>``, or ``ndcg_<gain>`` for the default flavor. Up to two differing switches are appended:
-        ``ndcg_lightgbm_ties_average``. Otherwise it is ``ndcg_<digest>``; with a lambda, or another callable that
-        cannot be imported, the digest differs in every process. It consists of letters, digits and ``_``, starts with
-        ``ndcg`` (XGBoost maximises such metrics), and is never the name of a library's own metric. It excludes the
+        ``ndcg_<preset>`` if the flavor is that of a preset. Otherwise the gain, and each switch that is not the
+        default: ``ndcg_exponential_skip``, ``ndcg_linear_recall_ties_first``, ``ndcg_gain0_1_3_7``. For a callable or a
+        long gain table it has a digest: ``ndcg_gain_9f86d081``. The digest of a lambda, or of another callable that
+        cannot be imported, differs in every process. The name consists of letters, digits and ``_``, starts with
+        ``ndcg_`` (XGBoost maximises such metrics), and is never the name of a library's own metric. It excludes the
         cut-off; adapters append ``@k``.
         """
-        name, _, changed = self._nearest()
-        few = len(changed) <= _FEW_CHANGES
-        if name == "ndcg":
-            name = switch_text(changed.pop("gain", self.gain))
-        words = [name, *(word for switch, value in changed.items() for word in (switch, switch_text(value)))]
-        if few and all(word.replace("_", "").isalnum() for word in words):
-            return "_".join(["ndcg", *words])
-        return f"ndcg_{flavor_text.hash_definition(self)[:8]}"
+        switches = {"gain": self.gain, **self._changes_of(_DEFAULT)}
+        return f"ndcg_{self.preset_name or '_'.join(self._log_word(*each) for each in switches.items())}"
+
+    def _log_word(self, switch: str, value: object) -> str:
+        """Return one switch as part of a name for logs."""
+        if isinstance(value, str) and switch in _SPEAKING and value not in ("max", "none", "first", "raise"):
+            return value
+        text = switch_text(value).replace("|", "_").replace(".", "p")
+        if len(text) > _LONGEST_WORD or not text.replace("_", "").isalnum():
+            return f"{switch}_{flavor_text.hash_definition(self)[:8]}"
+        return f"{switch}{text}" if isinstance(value, tuple) else f"{switch}_{text}"
 
     def _nearest(self) -> tuple[str, Flavor, dict[str, object]]:
         """Return the first preset from which the fewest switches differ, and those switches."""
@@ -670,6 +674,10 @@ setattr(Flavor, "__signature__", _of_init.replace(parameters=[*_of_init.paramete
 
 # Short names state at most this many differences from a preset.
 _FEW_CHANGES = 2
+# Names for logs write longer values, such as gain tables, as a digest.
+_LONGEST_WORD = 20
+# The switches whose values need no name of the switch there.
+_SPEAKING = ("gain", "discount", "ideal", "ties", "empty")
 _DEFAULT = Flavor()
 
 PRESETS: Mapping[str, Flavor] = MappingProxyType({name: Flavor(**mirror.switches) for name, mirror in MIRRORS.items()})

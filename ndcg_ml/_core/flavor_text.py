@@ -90,9 +90,9 @@ def at_cutoff(k: int | None) -> str:
     return "" if k is None else f"@{k}"
 
 
-def metric_key(k: int | None) -> str:
+def metric_key(k: int | None, name: str = "ndcg") -> str:
     """Return the name of NDCG that every tracker accepts: ``ndcg``, or ``ndcg_at_10`` for a cut-off of 10."""
-    return "ndcg" if k is None else f"ndcg_at_{k}"
+    return name if k is None else f"{name}_at_{k}"
 
 
 def write(values: Mapping[str, object], defaults: Mapping[str, object]) -> str:

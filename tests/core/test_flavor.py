@@ -284,14 +284,22 @@ def test_metric_names_are_safe_in_logs(one, other):
     assert (one.metric_name == other.metric_name) == (one.replace(k=None) == other.replace(k=None))
 
 
-def test_metric_names_are_readable_near_a_preset_and_otherwise_a_digest():
-    assert Flavor().metric_name == "ndcg_linear"
-    assert Flavor(gain="exponential", k=10).metric_name == "ndcg_exponential"
-    assert Flavor(ties="first").metric_name == "ndcg_linear_ties_first"
-    assert Flavor.preset("lightgbm", ties="average", k=5).metric_name == "ndcg_lightgbm_ties_average"
-    assert Flavor.preset("sklearn", empty="skip", ties="worst").metric_name == "ndcg_sklearn_ties_worst_empty_skip"
-    assert re.fullmatch("ndcg_[0-9a-f]{8}", Flavor(gain=lambda grade: grade).metric_name)
-    assert Flavor(gain=(0, 1, 3), k=10, empty="skip").metric_name == "ndcg_8be9f206"  # the same in every process
+@pytest.mark.parametrize(
+    ("flavor", "name"),
+    [
+        (Flavor(), "linear"),
+        (Flavor(gain="exponential", empty="skip", k=10), "exponential_skip"),
+        (Flavor(ties="first"), "linear_ties_first"),
+        (Flavor.preset("lightgbm", k=5), "lightgbm"),
+        (Flavor.preset("lightgbm", ties="average", k=5), "exponential_recall_empty_1"),
+        (Flavor(ideal="max", max_grade=0.5, discount="none", ideal_depth="all"), "linear_discount_none_ideal_max_ideal_depth_all_max_grade_0p5"),
+        (Flavor(gain=(0, 1, 3, 7)), "gain0_1_3_7"),
+        (Flavor(gain=tuple(range(20)), empty="skip"), "gain_[0-9a-f]{8}_skip"),
+        (Flavor(gain=lambda grade: grade, ties="worst"), "gain_[0-9a-f]{8}_worst"),
+    ],
+)  # fmt: skip
+def test_metric_names_say_what_was_switched(flavor, name):
+    assert re.fullmatch(f"ndcg_{name}", flavor.metric_name)
 
 
 @dataclasses.dataclass  # it has no hash
