@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, lru_cache
 from operator import ne
@@ -21,7 +21,7 @@ from ndcg_ml.presets import MIRRORS
 if TYPE_CHECKING:
     from ndcg_ml._params import Support
 
-__all__ = ["PRESETS", "Flavor", "as_arguments", "as_flavor", "refuse_unknown"]
+__all__ = ["PRESETS", "Flavor", "as_arguments", "as_flavor"]
 
 NamedGain: TypeAlias = Literal["linear", "exponential", "binary", "judged"]
 Gain: TypeAlias = NamedGain | Sequence[float] | Callable[[float], float]
@@ -167,19 +167,12 @@ class Flavor:
     if not TYPE_CHECKING:  # type checkers and editors know the switches from the fields
 
         def __new__(cls, *args: object, **switches: object) -> Self:
-            """Refuse a preset's name and unknown switches, which a dataclass refuses without advice."""
+            """Refuse a preset's name, which a dataclass refuses without advice."""
             if args:
                 raise TypeError(
                     f"Flavor takes switches by keyword, such as gain='exponential'; got {brief(args[0])}. "
                     "Use Flavor.preset(name) for a preset, or Flavor.parse(text)."
                 )
-            names = cls.__dataclass_fields__
-            for name in switches:
-                if name not in names:
-                    raise TypeError(
-                        f"{brief(name)} is not a field of Flavor; the fields are {checks.quote(names)}."
-                        f"{suggestions.did_you_mean(name, names)}"
-                    )
             return object.__new__(cls)
 
     def __post_init__(self) -> None:
@@ -657,17 +650,6 @@ def same_value(mine: object, theirs: object) -> bool:
     return bool(mine == theirs) or (mine != mine and theirs != theirs)
 
 
-def refuse_unknown(function: Callable[..., object], arguments: Iterable[str]) -> None:
-    """Refuse keyword arguments that a function does not have. Suggest one of its arguments, or a switch."""
-    for name in arguments:
-        parameters = inspect.signature(function).parameters.values()
-        names = [each.name for each in parameters if each.kind is not each.VAR_KEYWORD]
-        near = suggestions.nearest(name, [*names, *(Flavor.__dataclass_fields__ if "flavor" in names else ())])
-        hint = f" Did you mean {near!r}?" if near in names else f" Pass it in the flavor: flavor=Flavor({near}=...)."
-        called = function.__qualname__.removesuffix(".__init__")
-        raise TypeError(f"{called} got an unexpected keyword argument {name!r}.{hint if near else ''}")
-
-
 _of_init = inspect.signature(Flavor.__init__)
 # Without this, editors show the parameters of __new__.
 setattr(Flavor, "__signature__", _of_init.replace(parameters=[*_of_init.parameters.values()][1:]))  # noqa: B010
@@ -704,6 +686,7 @@ def as_flavor(flavor: object) -> Flavor:
         return _parse(flavor)
     # A library calls a class with the scores if the class was passed in place of an object.
     hint = " Pass an object, such as NDCGEval('sklearn'), or call ndcg_score." if hasattr(flavor, "dtype") else ""
+    hint = f" Pass a cut-off as k={flavor}." if isinstance(flavor, int) else hint
     raise TypeError(
         f"flavor must be a Flavor, the name of a preset or a flavor's text (a str); "
         f"got {brief(flavor)} of type {type(flavor).__name__}.{hint}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -222,6 +222,13 @@ class StopEarly:
 
     def __repr__(self) -> str:
         return f"StopEarly({self.eval.definition()}, rounds={self.rounds}, watch={self.watch!r})"
+
+    def __call__(self, a: object, b: object = None, c: object = None) -> NoReturn:
+        """Refuse to be ``feval``, ``eval_metric`` or a callback, which LightGBM calls."""
+        raise TypeError(
+            "StopEarly is not a feval or a callback itself, it returns both. Write lgb.train(..., **stop.train()), or "
+            "LGBMRanker(**stop.params).fit(..., **stop.fit((X_valid, y_valid, group_valid)))."
+        )
 
     @property
     def params(self) -> dict[str, Any]:

@@ -183,7 +183,7 @@ def plain_signature(function: F) -> F:
     shown = [
         each.replace(default=_Own()) if each.name == "k" and each.default is ... else each
         for each in signature.parameters.values()
-        if each.kind is not each.VAR_KEYWORD and not each.name.startswith("_")
+        if not each.name.startswith("_")
     ]
     setattr(function, "__signature__", signature.replace(parameters=shown))  # noqa: B010
     return function

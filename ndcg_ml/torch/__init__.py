@@ -52,6 +52,8 @@ def __getattr__(name: str) -> Any:
 
         attribute = globals()[name] = getattr(metric, name)
         return attribute
+    if name == "NDCGLoss":  # Python would drop the message of an AttributeError
+        raise ImportError("there is no NDCGLoss; the losses are ApproxNDCGLoss, LambdaNDCGLoss and others in __all__.")
     raise AttributeError(f"module 'ndcg_ml.torch' has no attribute {name!r}")
 
 

@@ -81,7 +81,7 @@ def test_every_field_counts_in_equality_and_in_the_description():
 def test_it_is_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         Flavor().k = 3
-    with pytest.raises(TypeError, match="'at' is not a field of Flavor"):
+    with pytest.raises(TypeError, match="'at'"):
         Flavor.preset("sklearn", at=3)
 
 
@@ -95,9 +95,7 @@ def test_it_is_frozen():
         ({"gain": 3}, TypeError, "Flavor.gain must be one of .*got 3"),
         ({"discount": "log"}, ValueError, "Flavor.discount must be one of 'log2', 'jarvelin', 'reciprocal', 'ln', 'none'.*Did you mean 'ln'"),
         ({"discount": 2}, TypeError, "Flavor.discount must be one of"),
-        ({"top_k": 5}, TypeError, "'top_k' is not a field of Flavor.*Did you mean 'k'"),
-        ({"gains": "linear"}, TypeError, "'gains' is not a field of Flavor.*Did you mean 'gain'"),
-        ({"tie": "average"}, TypeError, r"'tie' is not a field of Flavor; the fields are 'gain'.*Did you mean 'ties'"),
+        ({"gain": "2^y-1"}, ValueError, r"got '2\^y-1'\. Did you mean 'exponential'"),
         ({"ideal": "optimal"}, ValueError, "Flavor.ideal must be one of 'global', 'recall', 'local', 'max', 'given'; got 'optimal'"),
         ({"ideal": "max"}, ValueError, "Flavor.max_grade must be given with ideal='max'.*got None. Pass the top"),
         *(
@@ -134,9 +132,9 @@ def test_it_is_frozen():
 def test_invalid_switches_are_refused(arguments, error, message):
     with pytest.raises(error, match=message) as caught:
         Flavor(**arguments)
-    name, value = next(iter(arguments.items()))
+    name = next(iter(arguments))
     if meant := re.search(r"Did you mean '(\w+)'", str(caught.value)):
-        Flavor(**({meant[1]: value} if "not a field" in message else {name: meant[1]}))
+        Flavor(**{name: meant[1]})
     if switch := re.search(r"(?:example|such as|or use) (\w+)=(.*)\.$", str(caught.value)):
         Flavor(**{**arguments, switch[1]: ast.literal_eval(switch[2])})
     if "max_grade" not in message:
