@@ -270,6 +270,30 @@ def _ideal_in_words(flavor: Flavor) -> str:
     return words if k == flavor.k else f"{words}; not cut at {flavor.k}"
 
 
+_TIES = {
+    "average": "averaged",
+    "first": "in order of input",
+    "last": "in reverse order of input",
+    "best": "best first",
+    "worst": "worst first",
+    "docid": "by descending id",
+    "docid_ascending": "by ascending id",
+}
+
+
+def in_short(flavor: Flavor, changed: Mapping[str, object]) -> str:
+    """Return gain, ties and empty queries, and what else was changed from the default, on one line."""
+    gain = flavor.gain if isinstance(flavor.gain, str) else switch_text(flavor.gain)
+    empty = {"skip": "skipped", "raise": "refused"}.get(str(flavor.empty), f"score {switch_text(flavor.empty)}")
+    words = [f"NDCG{at_cutoff(flavor.k)}: {gain} gain", f"ties {_TIES[flavor.ties]}", f"empty queries {empty}"]
+    for switch, value in changed.items():
+        if switch in ("discount", "ideal"):
+            words.append(f"{switch_text(value)} {switch}")
+        elif switch not in ("gain", "ties", "empty"):
+            words.append(f"{switch}={switch_text(value)}")
+    return ", ".join(words)
+
+
 def empty_in_words(flavor: Flavor) -> str:
     """Return the score of an empty query under the flavor, in words."""
     if isinstance(flavor.empty, str):
