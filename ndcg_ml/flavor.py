@@ -433,19 +433,21 @@ class Flavor:
         return flavor_text.describe(self, also)
 
     def _repr_html_(self) -> str:
-        """Return a table of the switches, compared with scikit-learn's, with the differences marked."""
-        mine, theirs, words = self._fields(), PRESETS["sklearn"]._fields(), flavor_text.switches_in_words(self)
+        """Return a table of the switches, compared with the nearest preset, with the differences marked."""
+        near, preset, _ = self._nearest()
+        mine, theirs, words = self._fields(), preset._fields(), flavor_text.switches_in_words(self)
         rows: list[dict[str, str]] = []
         marked: list[int] = []
         for name, value in mine.items():
             differs = not same_value(value, theirs[name])
             if name in words or name == "k" or differs:
-                if differs and name != "k":  # scikit-learn takes k as an argument
+                if differs and name != "k":  # an argument of most libraries
                     marked.append(len(rows))
                 other = "any" if name == "k" else switch_text(theirs[name])
                 rows.append({"switch": name, "value": switch_text(value), "other": other, "words": words.get(name, "")})
-        ours = "no switch differs from scikit-learn's" if not marked else "marked: what differs from scikit-learn"
-        headings = {"switch": "switch", "value": "value", "other": "scikit-learn", "words": "in words"}
+        near = "the default" if near == "ndcg" else near
+        ours = f"no switch differs from {near}" if not marked else f"marked: what differs from {near}"
+        headings = {"switch": "switch", "value": "value", "other": near, "words": "in words"}
         columns = [Column(heading, f"{{{name}}}", "l") for name, heading in headings.items()]
         table = Record(columns, rows, marked, f"{self.short_text}; {ours}")
         return block(paragraph(flavor_text.formula(self)), table.html(), paragraph(str(self)))

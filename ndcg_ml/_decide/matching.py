@@ -537,7 +537,9 @@ class UnjudgedDocuments:
                 f"over all grades of {limits.n_unjudged} unjudged documents, the difference is between "
                 f"{limits.low:+.4f} and {limits.high:+.4f}"
             )
-            return [f"settled: {words}" if limits.settled else f"labels could change its sign: {words}; see judge_next"]
+            if limits.settled:
+                return [f"settled: {words}"]
+            return [f"labels could change the sign of the difference: {words}; see judge_next"]
         n_open = sum(not limits.settled for limits in known)
         if not n_open:
             return ["settled: no labels of unjudged documents can change the sign of any difference"]

@@ -332,7 +332,7 @@ def test_labels_in_the_order_of_judge_next_settle_the_sign_and_then_no_more_are_
 def test_a_comparison_says_that_labels_could_turn_it() -> None:
     both = compared()
     [note] = [note for note in both.notes if "judge_next" in note]
-    assert note.startswith("labels could change its sign: over all grades of 6 unjudged documents")
+    assert note.startswith("labels could change the sign of the difference: over all grades of 6 unjudged documents")
     assert note in " ".join(str(both).split())
     assert note in both.to_markdown().replace("\\", "")
     assert note in both.to_dict()["notes"]
