@@ -88,12 +88,16 @@ _LATER = {
     "_show.report": ("show_versions",),
 }
 _MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
-# Names that are often looked for here.
+# Names that are often looked for.
 _IN_ADAPTERS = {
     **dict.fromkeys(("NDCGScorer", "QueryKFold", "QueryRanker", "ndcg_scorer", "paired_search"), ("sklearn",)),
     **dict.fromkeys(("NDCG", "ApproxNDCGLoss", "LambdaNDCGLoss", "ndcg", "ndcg_collection"), ("torch",)),
     **dict.fromkeys(("NeuralNDCGLoss", "SoftmaxLoss", "Stochastic"), ("torch",)),
     "NDCGEval": ("lightgbm", "xgboost", "catboost"),
+}
+_ELSEWHERE = {
+    "ndcg_at_k": "write ndcg_score(y_true, y_score, k=10, qid=qid)",
+    "NDCGLoss": "ndcg_ml.torch has ApproxNDCGLoss, LambdaNDCGLoss, NeuralNDCGLoss and SoftmaxLoss",
 }
 
 
@@ -103,6 +107,8 @@ def __getattr__(name: str) -> Any:
     if name in _IN_ADAPTERS:  # Python would drop the message of an AttributeError
         homes = " or ".join(f"ndcg_ml.{module}" for module in _IN_ADAPTERS[name])
         raise ImportError(f"{name} is not in ndcg_ml itself; import it from {homes}.")
+    if name in _ELSEWHERE:
+        raise ImportError(f"there is no {name}; {_ELSEWHERE[name]}.")
     if name in _MODULE_OF:
         value = getattr(import_module(f"ndcg_ml.{_MODULE_OF[name]}"), name)
         globals()[name] = plain_signature(value) if isinstance(value, FunctionType) else value

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ndcg_ml._core.checks import KSpec, cutoffs, one_of, refuse_docid, refuse_nan, true_or_false
+from ndcg_ml._core.checks import KSpec, cutoffs, log_name, one_of, refuse_docid, refuse_nan, true_or_false
 from ndcg_ml._core.flavor_text import at_cutoff, switch_text
 from ndcg_ml._core.gains_and_discounts import gain
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
@@ -286,8 +286,8 @@ def catboost_params(flavor: Flavor, evaluate: bool) -> dict[str, Any]:
 class NamedMetric:
     """The flavor and the cut-offs of an evaluation function, and the names that the library logs.
 
-    The names are ``flavor.metric_name`` with ``@k``, never the name of a built-in metric. Flavors that no boosting
-    library supports are refused.
+    The names are ``flavor.metric_name``, or ``ndcg_`` and `name`, with ``@k``: never the name of a built-in metric, and
+    one that XGBoost maximises. Flavors that no boosting library supports are refused.
 
     Attributes
     ----------
@@ -297,21 +297,23 @@ class NamedMetric:
 
     of_classes: Callable[[Any], Any] | None = None
 
-    def __init__(self, flavor: Flavor | str, k: KSpec, library: str, why_no_nan: str) -> None:
+    def __init__(self, flavor: Flavor | str, k: KSpec, name: str | None, library: str, why_no_nan: str) -> None:
         self.flavor: Flavor = as_flavor(flavor)
         self.ks: tuple[int | None, ...]
         self.ks, self._several = cutoffs(k, self.flavor)
-        name = type(self).__name__
-        refuse_docid(self.flavor, name, f"{library} does not store document ids")
-        refuse_nan(self.flavor, name, why_no_nan)
-        self.names: tuple[str, ...] = tuple(f"{self.flavor.metric_name}{at_cutoff(k)}" for k in self.ks)
+        caller = type(self).__name__
+        refuse_docid(self.flavor, caller, f"{library} does not store document ids")
+        refuse_nan(self.flavor, caller, why_no_nan)
+        self._named = "" if name is None else f", name={name!r}"
+        logged = log_name(name, self.flavor.metric_name)
+        self.names: tuple[str, ...] = tuple(f"{logged}{at_cutoff(k)}" for k in self.ks)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.definition()})"
 
     def definition(self) -> str:
-        """Return the flavor and cut-offs as arguments of a call."""
-        return as_arguments(self.flavor, self.ks, self._several)
+        """Return the flavor, cut-offs and name as arguments of a call."""
+        return as_arguments(self.flavor, self.ks, self._several) + self._named
 
     def one_score_per_row(self, scores: Any) -> Any:
         """Return the scores; refuse several numbers per row, unless they are of a classifier."""

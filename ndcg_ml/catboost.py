@@ -45,14 +45,15 @@ class NDCGEval(NamedMetric):
         The learn set, which CatBoost evaluates too. Its value is -1 if CatBoost has reordered its rows, so that the
         queries are unknown: with categorical features or ``boosting_type="Ordered"``, unless ``has_time=True``.
         Default: it is one of `pools`.
+    name : str, optional
+        Name in logs, such as "mine", which becomes ``ndcg_mine``. Default: ``flavor.metric_name``.
 
     Attributes
     ----------
     flavor : Flavor
         The flavor with the cut-off.
     name : str
-        Name of the metric in CatBoost's log and ``get_evals_result()``: ``flavor.metric_name``, with ``@k`` if there is
-        a cut-off.
+        Name of the metric in CatBoost's log and ``get_evals_result()``, with ``@k`` if there is a cut-off.
 
     Raises
     ------
@@ -98,8 +99,9 @@ class NDCGEval(NamedMetric):
         *,
         pools: Sequence[Any],
         learn: Any = None,
+        name: str | None = None,
     ) -> None:
-        super().__init__(flavor, k, "CatBoost", "CatBoost cannot write a nan")
+        super().__init__(flavor, k, name, "CatBoost", "CatBoost cannot write a nan")
         if self._several:
             raise TypeError(
                 f"k must be one cut-off because CatBoost takes one evaluation metric; got {self.ks}. Pass "

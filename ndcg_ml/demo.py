@@ -6,11 +6,12 @@ The frameworks are imported when the command trains.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import click
 import numpy as np
@@ -207,8 +208,13 @@ class Trained:
     labels: Sequence[str] = ()
 
 
-def search_grid(problem: Problem, flavor: Flavor) -> Trained:
+Step: TypeAlias = Callable[[int], object]
+"""Called with 1 after each candidate in a fold, epoch or round, for the progress bar."""
+
+
+def search_grid(problem: Problem, flavor: Flavor, step: Step = lambda _: None) -> Trained:
     """Select a scikit-learn pipeline by ``GridSearchCV``, cross-validated by query."""
+    import joblib
     import sklearn
     from sklearn.ensemble import HistGradientBoostingRegressor
     from sklearn.linear_model import Ridge
@@ -216,7 +222,12 @@ def search_grid(problem: Problem, flavor: Flavor) -> Trained:
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from ndcg_ml.sklearn import ndcg_scorer
+    from ndcg_ml.sklearn import NDCGScorer
+
+    class Scorer(NDCGScorer):
+        def __call__(self, *args: Any, **ids: Any) -> Any:
+            step(1)
+            return super().__call__(*args, **ids)
 
     trees = HistGradientBoostingRegressor(max_iter=40, min_samples_leaf=10)
     grid: list[dict[str, list[Any]]] = [
@@ -231,8 +242,9 @@ def search_grid(problem: Problem, flavor: Flavor) -> Trained:
 
     pipeline = Pipeline([("scale", StandardScaler()), ("regressor", Ridge())])
     train, folds = problem.train, GroupKFold(_FOLDS)
-    with sklearn.config_context(enable_metadata_routing=True):
-        search = GridSearchCV(pipeline, grid, scoring=ndcg_scorer(flavor), cv=folds, n_jobs=2, error_score="raise")
+    # Threads, because processes take longer to start than these models to train.
+    with sklearn.config_context(enable_metadata_routing=True), joblib.parallel_config("threading"):
+        search = GridSearchCV(pipeline, grid, scoring=Scorer(flavor), cv=folds, n_jobs=2, error_score="raise")
         search.fit(train.features, train.labels, groups=train.qid)
     results = search.cv_results_
     labels = [description_of(params) for params in results["params"]]
@@ -247,7 +259,7 @@ def search_grid(problem: Problem, flavor: Flavor) -> Trained:
     )
 
 
-def train_network(problem: Problem, flavor: Flavor) -> Trained:
+def train_network(problem: Problem, flavor: Flavor, step: Step = lambda _: None) -> Trained:
     """Train a PyTorch network by ``ApproxNDCGLoss``, stopped early by the ``NDCG`` metric."""
     import torch
     from sklearn.preprocessing import StandardScaler
@@ -280,6 +292,7 @@ def train_network(problem: Problem, flavor: Flavor) -> Trained:
     optimizer = torch.optim.AdamW(network.parameters(), lr=2e-3)
     best, best_weights = -1, copy.deepcopy(network.state_dict())
     for epoch in range(_EPOCHS):
+        step(1)
         network.train()
         for batch in torch.split(torch.randperm(len(features)), _QUERIES_PER_BATCH):
             optimizer.zero_grad()
@@ -305,7 +318,7 @@ def train_network(problem: Problem, flavor: Flavor) -> Trained:
     return Trained("PyTorch", scores, history, best, chosen)
 
 
-def boost_trees(problem: Problem, flavor: Flavor) -> Trained:
+def boost_trees(problem: Problem, flavor: Flavor, step: Step = lambda _: None) -> Trained:
     """Train LightGBM's lambdarank, stopped early by ``NDCGEval``."""
     import lightgbm
 
@@ -335,6 +348,7 @@ def boost_trees(problem: Problem, flavor: Flavor) -> Trained:
         callbacks=[
             lightgbm.record_evaluation(recorded),
             lightgbm.early_stopping(_BOOSTING_PATIENCE, verbose=False),
+            lambda _: step(1),
         ],
     )
     # LightGBM counts rounds from 1.
@@ -343,6 +357,15 @@ def boost_trees(problem: Problem, flavor: Flavor) -> Trained:
     scores = booster.predict(problem.test.features, num_iteration=best)
     chosen = f"lambdarank, round {best} of {len(history)}"
     return Trained("LightGBM", scores, history, best - 1, chosen)
+
+
+_GRID = 7
+# The framework of each model, its training, and the number of its steps.
+_MODELS = (
+    ("scikit-learn", search_grid, _FOLDS * _GRID),
+    ("PyTorch", train_network, _EPOCHS),
+    ("LightGBM", boost_trees, _ROUNDS),
+)
 
 
 # -- the picture and the table ----------------------------------------------------------------------------------------
@@ -362,7 +385,12 @@ def _picture(trained: Sequence[Trained], flavor: Flavor) -> bytes:
         for panel, model in zip(figure.subplots(1, len(trained), width_ratios=ratios), trained, strict=True):
             (_candidates if model.labels else _curve)(panel, model, f"NDCG{at_cutoff(flavor.k)}")
             panel.grid(alpha=0.25)
-        figure.suptitle(f"Three models of handwritten digits, each chosen by NDCG as {flavor.short_text}")
+        first, *curves = figure.axes
+        low, high = zip(first.get_xlim(), *(panel.get_ylim() for panel in curves), strict=True)
+        first.set_xlim(min(low), max(high))  # all panels have the same scale
+        for panel in curves:
+            panel.set_ylim(min(low), max(high))
+        figure.suptitle(f"Find images of the same digit: three models, each chosen by NDCG as {flavor.short_text}")
         figure.savefig(file, dpi=120)
     return file.getvalue()
 
@@ -396,7 +424,9 @@ _PRESETS = ("sklearn", "lightgbm", "xgboost", "catboost", "torchmetrics", "trec_
 
 def _table(flavor: Flavor, test: TrainTest, scores: dict[str, NDArray[np.float64]]) -> Record:
     """Return the NDCG of each model under the flavor that selected it and under well-known presets, at one cut-off."""
-    definitions = {"this flavor": flavor} | {name: PRESETS[name].replace(k=flavor.k) for name in _PRESETS}
+    definitions = {f"{flavor.short_text} (chosen by)": flavor} | {
+        name: PRESETS[name].replace(k=flavor.k) for name in _PRESETS
+    }
     data: dict[str, Any] = {"y_true": test.labels, "group": test.sizes, "doc_id": test.doc_id}
     rows = [
         {
@@ -410,9 +440,12 @@ def _table(flavor: Flavor, test: TrainTest, scores: dict[str, NDArray[np.float64
     ]
     columns = [Column(name, f"{{{name}}}", "l") for name in ("definition", "gain", "ties", "empty")]
     columns += [Column(model, f"{{{model}:.4f}}") for model in scores]
+    *_, model, no_model = scores
+    values = [row[model] for row in rows]
     caption = (
-        f"NDCG{at_cutoff(flavor.k)} of {test.sizes.size} test queries under several definitions. The models are the "
-        'same in every row. "no model" scores all documents equally, so its NDCG depends on the tie-breaking rule.'
+        f"The same {model} model has an NDCG{at_cutoff(flavor.k)} from {min(values):.3f} to {max(values):.3f} on the "
+        f'same {test.sizes.size} test queries: only the definition differs. "{no_model}" scores all documents equally, '
+        "so its NDCG depends on the tie-breaking rule."
     )
     return Record(columns, rows, caption=caption)
 
@@ -434,8 +467,14 @@ def demo(flavor: Flavor, picture: str, scores: str | None) -> None:
     --flavor and under well-known presets.
     """
     refuse_overwriting()
+    click.echo(
+        "Images of handwritten digits are queries and documents: find those of the same digit. Three models, each "
+        f"selected by NDCG as {flavor.short_text}, take about a minute.",
+        err=True,
+    )
     trained = []
     try:
+        import matplotlib  # noqa: F401, the picture needs it after the training
         import torch
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -443,10 +482,11 @@ def demo(flavor: Flavor, picture: str, scores: str | None) -> None:
         torch.set_num_threads(1)
         problem = digits_problem()
         with threadpool_limits(limits=1):
-            for train in (search_grid, train_network, boost_trees):
-                trained.append(train(problem, flavor))
-                click.echo(f"{trained[-1].framework}: {trained[-1].chosen}", err=True)
-        curves = _picture(trained, flavor)
+            for name, train, n_steps in _MODELS:
+                with click.progressbar(length=n_steps, label=name, file=sys.stderr) as bar:
+                    trained.append(train(problem, flavor, bar.update))
+                    bar.update(n_steps - bar.pos)  # early stopping leaves some steps out
+                click.echo(f"{name}: {trained[-1].chosen}", err=True)
     except ImportError as error:
         raise click.ClickException(f"{error}. The demo needs: {install('demo')}") from error
     except ValueError as error:  # a framework cannot compute the flavor, or the flavor rejects these data
@@ -456,7 +496,7 @@ def demo(flavor: Flavor, picture: str, scores: str | None) -> None:
         columns = {"qid": problem.test.qid, "label": problem.test.labels, **predictions}
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         write_atomically(scores, "".join(f"{','.join(map(str, row))}\n" for row in [columns, *rows]))
-    write_atomically(picture, curves)
     predictions["no model"] = np.zeros(problem.test.labels.size)
     click.echo(_table(flavor, problem.test, predictions).text())
+    write_atomically(picture, _picture(trained, flavor))
     click.echo(f"Training curves: {visible(picture)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, lru_cache
 from operator import ne
@@ -21,7 +21,7 @@ from ndcg_ml.presets import MIRRORS
 if TYPE_CHECKING:
     from ndcg_ml._params import Support
 
-__all__ = ["PRESETS", "Flavor", "as_arguments", "as_flavor", "refuse_unknown"]
+__all__ = ["PRESETS", "Flavor", "as_arguments", "as_flavor"]
 
 NamedGain: TypeAlias = Literal["linear", "exponential", "binary", "judged"]
 Gain: TypeAlias = NamedGain | Sequence[float] | Callable[[float], float]
@@ -167,19 +167,12 @@ class Flavor:
     if not TYPE_CHECKING:  # type checkers and editors know the switches from the fields
 
         def __new__(cls, *args: object, **switches: object) -> Self:
-            """Refuse a preset's name and unknown switches, which a dataclass refuses without advice."""
+            """Refuse a preset's name, which a dataclass refuses without advice."""
             if args:
                 raise TypeError(
                     f"Flavor takes switches by keyword, such as gain='exponential'; got {brief(args[0])}. "
                     "Use Flavor.preset(name) for a preset, or Flavor.parse(text)."
                 )
-            names = cls.__dataclass_fields__
-            for name in switches:
-                if name not in names:
-                    raise TypeError(
-                        f"{brief(name)} is not a field of Flavor; the fields are {checks.quote(names)}."
-                        f"{suggestions.did_you_mean(name, names)}"
-                    )
             return object.__new__(cls)
 
     def __post_init__(self) -> None:
@@ -381,22 +374,26 @@ class Flavor:
 
     @property
     def metric_name(self) -> str:
-        """Short name for logs, the same in every process and different for every flavor.
+        """Short name for logs, different for every flavor.
 
-        ``ndcg_<preset>``, or ``ndcg_<gain>`` for the default flavor. Up to two differing switches are appended:
-        ``ndcg_lightgbm_ties_average``. Otherwise it is ``ndcg_<digest>``; with a lambda, or another callable that
-        cannot be imported, the digest differs in every process. It consists of letters, digits and ``_``, starts with
-        ``ndcg`` (XGBoost maximises such metrics), and is never the name of a library's own metric. It excludes the
+        ``ndcg_<preset>`` if the flavor is that of a preset. Otherwise the gain, and each switch that is not the
+        default: ``ndcg_exponential_skip``, ``ndcg_linear_recall_ties_first``, ``ndcg_gain0_1_3_7``. For a callable or a
+        long gain table it has a digest: ``ndcg_gain_9f86d081``. The digest of a lambda, or of another callable that
+        cannot be imported, differs in every process. The name consists of letters, digits and ``_``, starts with
+        ``ndcg_`` (XGBoost maximises such metrics), and is never the name of a library's own metric. It excludes the
         cut-off; adapters append ``@k``.
         """
-        name, _, changed = self._nearest()
-        few = len(changed) <= _FEW_CHANGES
-        if name == "ndcg":
-            name = switch_text(changed.pop("gain", self.gain))
-        words = [name, *(word for switch, value in changed.items() for word in (switch, switch_text(value)))]
-        if few and all(word.replace("_", "").isalnum() for word in words):
-            return "_".join(["ndcg", *words])
-        return f"ndcg_{flavor_text.hash_definition(self)[:8]}"
+        switches = {"gain": self.gain, **self._changes_of(_DEFAULT)}
+        return f"ndcg_{self.preset_name or '_'.join(self._log_word(*each) for each in switches.items())}"
+
+    def _log_word(self, switch: str, value: object) -> str:
+        """Return one switch as part of a name for logs."""
+        if isinstance(value, str) and switch in _SPEAKING and value not in ("max", "none", "first", "raise"):
+            return value
+        text = switch_text(value).replace("|", "_").replace(".", "p")
+        if len(text) > _LONGEST_WORD or not text.replace("_", "").isalnum():
+            return f"{switch}_{flavor_text.hash_definition(self)[:8]}"
+        return f"{switch}{text}" if isinstance(value, tuple) else f"{switch}_{text}"
 
     def _nearest(self) -> tuple[str, Flavor, dict[str, object]]:
         """Return the first preset from which the fewest switches differ, and those switches."""
@@ -436,19 +433,21 @@ class Flavor:
         return flavor_text.describe(self, also)
 
     def _repr_html_(self) -> str:
-        """Return a table of the switches, compared with scikit-learn's, with the differences marked."""
-        mine, theirs, words = self._fields(), PRESETS["sklearn"]._fields(), flavor_text.switches_in_words(self)
+        """Return a table of the switches, compared with the nearest preset, with the differences marked."""
+        near, preset, _ = self._nearest()
+        mine, theirs, words = self._fields(), preset._fields(), flavor_text.switches_in_words(self)
         rows: list[dict[str, str]] = []
         marked: list[int] = []
         for name, value in mine.items():
             differs = not same_value(value, theirs[name])
             if name in words or name == "k" or differs:
-                if differs and name != "k":  # scikit-learn takes k as an argument
+                if differs and name != "k":  # an argument of most libraries
                     marked.append(len(rows))
                 other = "any" if name == "k" else switch_text(theirs[name])
                 rows.append({"switch": name, "value": switch_text(value), "other": other, "words": words.get(name, "")})
-        ours = "no switch differs from scikit-learn's" if not marked else "marked: what differs from scikit-learn"
-        headings = {"switch": "switch", "value": "value", "other": "scikit-learn", "words": "in words"}
+        near = "the default" if near == "ndcg" else near
+        ours = f"no switch differs from {near}" if not marked else f"marked: what differs from {near}"
+        headings = {"switch": "switch", "value": "value", "other": near, "words": "in words"}
         columns = [Column(heading, f"{{{name}}}", "l") for name, heading in headings.items()]
         table = Record(columns, rows, marked, f"{self.short_text}; {ours}")
         return block(paragraph(flavor_text.formula(self)), table.html(), paragraph(str(self)))
@@ -653,23 +652,16 @@ def same_value(mine: object, theirs: object) -> bool:
     return bool(mine == theirs) or (mine != mine and theirs != theirs)
 
 
-def refuse_unknown(function: Callable[..., object], arguments: Iterable[str]) -> None:
-    """Refuse keyword arguments that a function does not have. Suggest one of its arguments, or a switch."""
-    for name in arguments:
-        parameters = inspect.signature(function).parameters.values()
-        names = [each.name for each in parameters if each.kind is not each.VAR_KEYWORD]
-        near = suggestions.nearest(name, [*names, *(Flavor.__dataclass_fields__ if "flavor" in names else ())])
-        hint = f" Did you mean {near!r}?" if near in names else f" Pass it in the flavor: flavor=Flavor({near}=...)."
-        called = function.__qualname__.removesuffix(".__init__")
-        raise TypeError(f"{called} got an unexpected keyword argument {name!r}.{hint if near else ''}")
-
-
 _of_init = inspect.signature(Flavor.__init__)
 # Without this, editors show the parameters of __new__.
 setattr(Flavor, "__signature__", _of_init.replace(parameters=[*_of_init.parameters.values()][1:]))  # noqa: B010
 
 # Short names state at most this many differences from a preset.
 _FEW_CHANGES = 2
+# Names for logs write longer values, such as gain tables, as a digest.
+_LONGEST_WORD = 20
+# The switches whose values need no name of the switch there.
+_SPEAKING = ("gain", "discount", "ideal", "ties", "empty")
 _DEFAULT = Flavor()
 
 PRESETS: Mapping[str, Flavor] = MappingProxyType({name: Flavor(**mirror.switches) for name, mirror in MIRRORS.items()})
@@ -696,6 +688,7 @@ def as_flavor(flavor: object) -> Flavor:
         return _parse(flavor)
     # A library calls a class with the scores if the class was passed in place of an object.
     hint = " Pass an object, such as NDCGEval('sklearn'), or call ndcg_score." if hasattr(flavor, "dtype") else ""
+    hint = f" Pass a cut-off as k={flavor}." if isinstance(flavor, int) else hint
     raise TypeError(
         f"flavor must be a Flavor, the name of a preset or a flavor's text (a str); "
         f"got {brief(flavor)} of type {type(flavor).__name__}.{hint}"

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core.checks import TIES_BY_ID, KSpec, cutoffs, finite_number, optional_whole_number
-from ndcg_ml._core.flavor_text import WORDS, switch_text
+from ndcg_ml._core.flavor_text import WORDS, in_short, switch_text
 from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.layout import Groups, as_float32
 from ndcg_ml._core.mean import Totals
@@ -129,10 +129,9 @@ class Identification:
         listed = [match for match in self.matches if match.presets] or self.matches or self.nearest
         printed, n_all = listed[:_PRINTED], len(self.matches or self.nearest)
         lines = [self._headline()]
-        width = max((len(match.name) for match in printed), default=0)
         for match in printed:
-            lines.append(f"  {match.name:<{width}}  {match.value:.6f}")
-            lines += [f"    {line}" for line in _list_equal_flavors(match)]
+            lines.append(f"  {match.value:.6f}  {in_short(match.flavor, match.flavor._changes_of(Flavor()))}")
+            lines.append(f"    {'; '.join([match.name, *_list_equal_flavors(match)])}")
         if n_all > len(printed):
             lines.append(f"  and {n_all - len(printed)} more, in .{'matches' if self.matches else 'nearest'}")
         return "\n".join([*lines, *self._footer()])
@@ -182,7 +181,7 @@ def _as_dict(record: Match | Identification) -> dict[str, Any]:
 
 
 def _list_equal_flavors(match: Match) -> list[str]:
-    """Return a line on flavors with the same value as a match, unless only the cut-off differs."""
+    """Return words on flavors with the same value as a match, unless only the cut-off differs."""
     start = match.name.partition("@")[0]
     also = list({preset.partition("@")[0]: preset for preset in reversed(match.presets)}.values())[::-1]
     also = [preset for preset in also if preset.partition("@")[0] != start]

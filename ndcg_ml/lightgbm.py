@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,14 +35,15 @@ class NDCGEval(NamedMetric):
     k : int, None or sequence of them, optional
         Cut-offs, each reported as a separate metric, in this order; None for no cut-off. With ``first_metric_only``,
         LightGBM's early stopping follows the first. Default: the flavor's own.
+    name : str, optional
+        Name in logs, such as "mine", which becomes ``ndcg_mine``. Default: ``flavor.metric_name``.
 
     Attributes
     ----------
     flavor : Flavor
     ks : tuple of int or None
     names : tuple of str
-        Names in LightGBM's log: ``flavor.metric_name``, with ``@k`` if there is a cut-off; never the name of a built-in
-        metric.
+        Names in LightGBM's log, with ``@k`` if there is a cut-off; never the name of a built-in metric.
 
     Raises
     ------
@@ -79,8 +80,8 @@ class NDCGEval(NamedMetric):
     """
 
     @plain_signature
-    def __init__(self, flavor: Flavor | str, k: KSpec = ...) -> None:
-        super().__init__(flavor, k, "LightGBM", "a nan in the first round freezes LightGBM's early stopping")
+    def __init__(self, flavor: Flavor | str, k: KSpec = ..., *, name: str | None = None) -> None:
+        super().__init__(flavor, k, name, "LightGBM", "a nan in the first round freezes LightGBM's early stopping")
         self._cache: Cache[Prepared[Any]] = Cache(_SLOTS)
 
     # LightGBM requires a signature of 2, 3 or 4 parameters.
@@ -171,7 +172,7 @@ class StopEarly:
 
     Parameters
     ----------
-    flavor, k
+    flavor, k, name
         As for ``NDCGEval``. Training stops on the first cut-off.
     rounds : int, default 50
         Training stops after this many rounds without an improvement.
@@ -212,14 +213,22 @@ class StopEarly:
     k: KSpec = ...
     rounds: int = field(default=50, kw_only=True)
     watch: str | None = field(default=None, kw_only=True)
+    name: str | None = field(default=None, kw_only=True)
     eval: NDCGEval = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rounds", whole_number(self.rounds, "rounds", 1))
-        object.__setattr__(self, "eval", NDCGEval(self.flavor, self.k))
+        object.__setattr__(self, "eval", NDCGEval(self.flavor, self.k, name=self.name))
 
     def __repr__(self) -> str:
         return f"StopEarly({self.eval.definition()}, rounds={self.rounds}, watch={self.watch!r})"
+
+    def __call__(self, a: object, b: object = None, c: object = None) -> NoReturn:
+        """Refuse to be ``feval``, ``eval_metric`` or a callback, which LightGBM calls."""
+        raise TypeError(
+            "StopEarly is not a feval or a callback itself, it returns both. Write lgb.train(..., **stop.train()), or "
+            "LGBMRanker(**stop.params).fit(..., **stop.fit((X_valid, y_valid, group_valid)))."
+        )
 
     @property
     def params(self) -> dict[str, Any]:

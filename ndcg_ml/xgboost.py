@@ -42,13 +42,15 @@ class NDCGEval(NamedMetric):
     k : int, None or sequence of them, optional
         Cut-offs, each a separate metric; None for no cut-off. XGBoost's early stopping follows the first. Default: the
         flavor's own.
+    name : str, optional
+        Name in logs, such as "mine", which becomes ``ndcg_mine``. Default: ``flavor.metric_name``.
 
     Attributes
     ----------
     flavor : Flavor
     ks : tuple of int or None
     names : tuple of str
-        Names in XGBoost's log, in the order of `ks`: ``flavor.metric_name``, with ``@k`` if there is a cut-off.
+        Names in XGBoost's log, in the order of `ks`, with ``@k`` if there is a cut-off.
 
     Raises
     ------
@@ -82,8 +84,8 @@ class NDCGEval(NamedMetric):
     """
 
     @plain_signature
-    def __init__(self, flavor: Flavor | str, k: KSpec = ...) -> None:
-        super().__init__(flavor, k, "XGBoost", _WHY_NO_NAN)
+    def __init__(self, flavor: Flavor | str, k: KSpec = ..., *, name: str | None = None) -> None:
+        super().__init__(flavor, k, name, "XGBoost", _WHY_NO_NAN)
         self._cache: Cache[Prepared[Any]] = Cache(_SLOTS)
 
     @property
@@ -203,7 +205,9 @@ class NDCGCallback(NamedMetric):
     group, qid
         The queries, as for ``ndcg_score``: sizes of consecutive queries, or one id per row.
     query_weight : array-like of shape (n_queries,), optional
-    name : str, default "validation"
+    name : str, optional
+        Name in logs, such as "mine", which becomes ``ndcg_mine``. Default: ``flavor.metric_name``.
+    data_name : str, default "validation"
         Name of the data set in the evaluation history.
     rounds : int, optional
         Stop if the value has not increased for this many rounds. Default: do not stop early.
@@ -213,15 +217,14 @@ class NDCGCallback(NamedMetric):
     flavor : Flavor
     ks : tuple of int or None
     names : tuple of str
-        The metrics in the evaluation history, in the order of `ks`: ``flavor.metric_name``, with ``@k`` if there is
-        a cut-off.
+        The metrics in the evaluation history, in the order of `ks`, with ``@k`` if there is a cut-off.
 
     Raises
     ------
     TypeError, ValueError
         As for ``ndcg_score``, and as for ``NDCGEval``; pandas objects (X, y, qid) whose indexes differ. In training:
         `X` and `y` differ in the number of rows; the history already has a metric of that name for a data set called
-        `name`; the trainer is ``xgb.cv``. Unless `X` is a ``DMatrix``: the training rows have a base margin; the
+        `data_name`; the trainer is ``xgb.cv``. Unless `X` is a ``DMatrix``: the training rows have a base margin; the
         trainer is not ``xgb.train`` (which the estimators call).
 
     See Also
@@ -267,12 +270,13 @@ class NDCGCallback(NamedMetric):
         group: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         query_weight: Weights | None = None,
-        name: str = "validation",
+        name: str | None = None,
+        data_name: str = "validation",
         rounds: int | None = None,
     ) -> None:
         self._register()
-        super().__init__(flavor, k, "XGBoost", _WHY_NO_NAN)
-        self.name = name
+        super().__init__(flavor, k, name, "XGBoost", _WHY_NO_NAN)
+        self.data_name = data_name
         self.rounds: int | None = optional_whole_number(rounds, "rounds", "for no early stopping")
         self.X = X
         refuse_lazy(y, "y")
@@ -282,7 +286,7 @@ class NDCGCallback(NamedMetric):
         self._run: Any = None  # the state of a training
 
     def __repr__(self) -> str:
-        return f"NDCGCallback({self.definition()}, name={self.name!r}, rounds={self.rounds})"
+        return f"NDCGCallback({self.definition()}, data_name={self.data_name!r}, rounds={self.rounds})"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_run": None}
@@ -316,7 +320,7 @@ class NDCGCallback(NamedMetric):
         self._run = SimpleNamespace(data=data, stopping=None, n_done=0)
         if self.rounds is not None:
             self._run.stopping = xgb.callback.EarlyStopping(
-                rounds=self.rounds, metric_name=self.names[0], data_name=self.name, maximize=True
+                rounds=self.rounds, metric_name=self.names[0], data_name=self.data_name, maximize=True
             )
             model = self._run.stopping.before_training(model)
         return model
@@ -351,13 +355,13 @@ class NDCGCallback(NamedMetric):
         """Evaluate and record; True stops the training. Called by XGBoost."""
         scores = self.one_score_per_row(model.predict(self._run.data))
         values = self._prepared.totals(scores).values(self.flavor)
-        log = evals_log.setdefault(self.name, {})
+        log = evals_log.setdefault(self.data_name, {})
         # In reverse order, as in NDCGEval, because other callbacks follow the last metric.
         for logged, value in reversed(list(zip(self.names, values, strict=True))):
             if len(log.setdefault(logged, [])) != self._run.n_done:
                 raise ValueError(
-                    f"the evaluation history already has {logged!r} for a data set called {self.name!r}, written by "
-                    "another callback or evaluation function. Pass another name= to NDCGCallback."
+                    f"the evaluation history already has {logged!r} for a data set called {self.data_name!r}, written "
+                    "by another callback or evaluation function. Pass another data_name= to NDCGCallback."
                 )
             log[logged].append(value)
         self._run.n_done += 1

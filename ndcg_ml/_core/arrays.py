@@ -61,7 +61,7 @@ def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
         if odd is not None:  # NumPy would read numbers in strings, and drop imaginary parts
             shown = brief(np.asarray(odd).tolist())
             raise TypeError(
-                f"{name} must hold real numbers; got text, such as {shown}. If it is a number, convert it with float()."
+                f"{name} must hold real numbers; got text, such as {shown}. {_OF_TEXT if array.ndim else _OF_COLUMNS}"
                 if isinstance(odd, (str, bytes))
                 else f"{name} must hold real numbers; got an array of Python objects, such as {shown} of type "
                 f"{type(odd).__name__}."
@@ -140,6 +140,10 @@ def flag_array(value: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.bool
 _PER_ROW = dict.fromkeys(
     ("y_true", "y_score", "retrieved", "doc_id"),
     " Lists of unequal lengths must be flattened, with qid= or group= saying which rows belong together.",
+)
+_OF_TEXT = "Map words to grades, and convert numbers with float() or .astype(float)."
+_OF_COLUMNS = (
+    "For names of columns, use evaluate(df, columns={'qid': 'user', 'label': 'rating', 'score': 'prediction'})."
 )
 _NOT_REAL = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
 

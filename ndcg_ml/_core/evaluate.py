@@ -20,7 +20,7 @@ from ndcg_ml._core.query_groups import group_by_sizes
 from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.scores import Prepared
 from ndcg_ml._core.slice_names import query_clusters, slice_names
-from ndcg_ml.flavor import Flavor, as_flavor, refuse_unknown
+from ndcg_ml.flavor import Flavor, as_flavor
 
 
 # fmt: off
@@ -50,7 +50,6 @@ def ndcg_score(
     retrieved: ArrayLike | None = None,
     doc_id: ArrayLike | None = None,
     query_weight: Weights | None = None,
-    **unknown: object,
 ) -> Any:
     r"""Normalised discounted cumulative gain of scores against graded labels, averaged over queries.
 
@@ -143,7 +142,6 @@ def ndcg_score(
     >>> ndcg_score([[3, 0, 1]], [[0.9, 0.1, 0.3]], k=(1, 3))
     {1: 1.0, 3: 1.0}
     """
-    refuse_unknown(ndcg_score, unknown)
     queries = Queries.read(
         y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
     )
@@ -177,7 +175,6 @@ def dcg_score(
     retrieved: ArrayLike | None = None,
     doc_id: ArrayLike | None = None,
     query_weight: Weights | None = None,
-    **unknown: object,
 ) -> Any:
     r"""Discounted cumulative gain, not normalised: the (weighted) mean over queries of DCG@k.
 
@@ -207,7 +204,6 @@ def dcg_score(
     >>> round(dcg_score([[3, 0, 1]], [[0.9, 0.1, 0.3]], flavor="sklearn"), 6)
     3.63093
     """
-    refuse_unknown(dcg_score, unknown)
     queries = Queries.read(
         y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
     )
@@ -245,7 +241,6 @@ def evaluate(
     by: ArrayLike | Mapping[str, Any] | None = None,
     cluster: ArrayLike | Mapping[Any, Any] | None = None,
     columns: ColumnNames | None = None,
-    **unknown: object,
 ) -> Evaluation[Any]:
     """NDCG with a table of the queries.
 
@@ -297,7 +292,6 @@ def evaluate(
     country=de        3      0  0.6000  0.7979  0.0000 to 1.0000           +0.2325  -0.6761 to +0.8330
     country=fr        2      0  0.4000  0.5655  0.0000 to 1.0000           -0.2325  -0.8330 to +0.6761
     """
-    refuse_unknown(evaluate, unknown)
     refuse_lazy(y_true, "y_true")
     library = library_of(y_true) or "pandas"
     read: dict[str, dict[str, Any]] = {}

@@ -90,9 +90,9 @@ def at_cutoff(k: int | None) -> str:
     return "" if k is None else f"@{k}"
 
 
-def metric_key(k: int | None) -> str:
+def metric_key(k: int | None, name: str = "ndcg") -> str:
     """Return the name of NDCG that every tracker accepts: ``ndcg``, or ``ndcg_at_10`` for a cut-off of 10."""
-    return "ndcg" if k is None else f"ndcg_at_{k}"
+    return name if k is None else f"{name}_at_{k}"
 
 
 def write(values: Mapping[str, object], defaults: Mapping[str, object]) -> str:
@@ -268,6 +268,30 @@ def _ideal_in_words(flavor: Flavor) -> str:
     if flavor.ideal_depth == "retrieved":
         words += "; cut after as many documents as were retrieved"
     return words if k == flavor.k else f"{words}; not cut at {flavor.k}"
+
+
+_TIES = {
+    "average": "averaged",
+    "first": "in order of input",
+    "last": "in reverse order of input",
+    "best": "best first",
+    "worst": "worst first",
+    "docid": "by descending id",
+    "docid_ascending": "by ascending id",
+}
+
+
+def in_short(flavor: Flavor, changed: Mapping[str, object]) -> str:
+    """Return gain, ties and empty queries, and what else was changed from the default, on one line."""
+    gain = flavor.gain if isinstance(flavor.gain, str) else switch_text(flavor.gain)
+    empty = {"skip": "skipped", "raise": "refused"}.get(str(flavor.empty), f"score {switch_text(flavor.empty)}")
+    words = [f"NDCG{at_cutoff(flavor.k)}: {gain} gain", f"ties {_TIES[flavor.ties]}", f"empty queries {empty}"]
+    for switch, value in changed.items():
+        if switch in ("discount", "ideal"):
+            words.append(f"{switch_text(value)} {switch}")
+        elif switch not in ("gain", "ties", "empty"):
+            words.append(f"{switch}={switch_text(value)}")
+    return ", ".join(words)
 
 
 def empty_in_words(flavor: Flavor) -> str:

@@ -97,7 +97,7 @@ def group_by_ids(qid: Any, n_rows: int) -> Groups:
         hint = ""
         if ids.dtype.kind in "iu" and ids.size < n_rows and ids.size and int(ids.sum()) == n_rows:
             hint = " They sum to the number of rows: if these are sizes, pass them as group=."
-        raise ValueError(f"qid must have one id per row, {n_rows}; got {ids.size}.{hint}")
+        raise ValueError(f"qid must have one id per label; got {ids.size} ids and {n_rows} labels.{hint}")
     if ids.size == 0:
         raise ValueError("qid must hold at least one row; got none. There is nothing to evaluate.")
     if ids.dtype == object:

@@ -613,6 +613,14 @@ class Evaluation(Generic[V]):
             str(self.flavor),
         ]
 
+    def __format__(self, spec: str) -> str:
+        if spec and isinstance(self.value, dict):
+            raise TypeError(
+                f"an evaluation must have one cut-off to be formatted as a number; got {self.k}. Write "
+                f"{{result.value[{self._totals.ks[0]}]:{spec}}}."
+            )
+        return format(self.value if spec else str(self), spec)
+
     def __str__(self) -> str:
         values = self._as_dict(self.value).items()
         return "\n".join([*(f"ndcg{at_cutoff(k)} = {value:.6f}" for k, value in values), *self._notes()])

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 # Names that other libraries use for values and for arguments, for suggestions.
 _ELSEWHERE = {
+    **dict.fromkeys(("2^y - 1", "2^y-1", "2**y - 1", "2**y-1"), "exponential"),
     "exp": "exponential",
     "exp2": "exponential",
     "identity": "linear",
@@ -20,12 +21,7 @@ _ELSEWHERE = {
     "scikit": "sklearn",
     "trec": "trec_eval",
     **dict.fromkeys(("at", "cutoff", "eval_at", "top_k", "topk"), "k"),
-    **dict.fromkeys(("group", "groups", "indexes", "query_id", "query_ids"), "qid"),
-    **dict.fromkeys(("labels", "relevance", "target"), "y_true"),
-    **dict.fromkeys(("preds", "scores", "y_pred"), "y_score"),
-    **dict.fromkeys(("sample_weight", "weights"), "query_weight"),
     **dict.fromkeys(("metric", "metrics"), "flavor"),
-    "docno": "doc_id",
     "empty_target_action": "empty",
     "ignore_ties": "ties",
     "log_base": "discount",

@@ -159,7 +159,8 @@ def sources_of_evaluations(named: Mapping[str, list[Any]], k: int | None | Ellip
         if not isinstance(run, Evaluation):
             raise TypeError(
                 f"systems must be evaluations; got {type(run).__name__}. Use compare(evaluate(y, a, qid=q), "
-                "evaluate(y, b, qid=q)), or compare_values for precomputed values."
+                "evaluate(y, b, qid=q)), evaluate_run(qrels, path) for each file, or compare_values for precomputed "
+                "values."
             )
         if run._unanswered().all():  # nearly always for another reason than its quality
             raise ValueError(

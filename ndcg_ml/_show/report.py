@@ -107,7 +107,8 @@ def _evaluation_parts(evaluation: Evaluation[Any], top: int) -> tuple[str, list[
         sections.append(("Slices", [_drawing(slices.plot, len(slices)), slices._repr_html_()]))
     _, units, _, _ = evaluation._words()
     sections.append((f"{units.capitalize()} that lose most", _losses(evaluation, top)))
-    return f"NDCG{at_cutoff(ks[0]) if len(ks) == 1 else ''} of {evaluation.n_queries} {units}", sections
+    title = f"NDCG{at_cutoff(ks[0]) if len(ks) == 1 else ''} of {evaluation.n_queries} {units}"
+    return title if len(ks) > 1 else f"{title}: {evaluation._totals.values(evaluation.flavor)[0]:.4f}", sections
 
 
 def _comparison_parts(comparison: Comparison, top: int) -> tuple[str, list[_Section]]:
@@ -123,30 +124,50 @@ def _comparison_parts(comparison: Comparison, top: int) -> tuple[str, list[_Sect
     queries = [_moves(comparison, at, top) for at in range(min(n_pairs, _MOST_PAIRS))]
     if n_pairs > _MOST_PAIRS:
         queries.append(paragraph(f"These are the first {_MOST_PAIRS} of {n_pairs} pairs."))
-    names = comparison.names
-    systems = " and ".join(names) if len(names) == 2 else f"{len(names)} systems"
     sections: list[_Section] = [("Values and verdicts", values), (f"{units.capitalize()} that changed most", queries)]
-    return f"Comparison of {systems}", sections
+    title = f"Comparison of {len(comparison.names)} systems"
+    return title if n_pairs > 1 else _headline(comparison), sections
 
 
-_MEANINGS = {
-    "better": "the whole interval of b - a is above 0",
-    "worse": "the whole interval of b - a is below 0",
-    "not worse": "b may be worse, but by less than the margin",
-    "equivalent": "b may be better or worse, but by less than the margin",
-    "unchanged": "a and b have the same value everywhere",
-    "undecided": "b may be better or worse, and more data are needed to say which",
+_HEADLINES = {
+    "better": "{b} is better than {a}",
+    "worse": "{b} is worse than {a}",
+    "not worse": "{b} is not worse than {a}",
+    "equivalent": "{b} is equivalent to {a}",
+    "unchanged": "{b} is the same as {a}",
+    "undecided": "{b} may be better or worse than {a}",
 }
+_MEANINGS = {
+    "better": "the whole interval of {b} - {a} is above 0",
+    "worse": "the whole interval of {b} - {a} is below 0",
+    "not worse": "{b} may be worse, but by less than the margin",
+    "equivalent": "{b} may be better or worse, but by less than the margin",
+    "unchanged": "{a} and {b} have the same value everywhere",
+    "undecided": "{b} may be better or worse, and more data are needed to say which",
+}
+
+
+def _headline(comparison: Comparison) -> str:
+    """Return the verdict on one pair in a sentence."""
+    pair, measure = comparison.pairs[0], comparison.measure
+    if comparison.flavor is not None:
+        measure = f"NDCG{at_cutoff(comparison.flavor.k)}"
+    low, high, share = pair.interval.low, pair.interval.high, 100 * pair.interval.confidence
+    verdict = _HEADLINES[pair.verdict].format(a=brief_text(pair.a), b=brief_text(pair.b))
+    return f"{verdict}: {measure} {pair.difference:+.4f} ({share:g} % interval {low:+.4f} to {high:+.4f})"
 
 
 def _in_words(comparison: Comparison) -> Iterator[str]:
     """Yield the meaning of the table of differences."""
     _, units, _, _ = comparison._words
     verdicts = dict.fromkeys(pair.verdict for pair in comparison.pairs)
-    yield " ".join(f"{verdict.capitalize()}: {_MEANINGS[verdict]}." for verdict in verdicts)
+    names = {"a": "a", "b": "b"}  # the columns of the table
+    if len(comparison.pairs) == 1:
+        names = {name: brief_text(getattr(comparison.pairs[0], name)) for name in names}
+    yield " ".join(f"{verdict.capitalize()}: {_MEANINGS[verdict].format(**names)}." for verdict in verdicts)
     yield (
-        "The interval holds the differences that agree with these data. If a and b were equally good, chance alone "
-        f"would give a difference this large with probability p. better/worse counts the {units}."
+        f"The interval holds the differences that agree with these data. If {names['a']} and {names['b']} were equally "
+        f"good, chance alone would give a difference this large with probability p. better/worse counts the {units}."
     )
     detectable = comparison.smallest_detectable()
     if np.isfinite(detectable):
@@ -203,6 +224,7 @@ def _moves(comparison: Comparison, at: int, top: int) -> str:
     """List the queries of a pair whose values differ most."""
     pair = comparison.pairs[at]
     a, b = (comparison.ndcg[:, comparison.names.index(name)] for name in (pair.a, pair.b))
+    name_a, name_b = brief_text(pair.a), brief_text(pair.b)
     order = np.argsort(-np.abs(b - a), kind="stable")[:top]
     listed = order[np.abs(b - a)[order] > SAME]
     rows = [
@@ -211,12 +233,16 @@ def _moves(comparison: Comparison, at: int, top: int) -> str:
     ]
     query, queries, _, _ = comparison._words
     columns = [
-        *(Column(query, "{query}", "l"), Column("a", "{a:.4f}"), Column("b", "{b:.4f}")),
-        Column("b - a", "{difference:+.4f}"),
+        *(Column(query, "{query}", "l"), Column(_heading(name_a), "{a:.4f}"), Column(_heading(name_b), "{b:.4f}")),
+        Column("difference", "{difference:+.4f}"),
     ]
-    a_and_b = f"a is {brief_text(pair.a)}, b is {brief_text(pair.b)}"
-    caption = f"{a_and_b}. b is better in {pair.wins} {queries} and worse in {pair.losses}."
+    caption = f"{name_b} is better than {name_a} in {pair.wins} {queries} and worse in {pair.losses}."
     return Record(columns, rows, caption=caption).html()
+
+
+def _heading(name: str) -> str:
+    """Return a name with words that fit above a column of numbers on a phone. The caption has the whole name."""
+    return " ".join(word if len(word) <= 12 else f"{word[:11]}…" for word in name.split())
 
 
 def _drawing(plot: Callable[[Axes], object], n_rows: int) -> str:

@@ -18,7 +18,7 @@ from ndcg_ml._core.evaluate import ndcg_score
 from ndcg_ml._core.frames import match_index
 from ndcg_ml._core.layout import FloatArray, Groups, IntArray, ranges
 from ndcg_ml._core.query_groups import group_by_ids
-from ndcg_ml.flavor import Flavor, as_flavor, refuse_unknown
+from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.sklearn.folds import WholeQueries, ids_of_rows, split_column, table, weight_of_queries
 from ndcg_ml.sklearn.scorer import NDCGScorer, expected_grade, scores_of
 
@@ -146,7 +146,6 @@ class QueryRanker(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: i
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
-        **unknown: object,
     ) -> QueryRanker:
         """Fit a clone of the ranker; the rows may be in any order.
 
@@ -167,10 +166,6 @@ class QueryRanker(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: i
         QueryRanker
             Itself.
         """
-        for name in unknown:
-            if name in _INSTEAD or name in _arguments(self.ranker):
-                raise TypeError(f"QueryRanker.fit does not take {name!r}. {_INSTEAD.get(name, _OTHERWISE)}")
-        refuse_unknown(QueryRanker.fit, unknown)
         # scikit-learn requires that parameters are checked in fit and not in __init__.
         if not hasattr(self.ranker, "fit") or isinstance(self.ranker, type):
             raise TypeError(
@@ -207,6 +202,25 @@ class QueryRanker(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: i
         self.trained_queries_: WholeQueries = WholeQueries(ids)
         self.validation_queries_: NDArray[Any] = layout.ids[by_id[held_out[by_id]]]
         return self
+
+    def set_params(self, **params: Any) -> QueryRanker:
+        """Set parameters, those of the ranker as ``ranker__num_leaves``.
+
+        Returns
+        -------
+        QueryRanker
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            A parameter is unknown, or is one of the ranker.
+        """
+        own = self.get_params()
+        for name in params:
+            if name not in own and f"ranker__{name}" in own:
+                raise ValueError(f"{name} is a parameter of the ranker; got it for QueryRanker. Write ranker__{name}.")
+        return super().set_params(**params)
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
         """Return the scores of the rows, in their order: predictions, or the expected grades of a classifier.
@@ -415,18 +429,6 @@ def query_arguments(ranker: Any, queries: RowsByQuery) -> dict[str, Any]:
 
 def _arguments(estimator: Any) -> set[str]:
     return set(inspect.signature(estimator.fit).parameters) if hasattr(estimator, "fit") else set()
-
-
-# What to pass to QueryRanker instead of these arguments of a ranker's own fit.
-_OTHERWISE = "It passes X, y, query ids and weights only. Set a parameter of the ranker, or use its own fit."
-_STOPPING = (
-    "Pass QueryRanker(..., early_stopping_rounds=10), which holds out queries; for validation data of your own, "
-    "XGBRanker(callbacks=[ndcg_ml.xgboost.NDCGCallback(...)]), or use the ranker's own fit."
-)
-_INSTEAD = {
-    "group": "Pass one id per row instead of sizes: qid=np.repeat(np.arange(len(sizes)), sizes).",
-    **dict.fromkeys(("eval_set", "eval_X", "eval_y", "eval_group", "eval_qid", "eval_metric", "callbacks"), _STOPPING),
-}
 
 
 def _stop_lightgbm(ranker: Any, training: RowsByQuery, validation: RowsByQuery, flavor: Flavor, rounds: int) -> int:

@@ -18,11 +18,12 @@ from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from ndcg_ml._core.arrays import ids_as_array, plain_array
-from ndcg_ml._core.checks import KSpec, cutoffs, plain_signature, refuse_docid, refuse_nan, true_or_false
+from ndcg_ml._core.checks import KSpec, cutoffs, log_name, plain_signature, refuse_docid, refuse_nan, true_or_false
 from ndcg_ml._core.flavor_text import metric_key
 from ndcg_ml._core.frames import Axes, match_index
 from ndcg_ml._core.kernel_and_threads import Cache
 from ndcg_ml._core.mean import EmptyQueryError
+from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.query_groups import group_by_ids
 from ndcg_ml._core.scores import Prepared, prepare
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
@@ -37,6 +38,7 @@ def ndcg_scorer(
     qid_column: str | None = None,
     qid: ArrayLike | None = None,
     keep_queries: bool = False,
+    name: str | None = None,
 ) -> NDCGScorer:
     """Return a scikit-learn scorer that reports NDCG by query.
 
@@ -64,6 +66,9 @@ def ndcg_scorer(
     keep_queries : bool, default False
         Keep the NDCG of every query of a search, for ``paired_search``, with any ``n_jobs``. Memory: 8 bytes per
         candidate, query and cut-off, and the ids once per split.
+    name : str, optional
+        With several cut-offs: "mine" makes the names ``ndcg_mine_at_1`` and so on. One number has no name; scikit-learn
+        names it in ``scoring={"mine": scorer}``.
 
     Returns
     -------
@@ -112,7 +117,7 @@ def ndcg_scorer(
             ", such as ndcg_scorer('lightgbm', k=10), and name further arguments."
         )
         return _raise_or_return(error)  # type: ignore[return-value]
-    return NDCGScorer(flavor, k, qid_column=qid_column, qid=qid, keep_queries=keep_queries)
+    return NDCGScorer(flavor, k, qid_column=qid_column, qid=qid, keep_queries=keep_queries, name=name)
 
 
 class NDCGScorer:
@@ -120,7 +125,7 @@ class NDCGScorer:
 
     Parameters
     ----------
-    flavor, k, qid_column, qid, keep_queries
+    flavor, k, qid_column, qid, keep_queries, name
         As for ``ndcg_scorer``.
 
     Attributes
@@ -144,6 +149,7 @@ class NDCGScorer:
         qid_column: str | None = None,
         qid: ArrayLike | None = None,
         keep_queries: bool = False,
+        name: str | None = None,
     ) -> None:
         flavor = as_flavor(flavor)
         self.ks, several = cutoffs(k, flavor)
@@ -152,7 +158,14 @@ class NDCGScorer:
         refuse_docid(flavor, "a scorer", "scikit-learn passes it no document ids")
         refuse_nan(flavor, "a scorer", "one nan makes a search return its first candidate")
         self.flavor = flavor
-        self.names: tuple[str, ...] | None = tuple(map(metric_key, self.ks)) if several else None
+        if name is not None and not several:
+            raise ValueError(
+                f"name must be left out with one cut-off, whose value has no name; got {brief(name)}. Pass several as "
+                "k=, or name the scorer: scoring={'mine': ndcg_scorer(...)}."
+            )
+        logged = log_name(name, "ndcg")
+        self.names: tuple[str, ...] | None = tuple(metric_key(k, logged) for k in self.ks) if several else None
+        self._named = "" if name is None else f", name={name!r}"
         self.qid_column: str | None = folds.check_column(qid_column)
         self._known = None if qid is None else folds.WholeQueries(qid)
         self._request: bool | str | None = None
@@ -171,7 +184,8 @@ class NDCGScorer:
         column = "" if self.qid_column is None else f", qid_column={self.qid_column!r}"
         known = "" if self._known is None else f", qid={self._known}"
         keep = "" if self.kept is None else ", keep_queries=True"
-        return f"ndcg_scorer({as_arguments(self.flavor, self.ks, self.names is not None)}{column}{known}{keep})"
+        which = as_arguments(self.flavor, self.ks, self.names is not None)
+        return f"ndcg_scorer({which}{column}{known}{keep}{self._named})"
 
     def set_score_request(
         self, *, qid: bool | str | None = None, sample_weight: bool | str | None = None

@@ -55,6 +55,8 @@ def __getattr__(name: str) -> Any:
         module = import_module("ndcg_ml.torch." + ("metric" if name in _METRIC else "losses"))
         attribute = globals()[name] = getattr(module, name)
         return attribute
+    if name == "NDCGLoss":  # Python would drop the message of an AttributeError
+        raise ImportError("there is no NDCGLoss; the losses are ApproxNDCGLoss, LambdaNDCGLoss and others in __all__.")
     raise AttributeError(f"module 'ndcg_ml.torch' has no attribute {name!r}")
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from ndcg_ml._core.checks import KSpec, OneK, cutoffs, one_of, plain_signature, refuse_docid, true_or_false
 from ndcg_ml._core.flavor_text import hash_definition, metric_key
 from ndcg_ml._core.suggestions import install
-from ndcg_ml.flavor import Flavor, as_arguments, as_flavor, refuse_unknown
+from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.torch import inputs
 from ndcg_ml.torch.kernel import evaluate, evaluate_or_refuse
 from ndcg_ml.torch.limits import fault_message, never_compile
@@ -214,12 +214,16 @@ compute_with_cache
     @overload
     def __init__(
         self: NDCG[Tensor], flavor: Flavor | str = ..., *, k: OneK = ..., query_ids: QueryIds = ...,
-        split_queries: bool = ..., compute_on_cpu: bool = ..., **torchmetrics: Any,
+        split_queries: bool = ..., compute_on_cpu: bool = ..., dist_sync_on_step: bool = ..., process_group: Any = ...,
+        dist_sync_fn: Callable[..., Any] | None = ..., distributed_available_fn: Callable[..., Any] | None = ...,
+        sync_on_compute: bool = ..., compute_with_cache: bool = ..., _column: int | None = ...,
     ) -> None: ...
     @overload
     def __init__(
         self: NDCG[ByCutoff], flavor: Flavor | str = ..., *, k: Sequence[int | None], query_ids: QueryIds = ...,
-        split_queries: bool = ..., compute_on_cpu: bool = ..., **torchmetrics: Any,
+        split_queries: bool = ..., compute_on_cpu: bool = ..., dist_sync_on_step: bool = ..., process_group: Any = ...,
+        dist_sync_fn: Callable[..., Any] | None = ..., distributed_available_fn: Callable[..., Any] | None = ...,
+        sync_on_compute: bool = ..., compute_with_cache: bool = ..., _column: int | None = ...,
     ) -> None: ...
     # fmt: on
     @plain_signature
@@ -238,9 +242,7 @@ compute_with_cache
         sync_on_compute: bool = True,
         compute_with_cache: bool = True,
         _column: int | None = None,
-        **unknown: object,
     ) -> None:
-        refuse_unknown(NDCG.__init__, unknown)
         # Arguments are checked before torchmetrics sets anything up.
         flavor = as_flavor(flavor)
         ks, several = cutoffs(k, flavor)

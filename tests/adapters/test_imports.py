@@ -1,5 +1,6 @@
 """Importing the package imports no framework; the error for a missing framework names the extra to install."""
 
+import re
 import subprocess
 import sys
 
@@ -115,6 +116,17 @@ def test_names_of_adapters_are_found_in_their_modules(name):
         exec(f"from ndcg_ml import {name}")
     for home in str(error.value).removesuffix(".").partition("import it from ")[2].split(" or "):
         exec(f"from {home} import {name}")
+
+
+@pytest.mark.parametrize(
+    ("home", "name"), [("ndcg_ml", "ndcg_at_k"), ("ndcg_ml", "NDCGLoss"), ("ndcg_ml.torch", "NDCGLoss")]
+)
+def test_names_of_other_libraries_are_answered_with_what_there_is(home, name):
+    pytest.importorskip("torchmetrics")
+    with pytest.raises(ImportError, match=f"there is no {name}; ") as error:
+        exec(f"from {home} import {name}")
+    for there in re.findall(r"ndcg_score|\w+Loss\b", str(error.value).partition(";")[2]):
+        exec(f"from {'ndcg_ml' if there == 'ndcg_score' else 'ndcg_ml.torch'} import {there}")
 
 
 def test_only_the_metric_needs_torchmetrics_and_imports_it_on_first_use():

@@ -254,6 +254,8 @@ REFUSED = {
     "rounds by position": (lambda: StopEarly("sklearn", 5, 7), TypeError, "positional", lambda: StopEarly("sklearn", 5, rounds=7)),
     "no validation set": (lambda: STOP.fit(), ValueError, "needs a validation set; got none", lambda: STOP.fit(TWO)),
     **{f"a set that {got}": (lambda entry=entry: STOP.fit(entry), TypeError, rf"must be a tuple \(X, y, group\).*number 0 {got}\..*fit\(first, second\)", lambda: (STOP.fit(ONE), STOP.fit(ONE, TWO))) for entry, got in (([1, 2, 3], "is of type list"), ((1, 2), "has 2 parts"))},
+    **{f"itself as {name}": (lambda name=name, each=each: lgb.train({**PARAMS, **STOP.params}, dataset(*ONE), 2, [dataset(*TWO)], **{name: each}), TypeError, r"not a feval or a callback itself.*Write lgb\.train\(\.\.\., \*\*stop\.train\(\)\)", lambda: train(STOP, ONE, TWO)) for name, each in (("feval", STOP), ("callbacks", [STOP]))},
+    "itself as eval_metric": (lambda: lgb.LGBMRanker(verbosity=-1).fit(*ONE[:2], group=ONE[2], **{**STOP.fit(TWO), "eval_metric": STOP}), TypeError, r"\*\*stop\.fit\(\(X_valid, y_valid, group_valid\)\)", None),
     "no watch": (lambda: train(STOP, ONE, TWO, TWO), ValueError, r"one of \['valid_0', 'valid_1'\].*got None", lambda: [train(StopEarly("sklearn", watch=watch), ONE, TWO, TWO) for watch in ("valid_0", "valid_1")]),
     "another watch": (lambda: train(StopEarly("sklearn", watch="valid_2"), ONE, TWO, TWO), ValueError, r"'valid_1'\].*got 'valid_2'", lambda: [train(StopEarly("sklearn", watch=watch), ONE, TWO, TWO) for watch in ("valid_0", "valid_1")]),
     "the training set alone": (lambda: train(STOP, ONE, ONE), ValueError, r"watch must name a validation set.*one of \[\].*got None\. Pass", lambda: train(STOP, ONE, ONE, TWO)),

@@ -461,12 +461,6 @@ def stopped(ranker, **settings):
 
 
 DART = {"boosting_type='dart'": LGBMRanker(boosting_type="dart"), "boosting='dart'": LGBMRanker(boosting="dart"), "boost='dart'": LGBMRanker(boost="dart"), "booster='dart'": XGBRanker(booster="dart"), "booster='gblinear'": XGBRanker(booster="gblinear")}  # fmt: skip
-ELSEWHERE = {
-    "weights": "got an unexpected keyword argument 'weights'. Did you mean 'sample_weight'[?]$",
-    "xyzzy": "got an unexpected keyword argument 'xyzzy'.$",
-    **dict.fromkeys(("eval_set", "eval_qid"), "does not take 'eval_.*early_stopping_rounds=10.*NDCGCallback"),
-    **dict.fromkeys(("init_score", "categorical_feature"), "does not take .*Set a parameter of the ranker"),
-}
 RANKER = {
     "no ids": (lambda: fit(qid=None), ValueError, r"no query ids arrived.*groups=qid.*qid_column='qid'", None),
     "sizes": (lambda: fit(qid=(2, 1)), ValueError, r"one per row, shape \(3,\); got \(2,\).*sizes of queries are not ids", None),
@@ -493,8 +487,7 @@ RANKER = {
     "a pipeline": (lambda: fit(ranker=make_pipeline(StandardScaler(), "passthrough", LGBMRanker())), ValueError, "Put QueryRanker inside the pipeline", lambda: make_pipeline(StandardScaler(), QueryRanker(LGBMRanker(verbosity=-1))).fit(ROWS, Y, queryranker__qid=QID)),
     **{f"early stopping with {setting}": (lambda ranker=ranker: stopped(ranker, early_stopping_rounds=3), ValueError, f"early_stopping_rounds must be None with {setting}", lambda ranker=ranker: stopped(ranker.set_params(verbosity=0))) for setting, ranker in DART.items()},
     "columns in another order": (lambda: QueryRanker(First()).fit(FRAME, Y, QID).predict(FRAME[FRAME.columns[::-1]]), ValueError, "feature names should match", None),
-    **{f"fit({name}=)": (lambda name=name: QueryRanker(LGBMRanker()).fit([[1.0], [2.0]], [1, 0], **{name: [2]}), TypeError, rf"QueryRanker\.fit {hint}", None) for name, hint in ELSEWHERE.items()},
-    "group": (lambda: QueryRanker(CatBoostRanker()).fit(ROWS, Y, group=[10] * 8), TypeError, r"qid=np\.repeat\(np\.arange\(len\(sizes\)\), sizes\)", lambda: QueryRanker(Ridge()).fit(ROWS, Y, qid=np.repeat(np.arange(8), [10] * 8))),
+    "a grid of the ranker": (lambda: GridSearchCV(QueryRanker(LGBMRanker()), {"num_leaves": [3]}, cv=[(ROWS, ROWS)]).fit(ROWS, Y), ValueError, r"num_leaves is a parameter of the ranker; .* Write ranker__num_leaves\.", lambda: QueryRanker(LGBMRanker()).set_params(ranker__num_leaves=3)),
     "several grades in CatBoostClassifier": (lambda: stopped(CatBoostClassifier(), early_stopping_rounds=3), ValueError, "needs grades 0 and 1, because CatBoost numbers others; got 4 grades up to 3. Use CatBoostRegressor", lambda: stopped(CatBoostRegressor(**OF_CATBOOST), early_stopping_rounds=3)),
     **{f"no such column of {type(X).__module__}": (lambda X=X: QueryRanker(Ridge(), qid_column="query").fit(X, Y), ValueError, r"column qid_column='query'; got columns \['a', 'b', 'c', 'qid'\]", None) for X in (FRAME, pl.from_pandas(FRAME), pa.Table.from_pandas(FRAME))},
     **{f"missing ids: {name}": (lambda X=X: QueryRanker(Ridge(), qid_column="qid").fit(X, Y), ValueError, MISSING_ID, None) for name, X in MISSING.items()},

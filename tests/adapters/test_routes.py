@@ -668,3 +668,36 @@ def test_ids_beyond_64_bits_and_unsigned(ids: Any) -> None:
     if isinstance(ids, np.ndarray):
         for flat in (False, True):
             assert tied_on_torch(tied, flat) == tied_on_the_torch_kernel(tied, flat) == 1.0
+
+
+# -- names in logs -----------------------------------------------------------------------------------------------------
+
+_LISTS = {"y": [1, 0, 2], "group": [3]}
+NAMED: dict[str, Callable[..., Any]] = {
+    "LightGBM": lambda **named: ndcg_ml.lightgbm.NDCGEval("lightgbm", **named),
+    "StopEarly": lambda **named: ndcg_ml.lightgbm.StopEarly("lightgbm", **named),
+    "XGBoost": lambda **named: ndcg_ml.xgboost.NDCGEval("lightgbm", **named),
+    "NDCGCallback": lambda **named: ndcg_ml.xgboost.NDCGCallback("lightgbm", X=np.zeros((3, 1)), **_LISTS, **named),
+    "CatBoost": lambda **named: ndcg_ml.catboost.NDCGEval("lightgbm", pools=[([1, 0, 2], [1, 1, 1])], **named),
+    "ndcg_scorer": lambda **named: ndcg_scorer("lightgbm", **named),
+}
+
+
+@pytest.mark.parametrize("make", NAMED)
+def test_a_name_of_ones_own_is_logged_and_is_never_that_of_a_librarys_metric(make: str) -> None:
+    k: Any = (5,) if make == "ndcg_scorer" else 5
+    for name, logged in (("mine", "ndcg_mine"), ("ndcg_mine", "ndcg_mine"), ("auc", "ndcg_auc"), ("ndcg", "ndcg_ndcg")):
+        made = NAMED[make](k=k, name=name)
+        assert f"name={name!r}" in repr(made)
+        names = getattr(made, "eval", made).names
+        assert names == (f"{logged}_at_5" if make == "ndcg_scorer" else f"{logged}@5",)
+    for refused in ("", "a:b", 3):
+        with pytest.raises(
+            (TypeError, ValueError), match=r"name must consist of letters, digits and '_', such as 'mine'"
+        ):
+            NAMED[make](k=k, name=refused)
+
+
+def test_one_number_of_a_scorer_has_no_name() -> None:
+    with pytest.raises(ValueError, match=r"name must be left out with one cut-off.*scoring={'mine': ndcg_scorer"):
+        ndcg_scorer("lightgbm", k=5, name="mine")

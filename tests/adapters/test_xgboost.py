@@ -121,7 +121,7 @@ def test_the_ranker_stops_at_the_best_round_and_predicts_with_it():
 def test_it_stops_where_xgboosts_own_early_stopping_does():
     own = {"custom_metric": NDCGEval("sklearn", k=(5, 1)), "early_stopping_rounds": 6}
     theirs, log = train(ALONE, data(), 80, [(matrix(XV, YV, GV), "valid")], **own)
-    followed, others = held_out(k=(5, 1), rounds=6), [held_out(k=3), held_out(k=3, name="other")]
+    followed, others = held_out(k=(5, 1), rounds=6), [held_out(k=3), held_out(k=3, data_name="other")]
     ours, history = train(ALONE, data(), 80, [], callbacks=[followed, *others])
     assert ours.best_iteration == theirs.best_iteration
     assert ours.num_boosted_rounds() == theirs.num_boosted_rounds()
@@ -231,13 +231,14 @@ def test_without_xgb_train_the_held_out_rows_are_a_dmatrix():
 
 
 def test_names_of_functions_and_of_two_callbacks_and_repr():
-    booster, log = train(ALONE, data(), 12, [], callbacks=[held_out(), held_out(name="other")])
+    booster, log = train(ALONE, data(), 12, [], callbacks=[held_out(), held_out(data_name="other")])
     assert log["validation"] == log["other"]
     assert len(log["other"]["ndcg_sklearn@5"]) == booster.num_boosted_rounds() == 12
     assert "best_iteration" not in booster.attributes()  # without rounds it only records
     assert repr(NDCGEval("sklearn@5", k=(10, None))) == "NDCGEval('sklearn', k=(10, None))"
     assert NDCGEval("xgboost@5", k=(10, 3)).__name__ == "ndcg_xgboost@10"
-    assert repr(held_out(k=None, rounds=3, name="held out")) == "NDCGCallback('sklearn', name='held out', rounds=3)"
+    named = held_out(k=None, rounds=3, data_name="other")
+    assert repr(named) == "NDCGCallback('sklearn', data_name='other', rounds=3)"
 
 
 # -- refusals --------------------------------------------------------------------------------------------------------
@@ -270,8 +271,8 @@ REFUSED = {
     "several scores": (lambda: train(SEVERAL, data(), 2, [], callbacks=[held_out()]), "NDCGCallback needs one score per row", None),
     "a margin": (lambda: ranked(held_out(), base_margin=Y), r"must be an xgb\.DMatrix if the training rows have a base margin", lambda: ranked(held_out(X=xgb.DMatrix(XV, base_margin=YV)), base_margin=Y)),
     "no xgb.train": (lambda: held_out().before_training(xgb.Booster(ALONE, [data()])), r"X must be an xgb\.DMatrix unless xgb\.train does the training", lambda: held_out(X=xgb.DMatrix(XV, missing=-9.0, base_margin=YV)).before_training(xgb.Booster(ALONE, [data()]))),
-    "a name in use": (lambda: train(ALONE, data(), 2, [(data(), "validation")], custom_metric=NDCGEval("sklearn@5"), callbacks=[held_out()]), r"already has 'ndcg_sklearn@5'.*'validation'.*another name=", lambda: train(ALONE, data(), 2, [(data(), "validation")], custom_metric=NDCGEval("sklearn@5"), callbacks=[held_out(name="another")])),
-    "a name twice": (lambda: train(ALONE, data(), 2, [], callbacks=[held_out(), held_out()]), "another name=", lambda: train(ALONE, data(), 2, [], callbacks=[held_out(), held_out(name="another")])),
+    "a name in use": (lambda: train(ALONE, data(), 2, [(data(), "validation")], custom_metric=NDCGEval("sklearn@5"), callbacks=[held_out()]), r"already has 'ndcg_sklearn@5'.*'validation'.*another data_name=", lambda: train(ALONE, data(), 2, [(data(), "validation")], custom_metric=NDCGEval("sklearn@5"), callbacks=[held_out(data_name="another")])),
+    "a name twice": (lambda: train(ALONE, data(), 2, [], callbacks=[held_out(), held_out()]), "another data_name=", lambda: train(ALONE, data(), 2, [], callbacks=[held_out(), held_out(data_name="another")])),
 }  # fmt: skip
 
 

@@ -38,7 +38,7 @@ def test_the_picture_and_the_table(tmp_path, monkeypatch):
     result = invoke("demo", "--picture", picture, "--scores", scores, "--flavor", flavor)
     assert result.exit_code == 0, result.output
     assert picture.read_bytes().startswith(b"\x89PNG")
-    head, *rows, last = (line.split() for line in result.stdout.splitlines())
+    head, *rows, last = (line.replace(" (chosen by)", "").split() for line in result.stdout.splitlines())
     assert last[-1] == str(picture)
     assert head == ["definition", "gain", "ties", "empty", "scikit-learn", "PyTorch", "LightGBM", "no", "model"]
     data = {model: read_columns(scores, {"score": model}).arguments() for model in head[4:7]}
@@ -46,12 +46,18 @@ def test_the_picture_and_the_table(tmp_path, monkeypatch):
     data["no model"] = {**data["PyTorch"], "y_score": np.zeros(size)}
     data = {model: {**each, "doc_id": [f"{row:04}" for row in range(size)]} for model, each in data.items()}
     definitions = {row[0]: PRESETS[row[0]].replace(k=5) for row in rows[1:9]}
-    for row, used in zip([rows[0][1:], *rows[1:9]], [flavor, *definitions.values()], strict=True):
+    for row, used in zip(rows[:9], [flavor, *definitions.values()], strict=True):
         assert row[1:4] == ["table" if used is flavor else used.gain, used.ties, str(used.empty)]
         assert row[4:] == [f"{ndcg_score(**each, flavor=used):.4f}" for each in data.values()]
-    assert f"NDCG@5 of {len(set(data['PyTorch']['qid'].tolist()))} test queries" in result.stdout
-    [said, *trained] = (line.partition(": ")[::2] for line in result.stderr.splitlines())
+    of_lightgbm = sorted(float(row[6]) for row in rows[:9])
+    n_queries = len(set(data["PyTorch"]["qid"]))
+    point = rf"The same LightGBM model has an NDCG@5 from (\S+) to (\S+) on the same {n_queries} test queries"
+    assert list(map(float, re.search(point, result.stdout).groups())) == pytest.approx(of_lightgbm[::8], abs=6e-4)
+    [_, *progress] = result.stderr.splitlines()
+    assert progress[::2] == head[4:7]  # a bar for each, which is its label if nobody watches
+    [said, *trained] = (line.partition(": ")[::2] for line in progress[1::2])
     panel, *panels = drawn[0].axes
+    assert len({panel.get_xlim(), *(each.get_ylim() for each in panels)}) == 1
     values = [bar[0].get_xdata()[0] for bar in panel.containers]
     names = [name.get_text().replace("\n", ", ") for name in panel.get_yticklabels()]
     assert said == ("scikit-learn", names[np.argmax(values)])
@@ -122,7 +128,27 @@ def test_refused(arguments, words):
     assert words in " ".join(result.output.split())
 
 
-@pytest.mark.parametrize("missing", ["torch", "sklearn"])
+def test_a_picture_that_cannot_be_written_costs_no_table(tmp_path, monkeypatch):
+    pytest.importorskip("lightgbm")
+
+    def full(*_):
+        raise OSError(28, "No space left on device", "curves.png")
+
+    monkeypatch.setattr(module, "write_atomically", full)
+    result = invoke("demo", "--picture", tmp_path / "curves.png")
+    assert result.exit_code != 0
+    assert "The same LightGBM model" in result.stdout
+
+
+@pytest.mark.parametrize("train", [module.search_grid, module.train_network, module.boost_trees])
+def test_the_progress_bar_moves_at_every_step(train):
+    steps = []
+    trained = train(digits_problem(queries=20), Flavor.parse("lightgbm@10"), steps.append)
+    n_steps = {function: n_steps for _, function, n_steps in module._MODELS}[train]
+    assert len(steps) == (n_steps if trained.labels else len(trained.history)) <= n_steps
+
+
+@pytest.mark.parametrize("missing", ["torch", "sklearn", "matplotlib"])
 def test_missing_packages_are_named(missing):
     done = program(["demo"], (missing,))
     assert done.returncode == 1

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from strategies import square_root
 
@@ -52,22 +53,9 @@ CASES = {
     "classes": ([0, 2, 1], np.eye(3), {}, ValueError, r"pass np\.eye\(y_score\.shape\[1\]\)\[y_true\] as y_true", lambda: ndcg_score(np.eye(3)[[0, 2, 1]], np.eye(3))),
     "both": (Y, S, {"qid": Q, "group": [2, 2]}, ValueError, "qid and group.*pass one of them; got both", lambda: (ndcg_score(Y, S, qid=Q), ndcg_score(Y, S, group=[2, 2]))),
     "scores of another length": (Y, S[:3], {"qid": Q}, ValueError, r"y_score must have the shape of y_true, \(4,\); got \(3,\)"),
-    "qid of another length": (Y, S, {"qid": [7, 7, 8]}, ValueError, r"qid must have one id per row, 4; got 3\.$"),
-    "more ids than rows": (Y, S, {"qid": [0, 1, 1, 1, 1]}, ValueError, r"qid must have one id per row, 4; got 5\.$"),
-    "sample_weight": (Y, S, {"qid": Q, "sample_weight": Y}, TypeError, "unexpected keyword argument 'sample_weight'. Did you mean 'query_weight'", lambda: ndcg_score(Y, S, qid=Q, query_weight=[1, 2])),
-    **{
-        name: (Y, S, {"qid": Q, name: 1}, TypeError, f"unexpected keyword argument '{name}'. Did you mean '{ours}'?", lambda ours=ours: ndcg_score(**{"y_true": Y, "y_score": S, "qid": Q, ours: OURS[ours]}))
-        for name, ours in {
-            "y_pred": "y_score", "groups": "qid", "qids": "qid", "query_ids": "qid", "docid": "doc_id", "docno": "doc_id",
-            "weight": "query_weight", "weights": "query_weight", "top_k": "k", "cutoff": "k", "eval_at": "k",
-            "flavour": "flavor", "metrics": "flavor",
-        }.items()
-    },
-    "a switch": (Y, S, {"qid": Q, "gain": "linear"}, TypeError, r"Pass it in the flavor: flavor=Flavor\(gain=...\)\.", lambda: ndcg_score(Y, S, qid=Q, flavor=Flavor(gain="linear"))),
-    "a switch of another library": (Y, S, {"qid": Q, "ignore_ties": True}, TypeError, r"flavor=Flavor\(ties=...\)\.", lambda: ndcg_score(Y, S, qid=Q, flavor=Flavor(ties="first"))),
-    "an argument of dcg_score": (Y, S, {"qid": Q, "log_base": 2}, TypeError, r"flavor=Flavor\(discount=...\)\.", lambda: ndcg_score(Y, S, qid=Q, flavor=Flavor(discount="log2"))),
-    "an argument of no library": (Y, S, {"qid": Q, "xyzzy": 1}, TypeError, "unexpected keyword argument 'xyzzy'.$"),
-    "sizes as qid": (Y, S, {"qid": [2, 2]}, ValueError, "qid must have one id per row.*pass them as group=", lambda: ndcg_score(Y, S, group=[2, 2])),
+    "qid of another length": (Y, S, {"qid": [7, 7, 8]}, ValueError, r"qid must have one id per label; got 3 ids and 4 labels\.$"),
+    "more ids than rows": (Y, S, {"qid": [0, 1, 1, 1, 1]}, ValueError, r"qid must have one id per label; got 5 ids and 4 labels\.$"),
+    "sizes as qid": (Y, S, {"qid": [2, 2]}, ValueError, "qid must have one id per label.*pass them as group=", lambda: ndcg_score(Y, S, group=[2, 2])),
     "sizes that do not sum": (Y, S, {"group": [2, 1]}, ValueError, r"group must sum to the number of rows, 4; got a sum of 3\.$"),
     "ids as group": (Y, S, {"group": Q}, ValueError, "group must sum to.*pass them as qid=", lambda: ndcg_score(Y, S, qid=Q)),
     "string ids as group": (Y, S, {"group": list("aabb")}, TypeError, "group must hold integers.*pass them as qid=", lambda: ndcg_score(Y, S, qid=list("aabb"))),
@@ -95,7 +83,7 @@ CASES = {
     "bad k in a sequence": (Y, S, {"qid": Q, "k": (3, 0)}, ValueError, "k must be an integer >= 1.*got 0"),
     "unknown preset": (Y, S, {"qid": Q, "flavor": "lightgmb"}, ValueError, "got 'lightgmb' in 'lightgmb'. Did you mean 'lightgbm'", lambda: (ndcg_score(Y, S, qid=Q, flavor="lightgbm"), [Flavor.preset(name).describe() for name in list(PRESETS)])),
     "scores as a flavor": (Y, S, {"qid": Q, "flavor": np.ones(2)}, TypeError, r"of type ndarray. Pass an object, such as NDCGEval\('sklearn'\), or call ndcg_score", lambda: ndcg_score(Y, S, qid=Q)),
-    "not a flavor": (Y, S, {"qid": Q, "flavor": 3}, TypeError, "flavor must be a Flavor, the name of a preset.*got 3 of type int"),
+    "not a flavor": (Y, S, {"qid": Q, "flavor": 3}, TypeError, r"flavor must be a Flavor, the name of a preset.*got 3 of type int\. Pass a cut-off as k=3\.", lambda: ndcg_score(Y, S, qid=Q, k=3)),
     "mask of another shape": (Y2, S2, {"mask": [[True, False]]}, ValueError, r"mask must have the shape of y_true, \(2, 2\); got \(1, 2\)"),
     "mask of integers": (Y2, S2, {"mask": [[1, 0], [1, 1]]}, TypeError, r"mask must be an array of bool.*got dtype int.*np\.asarray\(mask, dtype=bool\)", lambda: ndcg_score(Y2, S2, mask=np.asarray([[1, 0], [1, 1]], dtype=bool))),
     "mask with 1-D": (Y, S, {"qid": Q, "mask": [True] * 4}, ValueError, "mask is for 2-D input.*Leave mask out", lambda: ndcg_score(Y, S, qid=Q)),
@@ -133,7 +121,9 @@ CASES = {
     "ragged lists": ([[1, 0], [1]], [[1, 0], [1]], {}, ValueError, "y_true must be a one- or two-dimensional array.*flattened, with qid=", lambda: ndcg_score([1, 0, 1], [1, 0, 1], qid=[0, 0, 1])),
     "three dimensions": (np.zeros((2, 2, 2)), np.zeros((2, 2, 2)), {}, ValueError, r"y_true must be one- or two-dimensional; got shape \(2, 2, 2\)"),
     "a number": (1.0, 1.0, {}, ValueError, r"y_true must be one- or two-dimensional; got shape \(\)"),
-    "strings": (list("abcd"), S, {"qid": Q}, TypeError, "y_true must hold real numbers; got text, such as 'a'. If it is a number, convert it with float"),
+    "strings": (list("abcd"), S, {"qid": Q}, TypeError, "y_true must hold real numbers; got text, such as 'a'. Map words to grades, and convert numbers with float", lambda: ndcg_score(list(map({"a": 0, "b": 1}.get, "abba")), S, qid=Q)),
+    "numbers in text": (Y, np.array(list("1234")), {"qid": Q}, TypeError, r"y_score must hold real numbers; got text.*or \.astype\(float\)", lambda: ndcg_score(Y, np.array(list("1234")).astype(float), qid=Q)),
+    "names of columns": ("rating", "score", {"qid": "user"}, TypeError, r"got text, such as 'rating'\. For names of columns, use evaluate\(df, columns={'qid': 'user', 'label': 'rating',", lambda: evaluate(pd.DataFrame({"user": Q, "rating": Y, "prediction": S}), columns={"qid": "user", "label": "rating", "score": "prediction"})),
     "objects": (np.array([1j, 1, None, 2], dtype=object), S, {"qid": Q}, TypeError, "y_true must hold real numbers; got an array of Python objects"),
     "complex": (Y, np.array(S, dtype=complex), {"qid": Q}, TypeError, "y_score must hold real numbers; got dtype complex128"),
     "masked array": (Y, np.ma.masked_array(S, mask=[0, 1, 0, 0]), {"qid": Q}, TypeError, "y_score is a NumPy masked array, whose mask would be lost", lambda: (ndcg_score(Y, np.ma.masked_array(S, mask=[0, 1, 0, 0]).data, qid=Q), ndcg_score(Y2, np.ma.masked_array(S2, mask=MASK).data, mask=~MASK))),
@@ -300,7 +290,7 @@ def test_every_argument_is_an_array(name, case):
     )
     with pytest.raises(error, match=f"^{name} {message}") as caught:
         ndcg_score(**{**arguments, name: value})
-    if "convert it with float()" in str(caught.value):
+    if "convert numbers with float()" in str(caught.value):
         ndcg_score(**{**arguments, name: [float(number) for number in value]})
     if f"Pass {name}.data" in str(caught.value):
         ndcg_score(**{**arguments, name: value.data.astype(bool if name == "retrieved" else int)})

@@ -42,6 +42,8 @@ def refused(call, error, words, advised=None):
     "case",
     [
         (lambda: compare(A, B), TypeError, r"must be evaluations; got ndarray. Use compare\(evaluate\(", lambda: compare(a, b)),
+        (lambda: compare("a.run", "b.run"), TypeError, r"got str\. .*evaluate_run\(qrels, path\) for each file", None),
+        (lambda: f"{of(k=(1, 5)):.3f}", TypeError, r"one cut-off .*; got \(1, 5\)\. Write {result\.value\[1\]:\.3f}", lambda: f"{of(k=(1, 5)).value[1]:.3f}" == f"{of(k=1):.3f}" or None),
         (lambda: compare(a, B), TypeError, "must be evaluations; got ndarray.*compare_values for", lambda: by_values(ONE, TWO, **OF)),
         (lambda: compare(a, b, y_true=Y), TypeError, "unexpected keyword argument 'y_true'"),
         (lambda: compare(a, of(B, flavor="lightgbm")), ValueError, "under one flavor; a is ndcg.*, b is ndcg.*exponential", lambda: (compare(*(of(each, flavor="lightgbm") for each in (A, B))), explain_difference("sklearn", "lightgbm", Y, A))),

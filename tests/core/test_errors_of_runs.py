@@ -38,7 +38,7 @@ RUNS = [
     (QRELS, {"q1": ["d1", "d2", "d1"]}, {}, ValueError, r"twice in a topic; 'd1' does in run\['q1'\], document 'd1'"),
     *((QRELS, {"q1": {"d1": nan}}, {}, ValueError, r"must not be NaN.*got nan in run\['q1'\], document 'd1'") for nan in (math.nan, SIGNALLING)),
     ({"q1": {"d1": math.inf}}, RUN, {}, ValueError, "grades must be finite numbers; got inf"),
-    ({"q1": {"d1": "1"}}, RUN, {}, TypeError, r"qrels\['q1'\] must hold real numbers; got text, .* convert it with float\(\)", lambda: evaluate_run({"q1": {"d1": float("1")}}, RUN)),
+    ({"q1": {"d1": "1"}}, RUN, {}, TypeError, r"qrels\['q1'\] must hold real numbers; got text, .* convert numbers with float\(\)", lambda: evaluate_run({"q1": {"d1": float("1")}}, RUN)),
     (QRELS, {"q1": [("d1", 0.5)]}, {}, TypeError, r"got tuple, such as \('d1', 0.5\). For pairs, pass dict\(run\['q1'\]\)", lambda: evaluate_run(QRELS, {"q1": dict({"q1": [("d1", 0.5)]}["q1"])})),
     (QRELS, SimpleNamespace(to_dict=RUN.copy), {}, TypeError, r"got SimpleNamespace. Pass run.to_dict\(\)\.", lambda: evaluate_run(QRELS, SimpleNamespace(to_dict=RUN.copy).to_dict())),
     ({"q1": {"d1": [1]}}, RUN, {}, TypeError, r"qrels\['q1'\] must hold one number per document; got \[1\]"),

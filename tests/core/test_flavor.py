@@ -81,7 +81,7 @@ def test_every_field_counts_in_equality_and_in_the_description():
 def test_it_is_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         Flavor().k = 3
-    with pytest.raises(TypeError, match="'at' is not a field of Flavor"):
+    with pytest.raises(TypeError, match="'at'"):
         Flavor.preset("sklearn", at=3)
 
 
@@ -95,9 +95,7 @@ def test_it_is_frozen():
         ({"gain": 3}, TypeError, "Flavor.gain must be one of .*got 3"),
         ({"discount": "log"}, ValueError, "Flavor.discount must be one of 'log2', 'jarvelin', 'reciprocal', 'ln', 'none'.*Did you mean 'ln'"),
         ({"discount": 2}, TypeError, "Flavor.discount must be one of"),
-        ({"top_k": 5}, TypeError, "'top_k' is not a field of Flavor.*Did you mean 'k'"),
-        ({"gains": "linear"}, TypeError, "'gains' is not a field of Flavor.*Did you mean 'gain'"),
-        ({"tie": "average"}, TypeError, r"'tie' is not a field of Flavor; the fields are 'gain'.*Did you mean 'ties'"),
+        ({"gain": "2^y-1"}, ValueError, r"got '2\^y-1'\. Did you mean 'exponential'"),
         ({"ideal": "optimal"}, ValueError, "Flavor.ideal must be one of 'global', 'recall', 'local', 'max', 'given'; got 'optimal'"),
         ({"ideal": "max"}, ValueError, "Flavor.max_grade must be given with ideal='max'.*got None. Pass the top"),
         *(
@@ -134,9 +132,9 @@ def test_it_is_frozen():
 def test_invalid_switches_are_refused(arguments, error, message):
     with pytest.raises(error, match=message) as caught:
         Flavor(**arguments)
-    name, value = next(iter(arguments.items()))
+    name = next(iter(arguments))
     if meant := re.search(r"Did you mean '(\w+)'", str(caught.value)):
-        Flavor(**({meant[1]: value} if "not a field" in message else {name: meant[1]}))
+        Flavor(**{name: meant[1]})
     if switch := re.search(r"(?:example|such as|or use) (\w+)=(.*)\.$", str(caught.value)):
         Flavor(**{**arguments, switch[1]: ast.literal_eval(switch[2])})
     if "max_grade" not in message:
@@ -284,14 +282,22 @@ def test_metric_names_are_safe_in_logs(one, other):
     assert (one.metric_name == other.metric_name) == (one.replace(k=None) == other.replace(k=None))
 
 
-def test_metric_names_are_readable_near_a_preset_and_otherwise_a_digest():
-    assert Flavor().metric_name == "ndcg_linear"
-    assert Flavor(gain="exponential", k=10).metric_name == "ndcg_exponential"
-    assert Flavor(ties="first").metric_name == "ndcg_linear_ties_first"
-    assert Flavor.preset("lightgbm", ties="average", k=5).metric_name == "ndcg_lightgbm_ties_average"
-    assert Flavor.preset("sklearn", empty="skip", ties="worst").metric_name == "ndcg_sklearn_ties_worst_empty_skip"
-    assert re.fullmatch("ndcg_[0-9a-f]{8}", Flavor(gain=lambda grade: grade).metric_name)
-    assert Flavor(gain=(0, 1, 3), k=10, empty="skip").metric_name == "ndcg_8be9f206"  # the same in every process
+@pytest.mark.parametrize(
+    ("flavor", "name"),
+    [
+        (Flavor(), "linear"),
+        (Flavor(gain="exponential", empty="skip", k=10), "exponential_skip"),
+        (Flavor(ties="first"), "linear_ties_first"),
+        (Flavor.preset("lightgbm", k=5), "lightgbm"),
+        (Flavor.preset("lightgbm", ties="average", k=5), "exponential_recall_empty_1"),
+        (Flavor(ideal="max", max_grade=0.5, discount="none", ideal_depth="all"), "linear_discount_none_ideal_max_ideal_depth_all_max_grade_0p5"),
+        (Flavor(gain=(0, 1, 3, 7)), "gain0_1_3_7"),
+        (Flavor(gain=tuple(range(20)), empty="skip"), "gain_[0-9a-f]{8}_skip"),
+        (Flavor(gain=lambda grade: grade, ties="worst"), "gain_[0-9a-f]{8}_worst"),
+    ],
+)  # fmt: skip
+def test_metric_names_say_what_was_switched(flavor, name):
+    assert re.fullmatch(f"ndcg_{name}", flavor.metric_name)
 
 
 @dataclasses.dataclass  # it has no hash

@@ -107,22 +107,23 @@ def compared():
     return by_scores(*systems, y_true=labels, names=[MARKUP, "b", "c"], seed=0)
 
 
-def test_a_flavor_marks_what_differs_from_scikit_learn():
+def test_a_flavor_marks_what_differs_from_the_nearest_preset():
     flavor = Flavor.preset("lightgbm", k=10, max_grade=4)
     page = Page(flavor._repr_html_())
     [[head, *rows]] = page.tables
-    assert head == ["switch", "value", "scikit-learn", "in words"]
+    assert head == ["switch", "value", "lightgbm", "in words"]
     marked = [row[0] for row, mark in zip(rows, page.marked, strict=True) if mark]
-    assert marked == ["gain", "max_grade", "ties", "empty"]
+    assert marked == ["max_grade"]
     by_name = {row[0]: row[1:] for row in rows}
-    assert by_name["gain"] == ["exponential", "linear", "gain(y) = 2^y - 1; a label above 4 is an error"]
-    assert by_name["k"][:2] == ["10", "any"]  # scikit-learn takes it as an argument
+    assert by_name["gain"] == ["exponential", "exponential", "gain(y) = 2^y - 1; a label above 4 is an error"]
+    assert by_name["k"][:2] == ["10", "any"]  # LightGBM takes it as an argument
     assert (by_name["max_grade"], by_name["discount"][:2]) == (["4", "None", ""], ["log2", "log2"])
     assert str(flavor) in page.text
     assert "duplicates" not in by_name
     same = Page(Flavor.preset("sklearn", k=3)._repr_html_())
     assert not any(same.marked)
-    assert "no switch differs" in same.text
+    assert "no switch differs from sklearn" in same.text
+    assert "what differs from the default" in Page(Flavor(gain="judged", empty=1)._repr_html_()).text
 
 
 def test_a_comparison_marks_clear_differences():

@@ -36,6 +36,7 @@ def test_values_intervals_and_counts():
         [f"NDCG@{k}", f"{intervals[k].low:.6f} to {intervals[k].high:.6f}", intervals[k].how_text()] for k in (1, 3)
     ]
     assert "5 queries, 1 empty (scored 0); 20 documents" in page.text
+    assert f"NDCG@3 of 5 queries: {result.value[3]:.4f}" in Page(evaluate(Y, A, k=3).to_html()).text
     assert [tag for tag, _ in page.tags].count("svg") == 1
 
 
@@ -79,14 +80,16 @@ def test_a_comparison_lists_the_queries_that_moved_most():
     assert page.table("a", "b")[0][2] == both.pairs[0].verdict
     assert both.caption() in page.text
     apart = both.ndcg[:, 1] - both.ndcg[:, 0]
-    rows = page.table("query", "a", "b", "b - a")
+    rows = page.table("query", "old", "new", "difference")
     assert [int(row[0]) for row in rows] == [int(i) for i in np.argsort(-np.abs(apart), kind="stable") if apart[i]]
     for name, *numbers in rows:
         i = int(name)
         assert numbers == [f"{both.ndcg[i, 0]:.4f}", f"{both.ndcg[i, 1]:.4f}", f"{apart[i]:+.4f}"]
-    assert f"a is old, b is new. b is better in {both.wins} queries and worse in {both.losses}." in page.text
-    assert len(Page(both.to_html(top=1)).table("query", "a")) == 1
-    assert "Undecided: b may be better or worse, and more data are needed to say which." in page.text
+    assert f"new is better than old in {both.wins} queries and worse in {both.losses}." in page.text
+    assert len(Page(both.to_html(top=1)).table("query", "old")) == 1
+    assert "Undecided: new may be better or worse, and more data are needed to say which." in page.text
+    numbers = f"{both.difference:+.4f} (95 % interval {both.interval.low:+.4f} to {both.interval.high:+.4f})"
+    assert page.words.count(f"new may be better or worse than old: NDCG@3 {numbers}") == 2  # title and heading
     assert "With this number of" not in page.text  # too few queries detect nothing
 
 

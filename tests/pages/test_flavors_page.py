@@ -163,7 +163,7 @@ def test_the_code_prints_what_the_page_says(capsys):
     for fact in ("0.6697", "0.6590", "0.6309"):
         assert fact in text
     assert "0.7780: 1 match with a preset" in identified
-    assert "\n  lightgbm@10 " in identified
+    assert "\n    lightgbm@10; " in identified
     assert identified.endswith("\ntrec_eval\n")
 
 

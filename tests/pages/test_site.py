@@ -240,6 +240,22 @@ def reports(tmp_path_factory):
     return sorted(folder.iterdir())
 
 
+# Words of up to 24 letters that are on two lines, except a row of x.
+BROKEN_WORDS = """
+(() => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+  const found = [], range = document.createRange()
+  while (walker.nextNode())
+    for (const { index, 0: word } of walker.currentNode.data.matchAll(/[A-Za-z_]{2,24}(?![A-Za-z_])/g)) {
+      range.setStart(walker.currentNode, index), range.setEnd(walker.currentNode, index + word.length)
+      const lines = new Set([...range.getClientRects()].map(line => Math.round(line.top)))
+      if (lines.size > 1 && !/^x+$/.test(word)) found.push(word)
+    }
+  return found
+})()
+"""
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("width", [1280, 1000, 390], ids=["desktop", "window", "phone"])
 def test_reports_fit_and_load_nothing(reports, chromium, width):
@@ -259,6 +275,7 @@ def test_reports_fit_and_load_nothing(reports, chromium, width):
         assert view.evaluate("document.documentElement.scrollWidth") <= width, file.name
         cut_off = "[...document.querySelectorAll('section, div, figure')].filter(e => e.scrollWidth > e.clientWidth)"
         assert view.evaluate(f"{cut_off}.map(e => e.innerText.slice(0, 200))") == [], file.name
+        assert width > 390 or view.evaluate(BROKEN_WORDS) == [], file.name
         view.close()
 
 

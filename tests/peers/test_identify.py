@@ -74,11 +74,17 @@ def test_what_is_printed_is_a_handful():
     result = identify(round(ndcg_score(y, s, group=group, flavor="lightgbm@10"), 1), y, s, group=group, decimals=1)
     with_preset = [match for match in result.matches if match.presets]
     assert len(result.matches) > len(with_preset) > 5
-    listed = [line.split()[0] for line in str(result).splitlines() if re.match("  [a-z]", line) and "more" not in line]
+    listed = re.findall(r"^    ([^;\n]+)", str(result), re.MULTILINE)
     assert listed == [match.name for match in with_preset[:5]]
     assert f"and {len(result.matches) - 5} more, in .matches" in str(result)
     others = len(result.matches) - len(with_preset)
     assert f": {len(with_preset)} matches with a preset, {others} others with one switch changed\n" in str(result)
+
+
+def test_a_match_is_printed_in_words_and_then_by_the_presets():
+    _, words, presets, *_ = str(identify(0.8766, **SMALL, k=3)).splitlines()
+    assert words == "  0.876633  NDCG@3: exponential gain, ties in order of input, empty queries score 1, recall ideal"
+    assert presets.startswith("    lightgbm@3; these data cannot distinguish it from xgboost@3, allrank@3 and ")
 
 
 def test_of_a_finer_value_the_nearest_preset_is_first():

@@ -849,8 +849,7 @@ UPDATES = {
 MADE = {
     "query_ids": ({"query_ids": "local"}, ValueError, "query_ids must be one of 'global', 'batch'; got 'local'", {"query_ids": "global"}),
     "ties": ({"flavor": Flavor(ties="docid")}, ValueError, r"ties='docid'.*Use flavor='ndcg'", {"flavor": "ndcg"}),
-    "top_k": ({"top_k": 10}, TypeError, r"NDCG got an unexpected keyword argument 'top_k'\. Did you mean 'k'", {"k": 10}),
-    "torchmetrics": ({"empty_target_action": "neg"}, TypeError, r"Pass it in the flavor: flavor=Flavor\(empty=\.\.\.\)", {"flavor": Flavor(empty=0)}),
+    "a cut-off": ({"flavor": 10}, TypeError, r"got 10 of type int\. Pass a cut-off as k=10\.", {"k": 10}),
     "split_queries": ({"split_queries": 1}, TypeError, "split_queries must be True or False; got 1", None),
     "both": ({"split_queries": True, "query_ids": "batch"}, ValueError, "under query_ids='batch'.*got split_queries=True", {"split_queries": True, "query_ids": "global"}),
 }  # fmt: skip
