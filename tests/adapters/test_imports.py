@@ -157,10 +157,15 @@ from ndcg_ml.torch.metric import NDCG
 
 
 WITHOUT = {
-    "torch": ("import ndcg_ml; ndcg_ml.torch", 'ImportError: ndcg_ml.torch needs PyTorch. Install it with: pip install ".[torch]" in a clone of ndcg_ml'),
-    "sklearn": ("import ndcg_ml; ndcg_ml.sklearn", 'ImportError: ndcg_ml.sklearn needs scikit-learn. Install it with: pip install ".[sklearn]" in a clone of ndcg_ml'),
-    "pandas": ("import ndcg_ml; ndcg_ml.evaluate([[1, 0]], [[1, 0]]).to_frame()", "ImportError: Evaluation.to_frame needs pandas. Install it with: pip install pandas"),
-    "dask": ("import ndcg_ml.dask; ndcg_ml.dask.evaluate(0, label='y', score='s', qid='q')", "ImportError: ndcg_ml.dask needs Dask's data frames. Install: pip install 'dask[dataframe]'"),
+    "torch": ("import ndcg_ml; ndcg_ml.torch",
+        'ImportError: ndcg_ml.torch needs PyTorch. Install it with: pip install ".[torch]" in a clone of ndcg_ml'),
+    "sklearn": ("import ndcg_ml; ndcg_ml.sklearn",
+        ('ImportError: ndcg_ml.sklearn needs scikit-learn. Install it with: pip install ".[sklearn]" in a clone of '
+            'ndcg_ml')),
+    "pandas": ("import ndcg_ml; ndcg_ml.evaluate([[1, 0]], [[1, 0]]).to_frame()",
+        "ImportError: Evaluation.to_frame needs pandas. Install it with: pip install pandas"),
+    "dask": ("import ndcg_ml.dask; ndcg_ml.dask.evaluate(0, label='y', score='s', qid='q')",
+        "ImportError: ndcg_ml.dask needs Dask's data frames. Install: pip install 'dask[dataframe]'"),
     "click": ("from ndcg_ml.cli import main; main()", 'pip install ".[cli]" in a clone of ndcg_ml'),
 }  # fmt: skip
 

@@ -249,16 +249,27 @@ def of_halving():
 
 
 REFUSED = {
-    "not fitted": (lambda: paired_search(GridSearchCV(tree(), {})), TypeError, "search must be a fitted search.*without cv_results_", lambda: paired_search(fitted())),
-    "another score": (lambda: paired_search(fitted("r2")), TypeError, "must have been scored by ndcg_scorer", lambda: paired_search(fitted())),
-    "not kept": (lambda: paired_search(fitted(ndcg_scorer(FLAVOR))), TypeError, r"keep_queries=True\); got ndcg_scorer\('lightgbm', k=5\)", lambda: paired_search(fitted())),
-    "confidence": (lambda: paired_search(fitted(), confidence=95), ValueError, "confidence must be above 0 and below 1; got 95", lambda: paired_search(fitted(), confidence=0.95)),
-    "pickled": (lambda: paired_search(pickle.loads(pickle.dumps(fitted()))), ValueError, r"no queries of this search are kept in this process.*not saved", lambda: paired_search(fitted())),
-    "empty for some": (lambda: paired_search(fitted(keeping(Flavor(ideal="local", k=1, empty="skip")))), ValueError, "a query must be empty for every candidate or for none", lambda: [paired_search(fitted(keeping(Flavor(ideal="local", k=1, empty=empty)))) for empty in (0, 1)]),
+    "not fitted": (lambda: paired_search(GridSearchCV(tree(), {})), TypeError,
+        "search must be a fitted search.*without cv_results_", lambda: paired_search(fitted())),
+    "another score": (lambda: paired_search(fitted("r2")), TypeError, "must have been scored by ndcg_scorer",
+        lambda: paired_search(fitted())),
+    "not kept": (lambda: paired_search(fitted(ndcg_scorer(FLAVOR))), TypeError,
+        r"keep_queries=True\); got ndcg_scorer\('lightgbm', k=5\)", lambda: paired_search(fitted())),
+    "confidence": (lambda: paired_search(fitted(), confidence=95), ValueError,
+        "confidence must be above 0 and below 1; got 95", lambda: paired_search(fitted(), confidence=0.95)),
+    "pickled": (lambda: paired_search(pickle.loads(pickle.dumps(fitted()))), ValueError,
+        r"no queries of this search are kept in this process.*not saved", lambda: paired_search(fitted())),
+    "empty for some": (lambda: paired_search(fitted(keeping(Flavor(ideal="local", k=1, empty="skip")))), ValueError,
+        "a query must be empty for every candidate or for none",
+        lambda: [paired_search(fitted(keeping(Flavor(ideal="local", k=1, empty=empty)))) for empty in (0, 1)]),
     "one query": (two_values, ValueError, "at least two queries must have a value in every system; got 1 of 3", None),
-    "one candidate": (lambda: paired_search(fitted(grid={"max_depth": [1]})), ValueError, "at least two candidates that were scored; got 1, and 0 whose fit failed", None),
-    "no honest value of few": (lambda: paired_search(fitted(rows=np.isin(qid, np.unique(qid)[:19]))).honest(), ValueError, r"honest needs at least 20 queries, .* got 19", None),
-    "no honest value of halving": (of_halving, ValueError, "a halving search drops most of them early", lambda: [paired_search(fitted(kind=kind, **options)).honest() for kind, options in ((GridSearchCV, {}), (RandomizedSearchCV, {"n_iter": 2, "random_state": 0}))]),
+    "one candidate": (lambda: paired_search(fitted(grid={"max_depth": [1]})), ValueError,
+        "at least two candidates that were scored; got 1, and 0 whose fit failed", None),
+    "no honest value of few": (lambda: paired_search(fitted(rows=np.isin(qid, np.unique(qid)[:19]))).honest(),
+        ValueError, r"honest needs at least 20 queries, .* got 19", None),
+    "no honest value of halving": (of_halving, ValueError, "a halving search drops most of them early",
+        lambda: [paired_search(fitted(kind=kind, **options)).honest() for kind,
+            options in ((GridSearchCV, {}), (RandomizedSearchCV, {"n_iter": 2, "random_state": 0}))]),
 }  # fmt: skip
 
 

@@ -316,10 +316,13 @@ def test_ids_are_the_callers_and_json_takes_them():
 @pytest.mark.parametrize(
     ("arguments", "error", "words", "advised"),
     [
-        ({"flavor_a": Flavor(empty=math.nan)}, ValueError, "flavor_a must have a finite value .* Choose empty=0", {"flavor_a": Flavor(empty=0)}),
-        ({"flavor_b": Flavor(empty=math.nan)}, ValueError, "flavor_b must have a finite value", {"flavor_b": Flavor(empty="skip")}),
+        ({"flavor_a": Flavor(empty=math.nan)}, ValueError, "flavor_a must have a finite value .* Choose empty=0",
+            {"flavor_a": Flavor(empty=0)}),
+        ({"flavor_b": Flavor(empty=math.nan)}, ValueError, "flavor_b must have a finite value",
+            {"flavor_b": Flavor(empty="skip")}),
         ({"flavor_b": Flavor(empty="raise")}, ValueError, "under empty='raise'", {"flavor_b": "ndcg[empty=skip]"}),
-        ({"flavor_b": "trec_eval"}, ValueError, "doc_id must be given under ties='docid'", {"flavor_b": "trec_eval[ties=average]"}),
+        ({"flavor_b": "trec_eval"}, ValueError, "doc_id must be given under ties='docid'",
+            {"flavor_b": "trec_eval[ties=average]"}),
         ({"flavor_b": "trec_eval"}, ValueError, r"Pass doc_id= \(one id per document\)", {"doc_id": ["a", "b", "a"]}),
         ({"flavor_b": "lightbgm"}, ValueError, "Did you mean 'lightgbm'", {"flavor_b": "lightgbm"}),
         ({"flavor_a": 3}, TypeError, "flavor must be", None),

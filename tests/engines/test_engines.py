@@ -129,9 +129,11 @@ def test_dask_gives_the_number_of_one_machine(page, dd, flavor, ids):
         ({"label": "stars"}, ValueError, "the frame must name its grades, not 'stars'", {"label": "grade"}),
         ({"score": 1}, TypeError, "score must be the name of a column", None),
         ({"score": "grade"}, ValueError, "the frame must name its scores, not 'grade'", None),
-        ({"flavor": "lightgbm"}, ValueError, "flavor must not follow the order of rows or document ids", {"flavor": "lightgbm[ties=average]"}),
+        ({"flavor": "lightgbm"}, ValueError, "flavor must not follow the order of rows or document ids",
+            {"flavor": "lightgbm[ties=average]"}),
         ({"flavor": "trec_eval"}, ValueError, "neither; got ties='docid", {"flavor": "trec_eval[ties=average]"}),
-        ({"flavor": "sklearn[ideal=given]"}, ValueError, "neither; got ideal='given'", {"flavor": "sklearn[ideal=global]"}),
+        ({"flavor": "sklearn[ideal=given]"}, ValueError, "neither; got ideal='given'",
+            {"flavor": "sklearn[ideal=global]"}),
         ({"k": 0}, ValueError, "k must be", {"k": None}),
     ],
 )  # fmt: skip

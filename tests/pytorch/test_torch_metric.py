@@ -1,4 +1,4 @@
-"""The torchmetrics metric: its value, the queries it has seen, its epochs, copies and checkpoints, and what it refuses."""
+"""The torchmetrics metric: its value, the queries it has seen, epochs, copies and checkpoints, and what it refuses."""
 
 import pytest
 
@@ -721,10 +721,12 @@ def test_copies_of_the_state_go_their_own_way(settings_):
 
 BAD = {
     "NaN score": (Flavor(), [[math.nan, 0.1]], [[1.0, 0.0]], "preds must not hold NaN.*got 1"),
-    "large scores": (Flavor(), [[2**60, 2**60 + 1]], [[1, 0]], "preds must hold scores that stay different in float64; got 1 that"),
+    "large scores": (Flavor(), [[2**60, 2**60 + 1]], [[1, 0]],
+        "preds must hold scores that stay different in float64; got 1 that"),
     "negative label": (Flavor(), [[0.2, 0.1]], [[-1.0, 0.0]], "target must be >= 0.*got 1"),
     "NaN label": (Flavor(), [[0.2, 0.1]], [[math.nan, 0.0]], "target must not hold NaN.*got 1.*pass mask="),
-    "beyond the table": (Flavor(gain=(0, 1)), [[0.2, 0.1]], [[2.0, 0.0]], "target must hold integer grades from 0 to 1"),
+    "beyond the table": (Flavor(gain=(0, 1)), [[0.2, 0.1]], [[2.0, 0.0]],
+        "target must hold integer grades from 0 to 1"),
     "empty query": (Flavor(empty="raise"), [[0.2, 0.1]], [[0.0, 0.0]], "got 1 with an ideal DCG of 0"),
 }  # fmt: skip
 
@@ -835,23 +837,45 @@ def test_a_query_with_a_negative_ideal_has_no_part_in_micro():
 # -- arguments -------------------------------------------------------------------------------------------------------
 
 UPDATES = {
-    "no ids": ((torch.rand(3), torch.ones(3)), ValueError, "indexes must be given (with 1-D input.*single query|under split_queries=True.*per row of 1-D)", lambda metric: (metric.update(torch.rand(3), torch.ones(3), torch.zeros(3).long()), metric.split_queries or metric.update(torch.rand(3)[None], torch.ones(3)[None]))),
-    "an array": ((np.ones((1, 2)), torch.ones(1, 2)), TypeError, "preds must be a torch.Tensor.*ndcg_ml.ndcg_score", lambda metric: metric.update(torch.as_tensor(np.ones((1, 2))), torch.ones(1, 2), torch.tensor([0]))),
-    "another shape": ((torch.rand(1, 2), torch.ones(2, 1), torch.tensor([0])), ValueError, "target must have the shape of preds", None),
-    "ids of rows": ((*LISTS, torch.zeros(2, 2).long()), ValueError, r"one query id per list, shape \(2,\).*got \(2, 2\)", lambda metric: (metric.update(*LISTS, torch.zeros(2, 2).long()[..., 0]), metric.update(*(each.flatten() for each in (*LISTS, torch.zeros(2, 2).long()))))),
-    "fractions": ((*LISTS, torch.zeros(2)), TypeError, "indexes must hold integers, one query id per list; got dtype torch.float", lambda metric: metric.update(*LISTS, torch.zeros(2).long())),
-    "a mask of floats": ((*LISTS, torch.tensor([0, 1]), torch.ones(2, 2)), TypeError, r"mask must be a tensor of bool.*mask\.bool", lambda metric: metric.update(*LISTS, torch.tensor([0, 1]), torch.ones(2, 2).bool())),
-    "ids from 2^63 on": ((*LISTS, torch.tensor([2**63, 5], dtype=torch.uint64)), TypeError, r"signed integers.*torch\.uint64.*Pass indexes\.long\(\)", lambda metric: metric.update(*LISTS, torch.tensor([2**63, 5], dtype=torch.uint64).long())),
-    "text": ((*LISTS, ["a", "b"]), TypeError, r"builtins.list of text.*number = {q: i for i, q in enumerate\(ids\)}.*number\[q\] for q in indexes\]", lambda metric: metric.update(*LISTS, torch.tensor([{q: i for i, q in enumerate(["a", "b"])}[q] for q in ["a", "b"]]))),
-    "an array of text": ((*LISTS, np.array([["a"], ["b"]])), TypeError, r"numpy\.ndarray of text.*number = {q: i", None),
-    "a list": ((*LISTS, [*torch.tensor([0, 1])]), TypeError, r"indexes must be a torch.Tensor; got builtins.list\. Pass torch\.as_tensor\(", lambda metric: metric.update(*LISTS, torch.as_tensor([0, 1]))),
+    "no ids": ((torch.rand(3), torch.ones(3)), ValueError,
+        "indexes must be given (with 1-D input.*single query|under split_queries=True.*per row of 1-D)",
+        lambda metric: (metric.update(torch.rand(3), torch.ones(3), torch.zeros(3).long()),
+            metric.split_queries or metric.update(torch.rand(3)[None], torch.ones(3)[None]))),
+    "an array": ((np.ones((1, 2)), torch.ones(1, 2)), TypeError, "preds must be a torch.Tensor.*ndcg_ml.ndcg_score",
+        lambda metric: metric.update(torch.as_tensor(np.ones((1, 2))), torch.ones(1, 2), torch.tensor([0]))),
+    "another shape": ((torch.rand(1, 2), torch.ones(2, 1), torch.tensor([0])), ValueError,
+        "target must have the shape of preds", None),
+    "ids of rows": ((*LISTS, torch.zeros(2, 2).long()), ValueError,
+        r"one query id per list, shape \(2,\).*got \(2, 2\)",
+        lambda metric: (metric.update(*LISTS, torch.zeros(2, 2).long()[..., 0]),
+            metric.update(*(each.flatten() for each in (*LISTS, torch.zeros(2, 2).long()))))),
+    "fractions": ((*LISTS, torch.zeros(2)), TypeError,
+        "indexes must hold integers, one query id per list; got dtype torch.float",
+        lambda metric: metric.update(*LISTS, torch.zeros(2).long())),
+    "a mask of floats": ((*LISTS, torch.tensor([0, 1]), torch.ones(2, 2)), TypeError,
+        r"mask must be a tensor of bool.*mask\.bool",
+        lambda metric: metric.update(*LISTS, torch.tensor([0, 1]), torch.ones(2, 2).bool())),
+    "ids from 2^63 on": ((*LISTS, torch.tensor([2**63, 5], dtype=torch.uint64)), TypeError,
+        r"signed integers.*torch\.uint64.*Pass indexes\.long\(\)",
+        lambda metric: metric.update(*LISTS, torch.tensor([2**63, 5], dtype=torch.uint64).long())),
+    "text": ((*LISTS, ["a", "b"]), TypeError,
+        r"builtins.list of text.*number = {q: i for i, q in enumerate\(ids\)}.*number\[q\] for q in indexes\]",
+        lambda metric: metric.update(*LISTS,
+            torch.tensor([{q: i for i, q in enumerate(["a", "b"])}[q] for q in ["a", "b"]]))),
+    "an array of text": ((*LISTS, np.array([["a"], ["b"]])), TypeError, r"numpy\.ndarray of text.*number = {q: i",
+        None),
+    "a list": ((*LISTS, [*torch.tensor([0, 1])]), TypeError,
+        r"indexes must be a torch.Tensor; got builtins.list\. Pass torch\.as_tensor\(",
+        lambda metric: metric.update(*LISTS, torch.as_tensor([0, 1]))),
 }  # fmt: skip
 MADE = {
-    "query_ids": ({"query_ids": "local"}, ValueError, "query_ids must be one of 'global', 'batch'; got 'local'", {"query_ids": "global"}),
+    "query_ids": ({"query_ids": "local"}, ValueError, "query_ids must be one of 'global', 'batch'; got 'local'",
+        {"query_ids": "global"}),
     "ties": ({"flavor": Flavor(ties="docid")}, ValueError, r"ties='docid'.*Use flavor='ndcg'", {"flavor": "ndcg"}),
     "a cut-off": ({"flavor": 10}, TypeError, r"got 10 of type int\. Pass a cut-off as k=10\.", {"k": 10}),
     "split_queries": ({"split_queries": 1}, TypeError, "split_queries must be True or False; got 1", None),
-    "both": ({"split_queries": True, "query_ids": "batch"}, ValueError, "under query_ids='batch'.*got split_queries=True", {"split_queries": True, "query_ids": "global"}),
+    "both": ({"split_queries": True, "query_ids": "batch"}, ValueError,
+        "under query_ids='batch'.*got split_queries=True", {"split_queries": True, "query_ids": "global"}),
 }  # fmt: skip
 
 
