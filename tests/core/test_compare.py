@@ -49,7 +49,7 @@ def test_two_systems():
 
 
 def test_queries_are_matched_by_id_and_dates_are_ids_too():
-    shuffled = RNG.permutation(60)
+    shuffled = np.random.default_rng(0).permutation(60)
     straight, turned = (compare(evaluated(A), evaluated(B, rows), seed=0) for rows in (slice(None), shuffled))
     assert turned.pairs == straight.pairs
     assert turned.qid.tolist() == QID

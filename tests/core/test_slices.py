@@ -93,7 +93,7 @@ def test_labels_of_rows_and_of_query_ids_are_one():
     assert str(evaluate(**flat, qid=qid, by=by_id).slices) == named
     pairs = {name: (label, 1) for name, label in by_id.items()}
     assert evaluate(**flat, qid=qid, by={"by": pairs}).slices["by", ("uk", 1)].n_queries == 30
-    order = RNG.permutation(720)
+    order = np.random.default_rng(0).permutation(720)
     shuffled = evaluate(flat["y_true"][order], flat["y_score"][order], qid=qid[order], k=5, by=of_rows[order])
     assert str(shuffled.slices) == expected
 
@@ -109,7 +109,7 @@ def test_cutoffs_and_the_limits_of_differences_are_printed():
     assert list(slices) == list(one)
     assert str(slices).count("country=uk@1 ") == 1
     assert len(str(slices).splitlines()) == 7
-    slices = evaluate(*DRAW.integers(0, 3, (2, 30, 5)), by=np.arange(30) % 2, k=(1, None)).slices
+    slices = evaluate(*np.random.default_rng(8).integers(0, 3, (2, 30, 5)), by=np.arange(30) % 2, k=(1, None)).slices
     heading, *lines = str(slices).splitlines()
     assert heading.split("  ")[-1] == "its interval"
     row = slices.to_dict()["slices"][0]
@@ -211,9 +211,6 @@ def test_a_slice_in_which_nothing_counts_has_no_value():
         assert of_b(flavor, query_weight=[1.0, 0, 0]) == (None, 0.0, None, None, None)
 
 
-DRAW = np.random.default_rng(8)
-
-
 def slice_rows(values: NDArray[np.float64], labels: Any, **more: Any) -> dict[Any, dict[str, Any]]:
     """The rows of slices of queries with these values, by label."""
     scores = np.tile([0.9, 0.1], (values.size, 1))
@@ -283,7 +280,7 @@ def test_the_intervals_of_differences_by_hand(clustered, weighted):
 
 @pytest.mark.parametrize("heavy", [1.0, 9.0])
 def test_clusters_that_are_in_both_slices_are_pairs(heavy):
-    for values in DRAW.uniform(0.06, 0.84, (20, 6 if heavy > 1 else 20)):
+    for values in np.random.default_rng(8).uniform(0.06, 0.84, (20, 6 if heavy > 1 else 20)):
         # Each cluster has the same constant difference between its two queries.
         weight = np.tile(np.r_[heavy, np.full(values.size - 1, 2.0)], 2)
         units = {"cluster": np.tile(np.arange(values.size), 2), "query_weight": weight}

@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
 from torch import nn
-from torch_batches import GENERATOR, LISTS, Constants, batches, elsewhere, tensors_of
+from torch_batches import LISTS, Constants, batches, elsewhere, tensors_of
 from torchmetrics import MetricCollection
 from torchmetrics.wrappers import BootStrapper, MetricTracker, Running
 
@@ -57,11 +57,12 @@ FLAVORS = st.builds(
 
 
 @examples(40)
-@given(FLAVORS, st.booleans(), st.sampled_from(["global", "batch"]))
-def test_many_small_updates_are_one_evaluation(flavor, several, query_ids):
+@given(FLAVORS, st.booleans(), st.sampled_from(["global", "batch"]), st.integers(0, 2**32))
+def test_many_small_updates_are_one_evaluation(flavor, several, query_ids, seed):
+    draw = torch.Generator().manual_seed(seed)
     ks = [1, 3, None] if several else ...
     metric = NDCG(flavor, k=ks, query_ids=query_ids)
-    seen = list(batches(12))
+    seen = list(batches(12, draw))
     for number, (scores, labels, mask) in enumerate(seen):
         first = 4 * number if query_ids == "global" else 0
         ids = torch.arange(first, first + 4)
@@ -70,7 +71,7 @@ def test_many_small_updates_are_one_evaluation(flavor, several, query_ids):
             metric.update(scores, labels, ids if query_ids == "global" and number % 4 == 1 else None, mask)
         else:
             mask[:, 0] = True  # a flat query has a row
-            order = torch.randperm(int(mask.sum()), generator=GENERATOR)
+            order = torch.randperm(int(mask.sum()), generator=draw)
             if flavor.ties == "first":
                 order = order.sort().values
             metric.update(scores[mask][order], labels[mask][order], indexes=rows[mask][order])

@@ -8,16 +8,15 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 LISTS = torch.tensor([[0.9, 0.1], [0.8, 0.2]]), torch.tensor([[1, 0], [0, 1]])
-GENERATOR = torch.Generator().manual_seed(5)
 
 
-def batches(n_batches, size=4, width=6):
+def batches(n_batches, draw, size=4, width=6):
     """Scores with ties, labels with empty queries, and masks."""
     for _ in range(n_batches):
         shape = (size, width)
-        labels = torch.randint(0, 4, shape, generator=GENERATOR) * (torch.rand(size, 1, generator=GENERATOR) < 0.8)
-        scores = torch.randint(0, 5, shape, generator=GENERATOR) / 4
-        yield scores, labels, torch.rand(shape, generator=GENERATOR) < 0.8
+        labels = torch.randint(0, 4, shape, generator=draw) * (torch.rand(size, 1, generator=draw) < 0.8)
+        scores = torch.randint(0, 5, shape, generator=draw) / 4
+        yield scores, labels, torch.rand(shape, generator=draw) < 0.8
 
 
 @contextmanager
