@@ -25,6 +25,7 @@ from notebooks.__main__ import DIGEST, differences, digest, executed, paths, sho
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+SLOW = ("winner", "gains_and_discounts", "batches", "losses", "stopping", "range", "decision", "layers")
 RECORDS = sorted([*ROOT.glob("benchmarks/results/*.md"), *ROOT.glob("reliability/results/*.md")])
 
 
@@ -214,6 +215,21 @@ def test_targets_of_links_exist(page):
             titles = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
             anchors = {re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title in titles}
             assert anchor in anchors | {*re.findall(r'\bid="([^"]+)"', text)}, f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("name", ["ideals", "ties", *(pytest.param(name, marks=pytest.mark.long) for name in SLOW)])
+def test_a_figure_is_shown_with_a_description_and_agrees_with_the_package(name):
+    pytest.importorskip("matplotlib")
+    figures = pytest.importorskip("benchmarks.figures", reason="benchmarks are not part of the installed package")
+    assert {*figures.FIGURES} == {"ideals", "ties", *SLOW} == {path.stem[7:] for path in DOCS.glob("figure_*.svg")}
+    pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "README.md", *DOCS.glob("*.md")))
+    assert re.search(rf"!\[[^\]]{{20,}}\]\((docs/)?figure_{name}\.svg\)", pages)
+    figures.draw_figure(figures.FIGURES[name])  # raises if the package computes something else
+
+
+def test_code_of_pages_fits_a_window_of_1280_pixels():
+    lines = [(page.stem, line) for page in DOCS.glob("*.md") for code in blocks(page) for line in code.splitlines()]
+    assert [(page, line) for page, line in lines if len(line) > 113] == []
 
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
