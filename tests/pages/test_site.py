@@ -40,6 +40,23 @@ MODULES = ("sklearn", "torch", "torch.losses", "lightgbm", "xgboost", "catboost"
 PAGES = ("", "flavors/", "flavors/lightgbm/", "explorer/", "api/score/", "losses/", "notebooks/03_rosetta/")
 
 
+# The guide that the search must show first, before pages of presets and of records.
+GUIDES = {
+    "install": "install",
+    "torch early stopping": "training",
+    "lightning": "training",
+    "pytorch loss": "losses",
+    "lightgbm ranker gridsearch": "sklearn",
+    "xgboost custom metric": "boosting",
+    "confidence interval": "deciding",
+    "ci gate": "gate",
+    "unjudged documents": "unjudged",
+    "recommender": "full_catalogue",
+    "trec_eval": "coming_from",
+    "optuna": "recipes",
+}
+
+
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for module in ("mkdocs", "hatchling"):
@@ -208,6 +225,18 @@ def test_pages_fit_a_phone(chromium: Any, address: str) -> None:
         assert view.evaluate("document.documentElement.scrollWidth") <= 390, page
     view.close()
     assert not wrong
+
+
+@pytest.mark.long
+def test_the_search_finds_the_guide(chromium: Any, address: str) -> None:
+    view = chromium.new_page(viewport={"width": 1280, "height": 800})
+    found = {}
+    for query in GUIDES:
+        view.goto(f"{address}?q={query.replace(' ', '+')}")
+        view.wait_for_selector(".md-search-result__item a")
+        found[query] = urlsplit(view.get_attribute(".md-search-result__item a", "href")).path.strip("/")
+    view.close()
+    assert found == GUIDES
 
 
 # -- reports ----------------------------------------------------------------------------------------------------------
