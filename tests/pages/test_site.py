@@ -107,6 +107,30 @@ def test_every_public_name_is_in_the_reference_once(module):
     assert sorted(names) == sorted(name for name in documented() if name.rpartition(".")[0] == module)
 
 
+# Types of members that are for the package itself, and of Matplotlib and of dictionaries, which have the same names.
+UNLISTED = {"ExactSums", "Queries", "Scored", "Totals", "UnjudgedDocuments", "Axes", "Judgements"}
+
+
+@pytest.mark.needs("sklearn", "torch", "lightgbm", "xgboost", "catboost")
+def test_types_that_results_have_and_errors_that_docstrings_name_are_in_the_reference():
+    listed = [name for name in documented() if name.split(".")[1] not in ("dask", "ray", "spark")]
+    modules = {name.rpartition(".")[0]: importlib.import_module(name.rpartition(".")[0]) for name in listed}
+    ours = [module for name, module in sys.modules.items() if name.startswith("ndcg_ml")]
+    classes = {each for module in ours for each in vars(module).values() if inspect.isclass(each)}
+    known = {each.__name__ for each in classes if each.__module__.startswith("ndcg_ml")}
+    said = set()
+    for module, _, name in (name.rpartition(".") for name in listed):
+        public = getattr(modules[module], name)
+        members = [each for key, each in vars(public).items() if key[0] != "_"] if inspect.isclass(public) else []
+        for each in (public, *members):
+            each = getattr(each, "fget", None) or getattr(each, "__func__", each)
+            types = getattr(each, "__annotations__", {})
+            types = types if inspect.isclass(each) else {"return": types.get("return", "")}
+            said |= set(re.findall(r"\b[A-Z]\w+", " ".join(map(str, types.values()))))
+            said |= set(re.findall(r"^(\w+Error)$", inspect.getdoc(each) or "", re.MULTILINE))
+    assert (said & known) - {name.rpartition(".")[2] for name in documented()} - UNLISTED == set()
+
+
 @pytest.mark.needs("sklearn", "torch", "lightgbm", "xgboost", "catboost")
 def test_defaults_are_those_of_the_documentation():
     given, written = {}, {}
