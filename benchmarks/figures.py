@@ -241,7 +241,7 @@ def draw_losses(figure: Any) -> None:
         axes.set_title(title, loc="left")
         axes.set_xlabel("score of the relevant minus the other's")
         axes.set_ylim(-0.03, 1.3)
-        axes.legend(frameon=False)
+        axes.legend(facecolor="white", edgecolor="none", framealpha=0.9)
         axes.grid(alpha=0.3)
         _clear(axes)
 
