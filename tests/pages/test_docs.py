@@ -25,7 +25,11 @@ from notebooks.__main__ import DIGEST, differences, digest, executed, paths, sho
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-SLOW = ("winner", "gains_and_discounts", "batches", "losses", "stopping", "range", "decision", "layers")
+# The figures, and the libraries that each needs besides Matplotlib.
+FIGURES = {
+    **dict.fromkeys(("winner", "gains_and_discounts", "ideals", "ties", "range", "decision", "layers"), ""),
+    **{"batches": "torch", "losses": "torch", "stopping": "lightgbm"},
+}
 RECORDS = sorted([*ROOT.glob("benchmarks/results/*.md"), *ROOT.glob("reliability/results/*.md")])
 
 
@@ -217,11 +221,12 @@ def test_targets_of_links_exist(page):
             assert anchor in anchors | {*re.findall(r'\bid="([^"]+)"', text)}, f"{target}#{anchor}"
 
 
-@pytest.mark.parametrize("name", ["ideals", "ties", *(pytest.param(name, marks=pytest.mark.long) for name in SLOW)])
+@pytest.mark.parametrize("name", quick(["ideals", "ties"], FIGURES))
 def test_a_figure_is_shown_with_a_description_and_agrees_with_the_package(name):
-    pytest.importorskip("matplotlib")
+    for library in ("matplotlib", *FIGURES[name].split()):
+        pytest.importorskip(library)
     figures = pytest.importorskip("benchmarks.figures", reason="benchmarks are not part of the installed package")
-    assert {*figures.FIGURES} == {"ideals", "ties", *SLOW} == {path.stem[7:] for path in DOCS.glob("figure_*.svg")}
+    assert figures.FIGURES.keys() == FIGURES.keys() == {path.stem[7:] for path in DOCS.glob("figure_*.svg")}
     pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "README.md", *DOCS.glob("*.md")))
     assert re.search(rf"!\[[^\]]{{20,}}\]\((docs/)?figure_{name}\.svg\)", pages)
     figures.draw_figure(figures.FIGURES[name])  # raises if the package computes something else
