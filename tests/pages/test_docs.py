@@ -28,7 +28,9 @@ DOCS = ROOT / "docs"
 # The figures, and the libraries that each needs besides Matplotlib.
 FIGURES = {
     **dict.fromkeys(("winner", "gains_and_discounts", "ideals", "ties", "range", "decision", "layers"), ""),
-    "batches": "torch", "losses": "torch", "stopping": "lightgbm",
+    "batches": "torch",
+    "losses": "torch",
+    "stopping": "lightgbm",
 }
 RECORDS = sorted([*ROOT.glob("benchmarks/results/*.md"), *ROOT.glob("reliability/results/*.md")])
 
