@@ -83,7 +83,9 @@ def _reader_flavor(text: str, k: Any, data: dict[str, Any]) -> dict[str, Any]:
         "text": shown.short_text,
         "words": shown.describe(),
         "switches": {name: _switch(flavor, name) for name in Flavor.__dataclass_fields__},
-        "changed": [name for name in Flavor.__dataclass_fields__ if _switch(flavor, name) != _switch(start, name)],
+        "changed": [
+            name for name in Flavor.__dataclass_fields__ if _switch(flavor, name) != _switch(start, name)
+        ],
     }
     return answer | ({"value": _plain(value)} if error is None else {"error": error})
 

@@ -25,14 +25,21 @@ from notebooks.__main__ import DIGEST, differences, digest, executed, paths, sho
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+# The figures, and the libraries that each needs besides Matplotlib.
+FIGURES = {
+    **dict.fromkeys(("winner", "gains_and_discounts", "ideals", "ties", "range", "decision", "layers"), ""),
+    "batches": "torch",
+    "losses": "torch",
+    "stopping": "lightgbm",
+}
 RECORDS = sorted([*ROOT.glob("benchmarks/results/*.md"), *ROOT.glob("reliability/results/*.md")])
 
 
 @pytest.mark.parametrize(
     ("name", "n_blocks", "needs", "printed"),
     [
-        ("sklearn", 10, "sklearn pandas lightgbm", "queries that it scores"),
-        ("boosting", 7, "sklearn lightgbm xgboost catboost", "ties='average'"),
+        ("sklearn", 11, "sklearn pandas lightgbm", "queries that it scores"),
+        ("boosting", 8, "sklearn lightgbm xgboost catboost", "ties='average'"),
         ("runs", 5, "pandas", "look like 'd1', those of run like 'D1'"),
         ("losses", 7, "torch torchmetrics", "no ranks to cut off: flavor.k must be None in SoftmaxLoss"),
     ],
@@ -217,6 +224,22 @@ def test_targets_of_links_exist(page):
             titles = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
             anchors = {re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title in titles}
             assert anchor in anchors | {*re.findall(r'\bid="([^"]+)"', text)}, f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("name", quick(["ideals", "ties"], FIGURES))
+def test_a_figure_is_shown_with_a_description_and_agrees_with_the_package(name):
+    for library in ("matplotlib", *FIGURES[name].split()):
+        pytest.importorskip(library)
+    figures = pytest.importorskip("benchmarks.figures", reason="benchmarks are not part of the installed package")
+    assert figures.FIGURES.keys() == FIGURES.keys() == {path.stem[7:] for path in DOCS.glob("figure_*.svg")}
+    pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "README.md", *DOCS.glob("*.md")))
+    assert re.search(rf"!\[[^\]]{{20,}}\]\((docs/)?figure_{name}\.svg\)", pages)
+    figures.draw_figure(figures.FIGURES[name])  # raises if the package computes something else
+
+
+def test_code_of_pages_fits_a_window_of_1280_pixels():
+    lines = [(page.stem, line) for page in DOCS.glob("*.md") for code in blocks(page) for line in code.splitlines()]
+    assert [(page, line) for page, line in lines if len(line) > 113] == []
 
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]

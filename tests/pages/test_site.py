@@ -40,6 +40,23 @@ MODULES = ("sklearn", "torch", "torch.losses", "lightgbm", "xgboost", "catboost"
 PAGES = ("", "flavors/", "flavors/lightgbm/", "explorer/", "api/score/", "losses/", "notebooks/03_rosetta/")
 
 
+# The guide that the search must show first, before pages of presets and of records.
+GUIDES = {
+    "install": "install",
+    "torch early stopping": "training",
+    "lightning": "training",
+    "pytorch loss": "losses",
+    "lightgbm ranker gridsearch": "sklearn",
+    "xgboost custom metric": "boosting",
+    "confidence interval": "deciding",
+    "ci gate": "gate",
+    "unjudged documents": "unjudged",
+    "recommender": "full_catalogue",
+    "trec_eval": "coming_from",
+    "optuna": "recipes",
+}
+
+
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for module in ("mkdocs", "hatchling"):
@@ -88,6 +105,30 @@ def test_every_public_name_is_in_the_reference_once(module):
     if module == "ndcg_ml.torch":  # the losses have a page of their own
         names -= {f"{module}.{name}" for name in importlib.import_module("ndcg_ml.torch.losses").__all__}
     assert sorted(names) == sorted(name for name in documented() if name.rpartition(".")[0] == module)
+
+
+# Types of members that are for the package itself, and of Matplotlib and of dictionaries, which have the same names.
+UNLISTED = {"ExactSums", "Queries", "Scored", "Totals", "UnjudgedDocuments", "Axes", "Judgements"}
+
+
+@pytest.mark.needs("sklearn", "torch", "lightgbm", "xgboost", "catboost")
+def test_types_that_results_have_and_errors_that_docstrings_name_are_in_the_reference():
+    listed = [name for name in documented() if name.split(".")[1] not in ("dask", "ray", "spark")]
+    modules = {name.rpartition(".")[0]: importlib.import_module(name.rpartition(".")[0]) for name in listed}
+    ours = [module for name, module in sys.modules.items() if name.startswith("ndcg_ml")]
+    classes = {each for module in ours for each in vars(module).values() if inspect.isclass(each)}
+    known = {each.__name__ for each in classes if each.__module__.startswith("ndcg_ml")}
+    said = set()
+    for module, _, name in (name.rpartition(".") for name in listed):
+        public = getattr(modules[module], name)
+        members = [each for key, each in vars(public).items() if key[0] != "_"] if inspect.isclass(public) else []
+        for each in (public, *members):
+            each = getattr(each, "fget", None) or getattr(each, "__func__", each)
+            types = getattr(each, "__annotations__", {})
+            types = types if inspect.isclass(each) else {"return": types.get("return", "")}
+            said |= set(re.findall(r"\b[A-Z]\w+", " ".join(map(str, types.values()))))
+            said |= set(re.findall(r"^(\w+Error)$", inspect.getdoc(each) or "", re.MULTILINE))
+    assert (said & known) - {name.rpartition(".")[2] for name in documented()} - UNLISTED == set()
 
 
 @pytest.mark.needs("sklearn", "torch", "lightgbm", "xgboost", "catboost")
@@ -208,6 +249,18 @@ def test_pages_fit_a_phone(chromium: Any, address: str) -> None:
         assert view.evaluate("document.documentElement.scrollWidth") <= 390, page
     view.close()
     assert not wrong
+
+
+@pytest.mark.long
+def test_the_search_finds_the_guide(chromium: Any, address: str) -> None:
+    view = chromium.new_page(viewport={"width": 1280, "height": 800})
+    found = {}
+    for query in GUIDES:
+        view.goto(f"{address}?q={query.replace(' ', '+')}")
+        view.wait_for_selector(".md-search-result__item a")
+        found[query] = urlsplit(view.get_attribute(".md-search-result__item a", "href")).path.strip("/")
+    view.close()
+    assert found == GUIDES
 
 
 # -- reports ----------------------------------------------------------------------------------------------------------
