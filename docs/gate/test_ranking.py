@@ -1,4 +1,4 @@
-"""The search of this repository is not worse than its baseline, nor than its last accepted run, by the margin."""
+"""The search of this repository is not worse than its baseline or its last accepted run, by the margin."""
 
 import os
 import warnings

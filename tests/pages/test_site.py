@@ -126,6 +126,7 @@ def test_types_that_results_have_and_errors_that_docstrings_name_are_in_the_refe
             each = getattr(each, "fget", None) or getattr(each, "__func__", each)
             types = getattr(each, "__annotations__", {})
             types = types if inspect.isclass(each) else {"return": types.get("return", "")}
+            types = {key: kind for key, kind in types.items() if key[0] != "_"}
             said |= set(re.findall(r"\b[A-Z]\w+", " ".join(map(str, types.values()))))
             said |= set(re.findall(r"^(\w+Error)$", inspect.getdoc(each) or "", re.MULTILINE))
     assert (said & known) - {name.rpartition(".")[2] for name in documented()} - UNLISTED == set()
