@@ -93,7 +93,8 @@ _IN_ADAPTERS = {
     **dict.fromkeys(("NDCGScorer", "QueryKFold", "QueryRanker", "ndcg_scorer", "paired_search"), ("sklearn",)),
     **dict.fromkeys(("NDCG", "ApproxNDCGLoss", "LambdaNDCGLoss", "ndcg", "ndcg_collection"), ("torch",)),
     **dict.fromkeys(("NeuralNDCGLoss", "SoftmaxLoss", "Stochastic"), ("torch",)),
-    "NDCGEval": ("lightgbm", "xgboost", "catboost"),
+    **dict.fromkeys(("NDCGEval", "supports"), ("lightgbm", "xgboost", "catboost")),
+    **{f"{library}_params": (library,) for library in ("lightgbm", "xgboost", "catboost")},
 }
 _ELSEWHERE = {
     "ndcg_at_k": "write ndcg_score(y_true, y_score, k=10, qid=qid)",

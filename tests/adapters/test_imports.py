@@ -107,7 +107,18 @@ def test_what_a_new_interpreter_prints(code, printed):
 
 
 @pytest.mark.parametrize(
-    "name", ["NDCG", "ApproxNDCGLoss", "SoftmaxLoss", "ndcg", "ndcg_scorer", "QueryRanker", "NDCGEval"]
+    "name",
+    [
+        "NDCG",
+        "ApproxNDCGLoss",
+        "SoftmaxLoss",
+        "ndcg",
+        "ndcg_scorer",
+        "QueryRanker",
+        "NDCGEval",
+        "catboost_params",
+        "supports",
+    ],
 )
 def test_names_of_adapters_are_found_in_their_modules(name):
     pytest.importorskip("sklearn")
