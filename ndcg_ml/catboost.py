@@ -15,9 +15,9 @@ from ndcg_ml._core.checks import KSpec, plain_signature
 from ndcg_ml._core.frames import match_index
 from ndcg_ml._core.kernel_and_threads import Cache
 from ndcg_ml._core.layout import IntArray
-from ndcg_ml._core.queries import mean_row_weight
+from ndcg_ml._core.queries import Queries, mean_row_weight
 from ndcg_ml._core.query_groups import group_by_ids
-from ndcg_ml._core.scores import Prepared, prepare
+from ndcg_ml._core.ranking import Ranking
 from ndcg_ml.flavor import Flavor
 
 __all__ = ["NDCGEval", "catboost_params", "supports"]
@@ -119,7 +119,7 @@ class NDCGEval(boosting.NamedMetric):
         if not self._sets:
             raise ValueError("pools must hold at least one data set; got none. Pass every evaluation set.")
         _distinct(self._sets)
-        self._cache: Cache[Prepared[Any]] = Cache(2 * len(self._sets))
+        self._cache: Cache[Ranking] = Cache(2 * len(self._sets))
         for bound in self._sets:
             self._prepared(bound, None)
         self._rename()
@@ -179,10 +179,10 @@ class NDCGEval(boosting.NamedMetric):
             "or boosting_type='Ordered', unless has_time=True)."
         )
 
-    def _prepared(self, bound: _Bound, weight: NDArray[Any] | None) -> Prepared[Any]:
-        def make() -> Prepared[Any]:
+    def _prepared(self, bound: _Bound, weight: NDArray[Any] | None) -> Ranking:
+        def make() -> Ranking:
             mean = mean_row_weight(weight, bound.sizes)
-            return prepare(bound.labels, group=bound.sizes, flavor=self.flavor, query_weight=mean)
+            return Ranking(self.flavor, ..., Queries.read(bound.labels, group=bound.sizes, query_weight=mean))
 
         return self._cache.get_or_make((bound.labels, bound.sizes, weight), make)
 

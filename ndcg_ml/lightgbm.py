@@ -15,8 +15,8 @@ from ndcg_ml._core.checks import KSpec, plain_signature, whole_number
 from ndcg_ml._core.frames import match_index, refuse_index
 from ndcg_ml._core.gains_and_discounts import gain
 from ndcg_ml._core.kernel_and_threads import Cache
-from ndcg_ml._core.queries import mean_row_weight
-from ndcg_ml._core.scores import Prepared, prepare
+from ndcg_ml._core.queries import Queries, mean_row_weight
+from ndcg_ml._core.ranking import Ranking
 from ndcg_ml.flavor import Flavor
 
 __all__ = ["NDCGEval", "StopEarly", "lightgbm_params", "supports"]
@@ -84,7 +84,7 @@ class NDCGEval(boosting.NamedMetric):
     @plain_signature
     def __init__(self, flavor: Flavor | str, k: KSpec = ..., *, name: str | None = None) -> None:
         super().__init__(flavor, k, name, "LightGBM", "a nan in the first round freezes LightGBM's early stopping")
-        self._cache: Cache[Prepared[Any]] = Cache(_SLOTS)
+        self._cache: Cache[Ranking] = Cache(_SLOTS)
 
     # LightGBM requires a signature of 2, 3 or 4 parameters.
     def __call__(self, a: Any, b: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
@@ -107,12 +107,12 @@ class NDCGEval(boosting.NamedMetric):
         totals = self._prepared(group, np.asarray(labels), weight).totals(self.one_score_per_row(scores))
         return [(name, value, True) for name, value in zip(self.names, totals.values(self.flavor), strict=True)]
 
-    def _prepared(self, group: NDArray[Any], labels: NDArray[Any], weight: Any) -> Prepared[Any]:
+    def _prepared(self, group: NDArray[Any], labels: NDArray[Any], weight: Any) -> Ranking:
         weight = None if weight is None else np.asarray(weight)
 
-        def make() -> Prepared[Any]:
+        def make() -> Ranking:
             mean = mean_row_weight(weight, group)
-            return prepare(labels, group=group, flavor=self.flavor, k=self.ks, query_weight=mean)
+            return Ranking(self.flavor, self.ks, Queries.read(labels, group=group, query_weight=mean))
 
         return self._cache.get_or_make((group, labels, weight), make)
 

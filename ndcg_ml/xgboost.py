@@ -16,8 +16,8 @@ from ndcg_ml._core.checks import KSpec, optional_whole_number, plain_signature
 from ndcg_ml._core.frames import match_index, refuse_lazy
 from ndcg_ml._core.kernel_and_threads import Cache
 from ndcg_ml._core.mean import Sums
-from ndcg_ml._core.queries import Weights
-from ndcg_ml._core.scores import Prepared, prepare
+from ndcg_ml._core.queries import Queries, Weights
+from ndcg_ml._core.ranking import Ranking
 from ndcg_ml.flavor import Flavor
 
 __all__ = ["NDCGCallback", "NDCGEval", "supports", "xgboost_params"]
@@ -86,7 +86,7 @@ class NDCGEval(boosting.NamedMetric):
     @plain_signature
     def __init__(self, flavor: Flavor | str, k: KSpec = ..., *, name: str | None = None) -> None:
         super().__init__(flavor, k, name, "XGBoost", _WHY_NO_NAN)
-        self._cache: Cache[Prepared[Any]] = Cache(_SLOTS)
+        self._cache: Cache[Ranking] = Cache(_SLOTS)
 
     @property
     def __name__(self) -> str:  # XGBRanker reads the name of its eval_metric before it calls it
@@ -121,17 +121,17 @@ class NDCGEval(boosting.NamedMetric):
             values = self._prepared(dmatrix).totals(self.one_score_per_row(preds)).values(self.flavor)
         return list(zip(self.names, values, strict=True))[::-1]
 
-    def _prepared(self, dmatrix: Any) -> Prepared[Any]:
+    def _prepared(self, dmatrix: Any) -> Ranking:
         return self._cache.get_or_make(_contents(dmatrix), lambda: self._prepare(*_contents(dmatrix)))
 
-    def _prepare(self, ends: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None) -> Prepared[Any]:
+    def _prepare(self, ends: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None) -> Ranking:
         group = np.diff(ends.astype(np.int64))
         if weight is not None and weight.shape != group.shape:
             raise ValueError(
                 f"weight must have one entry per query, {group.size}, as XGBoost's weights do when ranking; got "
                 f"{weight.size}."
             )
-        return prepare(labels, group=group, flavor=self.flavor, k=self.ks, query_weight=weight)
+        return Ranking(self.flavor, self.ks, Queries.read(labels, group=group, query_weight=weight))
 
     # -- several workers ---------------------------------------------------------------------------------------------
 
@@ -281,7 +281,8 @@ class NDCGCallback(boosting.NamedMetric):
         self.X = X
         refuse_lazy(y, "y")
         match_index({"X": X, "y": y, "qid": qid})
-        self._prepared = prepare(y, group=group, qid=qid, flavor=self.flavor, k=self.ks, query_weight=query_weight)
+        data = Queries.read(y, group=group, qid=qid, query_weight=query_weight)
+        self._prepared = Ranking(self.flavor, self.ks, data)
         self._n_rows = np.size(y)
         self._run: Any = None  # the state of a training
 
