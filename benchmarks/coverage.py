@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml import Evaluation, Flavor, evaluate, evaluate_run
-from ndcg_ml._decide.distributions import t_quantile
-from ndcg_ml._decide.intervals import estimates
-from ndcg_ml._decide.means import Means
+from ndcg_ml._statistics.distributions import t_quantile
+from ndcg_ml._statistics.intervals import estimates
+from ndcg_ml._statistics.means import Means
 
 SIZES = (10, 15, 20, 30, 50, 70, 100, 200, 500, 1000)
 SAMPLES = 4000

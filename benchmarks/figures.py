@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
-import tomllib
 from collections.abc import Callable
 from typing import Any
 
@@ -361,42 +359,6 @@ def draw_decision(figure: Any) -> None:
     axes.set_axis_off()
 
 
-def draw_layers(figure: Any) -> None:
-    """Draw the rows of the import contract of pyproject.toml: each may import those below it."""
-    from matplotlib.patches import Rectangle
-
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    [layers] = [each["layers"] for each in project["tool"]["importlinter"]["contracts"] if each["type"] == "layers"]
-    rows = [re.split(" [|:] ", layer) for layer in layers if layer != "__main__"]
-    parts = {
-        "cli": ("commands", RED),
-        "_show": ("tools", GREEN),
-        "sklearn": ("adapters", BLUE),
-        "_params": ("core", GREY),
-    }
-    figure.set_size_inches(6.6, 4.0)
-    axes = figure.subplots()
-    part, colour = "", GREY
-    for at, row in enumerate(rows):
-        y = -at
-        for first in row:
-            if first in parts:
-                part, colour = parts[first]
-                axes.text(-0.2, y + 0.4, part, ha="right", va="center", weight="bold", color=colour)
-        x, letters = 0.0, sum(len(name) + 3 for name in row)
-        for name in row:
-            width = 10 * (len(name) + 3) / letters
-            box = Rectangle((x, y), width - 0.08, 0.8, facecolor=colour, alpha=0.22, edgecolor=colour)
-            axes.add_patch(box)
-            axes.text(x + width / 2, y + 0.4, name, ha="center", va="center", fontsize=9.5)
-            x += width
-    axes.annotate("", (10.4, 1 - len(rows)), (10.4, 0.8), arrowprops={"arrowstyle": "->", "color": "black"})
-    axes.text(10.55, 1 - len(rows) / 2, "imports", rotation=270, va="center")
-    axes.set_xlim(-1.6, 11)
-    axes.set_ylim(0.9 - len(rows), 0.9)
-    axes.set_axis_off()
-
-
 FIGURES: dict[str, Callable[[Any], None]] = {
     "winner": draw_winner,
     "gains_and_discounts": draw_gains_and_discounts,
@@ -407,7 +369,6 @@ FIGURES: dict[str, Callable[[Any], None]] = {
     "stopping": draw_stopping,
     "range": draw_range,
     "decision": draw_decision,
-    "layers": draw_layers,
 }
 
 if __name__ == "__main__":

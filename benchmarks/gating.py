@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml import compare_values, evaluate
-from ndcg_ml._decide.verdict import PASSES
+from ndcg_ml._statistics.verdict import PASSES
 from ndcg_ml.readers import read_columns
 
 ROOT = Path(__file__).parents[1]

@@ -76,7 +76,7 @@ def draw_verdicts(path: Path) -> None:
     """Draw an interval for each verdict, with 0 and the margin, those that take precedence at the top."""
     from matplotlib import pyplot as plt
 
-    from ndcg_ml._decide.verdict import verdict
+    from ndcg_ml._statistics.verdict import verdict
 
     margin, colours = 0.01, {"better": BLUE, "worse": RED, "undecided": GREY}
     limits = [(0.002, 0.008), (-0.006, 0.004), (-0.008, -0.002), (0.003, 0.019), (-0.021, -0.003), (-0.006, 0.017)]
@@ -103,7 +103,7 @@ def draw_queries_needed(path: Path) -> None:
     import numpy as np
     from matplotlib import pyplot as plt
 
-    from ndcg_ml._decide.randomisation import queries_needed
+    from ndcg_ml._statistics.randomisation import queries_needed
 
     rows = json.loads((ROOT / "benchmarks" / "results" / "deciding.json").read_text())["rows"]
     differences = np.geomspace(0.003, 0.3, 100)

@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.deciding import RUNS
 from ndcg_ml import compare, evaluate, evaluate_run
 from ndcg_ml._unjudged.judge_next import _changes
-from ndcg_ml._unjudged.range import Pair
+from ndcg_ml._unjudged.ranges import Pair
 
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "benchmarks" / "results" / "unjudged.json"

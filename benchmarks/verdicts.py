@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml import Comparison, Evaluation, Flavor, compare, compare_values, correct_labels, evaluate
-from ndcg_ml._decide.distributions import t_quantile
-from ndcg_ml._decide.verdict import PASSES
+from ndcg_ml._statistics.distributions import t_quantile
+from ndcg_ml._statistics.verdict import PASSES
 
 RESULT = Path(__file__).parent / "results" / "verdicts.json"
 PAGES = {name: Path(__file__).parent / "results" / f"{name}.md" for name in ("decisions", "model_labels")}

@@ -23,18 +23,17 @@ if TYPE_CHECKING:
     from ndcg_ml import spark as spark
     from ndcg_ml import torch as torch
     from ndcg_ml import xgboost as xgboost
-    from ndcg_ml._core.evaluate import dcg_score, evaluate, evaluate_ranked, ndcg_score
-    from ndcg_ml._core.result import Evaluation
-    from ndcg_ml._core.scores import prepare
-    from ndcg_ml._decide.compare import compare, compare_values
-    from ndcg_ml._decide.comparison import Comparison
-    from ndcg_ml._decide.model_labels import correct_labels
     from ndcg_ml._show.report import show_versions
     from ndcg_ml._unjudged.completions import RangeError
     from ndcg_ml._unjudged.judge_next import with_labels
+    from ndcg_ml.arrays import dcg_score, evaluate, evaluate_ranked, ndcg_score, prepare
+    from ndcg_ml.comparisons import compare, compare_values
     from ndcg_ml.explain import explain_difference
     from ndcg_ml.identification import identify
+    from ndcg_ml.model_labels import correct_labels
     from ndcg_ml.parts import PartialEvaluation, evaluate_batches, evaluate_part
+    from ndcg_ml.results.comparison import Comparison
+    from ndcg_ml.results.evaluation import Evaluation
     from ndcg_ml.runs import align, evaluate_run
     from ndcg_ml.topk import evaluate_topk
 
@@ -72,17 +71,16 @@ _MODULES = (
 )
 # Imported at first use, so that the command line starts, and can be interrupted, before NumPy is imported.
 _LATER = {
-    "_core.scores": ("prepare",),
-    "_core.result": ("Evaluation",),
-    "_core.evaluate": ("dcg_score", "evaluate", "evaluate_ranked", "ndcg_score"),
-    "_decide.compare": ("compare", "compare_values"),
-    "_decide.comparison": ("Comparison",),
-    "_decide.model_labels": ("correct_labels",),
     "_unjudged.completions": ("RangeError",),
     "_unjudged.judge_next": ("with_labels",),
+    "arrays": ("dcg_score", "evaluate", "evaluate_ranked", "ndcg_score", "prepare"),
+    "comparisons": ("compare", "compare_values"),
     "explain": ("explain_difference",),
     "identification": ("identify",),
+    "model_labels": ("correct_labels",),
     "parts": ("PartialEvaluation", "evaluate_batches", "evaluate_part"),
+    "results.comparison": ("Comparison",),
+    "results.evaluation": ("Evaluation",),
     "runs": ("align", "evaluate_run"),
     "topk": ("evaluate_topk",),
     "_show.report": ("show_versions",),
@@ -93,7 +91,8 @@ _IN_ADAPTERS = {
     **dict.fromkeys(("NDCGScorer", "QueryKFold", "QueryRanker", "ndcg_scorer", "paired_search"), ("sklearn",)),
     **dict.fromkeys(("NDCG", "ApproxNDCGLoss", "LambdaNDCGLoss", "ndcg", "ndcg_collection"), ("torch",)),
     **dict.fromkeys(("NeuralNDCGLoss", "SoftmaxLoss", "Stochastic"), ("torch",)),
-    "NDCGEval": ("lightgbm", "xgboost", "catboost"),
+    **dict.fromkeys(("NDCGEval", "supports"), ("lightgbm", "xgboost", "catboost")),
+    **{f"{library}_params": (library,) for library in ("lightgbm", "xgboost", "catboost")},
 }
 _ELSEWHERE = {
     "ndcg_at_k": "write ndcg_score(y_true, y_score, k=10, qid=qid)",

@@ -1,4 +1,4 @@
-"""CatBoost: an evaluation metric that is bound to its data sets."""
+"""CatBoost: an evaluation metric that is bound to its data sets, and CatBoost's own parameters."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml import _boosting as boosting
 from ndcg_ml._core.arrays import real_array
 from ndcg_ml._core.checks import KSpec, plain_signature
 from ndcg_ml._core.frames import match_index
 from ndcg_ml._core.kernel_and_threads import Cache
 from ndcg_ml._core.layout import IntArray
-from ndcg_ml._core.queries import mean_row_weight
+from ndcg_ml._core.queries import Queries, mean_row_weight
 from ndcg_ml._core.query_groups import group_by_ids
-from ndcg_ml._core.scores import Prepared, prepare
-from ndcg_ml._params import NamedMetric
+from ndcg_ml._core.ranking import Ranking
 from ndcg_ml.flavor import Flavor
 
-__all__ = ["NDCGEval"]
+__all__ = ["NDCGEval", "catboost_params", "supports"]
 
 # Value for a learn set that CatBoost has reordered, because CatBoost cannot write a nan.
 _UNKNOWN = -1.0
 
 
-class NDCGEval(NamedMetric):
+class NDCGEval(boosting.NamedMetric):
     """NDCG of any flavor as CatBoost's evaluation metric: ``CatBoostRanker(eval_metric=NDCGEval(...))``.
 
     CatBoost passes scores, labels and weights to a metric, but not the queries. So the metric is bound to the data sets
@@ -119,7 +119,7 @@ class NDCGEval(NamedMetric):
         if not self._sets:
             raise ValueError("pools must hold at least one data set; got none. Pass every evaluation set.")
         _distinct(self._sets)
-        self._cache: Cache[Prepared[Any]] = Cache(2 * len(self._sets))
+        self._cache: Cache[Ranking] = Cache(2 * len(self._sets))
         for bound in self._sets:
             self._prepared(bound, None)
         self._rename()
@@ -179,10 +179,10 @@ class NDCGEval(NamedMetric):
             "or boosting_type='Ordered', unless has_time=True)."
         )
 
-    def _prepared(self, bound: _Bound, weight: NDArray[Any] | None) -> Prepared[Any]:
-        def make() -> Prepared[Any]:
+    def _prepared(self, bound: _Bound, weight: NDArray[Any] | None) -> Ranking:
+        def make() -> Ranking:
             mean = mean_row_weight(weight, bound.sizes)
-            return prepare(bound.labels, group=bound.sizes, flavor=self.flavor, query_weight=mean)
+            return Ranking(self.flavor, ..., Queries.read(bound.labels, group=bound.sizes, query_weight=mean))
 
         return self._cache.get_or_make((bound.labels, bound.sizes, weight), make)
 
@@ -228,3 +228,98 @@ def _distinct(sets: Sequence[_Bound]) -> None:
                 f"{one.what} and {other.what} have the same labels and different queries, so NDCGEval cannot "
                 "distinguish them. Evaluate only one of them."
             )
+
+
+# -- CatBoost's own parameters ---------------------------------------------------------------------------------------
+
+_CATBOOST = boosting.Library(
+    name="CatBoost",
+    training={
+        "gain": boosting.Rule(("linear", "exponential"), "has the gains y and 2^y - 1"),
+        "discount": boosting.Rule(("log2", "ln", "reciprocal"), "discounts by 1/log2(rank + 1) or by 1/rank"),
+        "negative": boosting.Rule(("raise", "allow"), "passes a negative label through the gain formula"),
+        "unjudged": boosting.Rule(("raise",), "refuses a NaN label"),
+    },
+    metric={
+        **boosting.IDEAL,
+        "ties": boosting.Rule(("worst",), "ranks tied rows by ascending gain"),
+        "empty": boosting.EMPTY_IS_ONE,
+        "score_dtype": boosting.FLOAT64,
+    },
+)
+
+
+def catboost_params(flavor: Flavor | str, *, evaluate: bool = True) -> dict[str, Any]:
+    """Return CatBoost's parameters for this flavor, for ``CatBoost`` and ``CatBoostRanker``.
+
+    They set the loss ``YetiRank`` in its NDCG mode with this gain, discount and cut-off, and CatBoost's own metric,
+    which then computes exactly this flavor.
+
+    Parameters
+    ----------
+    flavor : Flavor or str
+        A ``Flavor``, the name of a preset, or a flavor's text.
+    evaluate : bool, default True
+        False: only the loss, for use with ``NDCGEval`` as the ``eval_metric``. Switches of
+        evaluation (ideal, ties, empty, aggregate, short_lists, score_dtype) may then have any value.
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    ValueError
+        CatBoost cannot express a switch.
+    TypeError
+        `flavor` is not a flavor, or `evaluate` is not a bool.
+
+    Notes
+    -----
+    Verified with CatBoost 1.2.10, to 1e-6. CatBoost accepts labels that this flavor may refuse (negative ones, and
+    those above `max_grade`), but its training may fail with negative labels.
+
+    Examples
+    --------
+    >>> catboost_params(Flavor.preset("catboost", k=5))  # doctest: +NORMALIZE_WHITESPACE
+    {'loss_function': 'YetiRank:mode=NDCG;top=5;dcg_type=Base;dcg_denominator=LogPosition',
+     'eval_metric': 'NDCG:top=5;type=Base;denominator=LogPosition'}
+    """
+    flavor = boosting.expressible(flavor, _CATBOOST, evaluate)
+    top = "" if flavor.k is None else f"top={min(flavor.k, boosting.LONGEST)};"
+    kind = "Exp" if flavor.gain == "exponential" else "Base"
+    denominator = "Position" if flavor.discount == "reciprocal" else "LogPosition"
+    # The loss and the metric name them differently, and the loss silently ignores the metric's names.
+    params = {"loss_function": f"YetiRank:mode=NDCG;{top}dcg_type={kind};dcg_denominator={denominator}"}
+    if evaluate:
+        params["eval_metric"] = f"NDCG:{top}type={kind};denominator={denominator}"
+    return params
+
+
+def supports(flavor: Flavor | str) -> boosting.Support:
+    """Return whether CatBoost's own objective and metric can express this flavor, and the reason if not.
+
+    It is true exactly if ``catboost_params`` returns parameters. ``NDCGEval`` computes more flavors.
+
+    Parameters
+    ----------
+    flavor : Flavor or str
+        A ``Flavor``, the name of a preset, or a flavor's text.
+
+    Returns
+    -------
+    Support
+        True or false as a condition. If it is false, ``reason`` names the switch and ``fix`` says what to use instead;
+        otherwise both are None.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `flavor` is not a flavor.
+
+    Examples
+    --------
+    >>> print(supports("lightgbm@10").reason)
+    CatBoost's metric cannot express ties='first': it ranks tied rows by ascending gain.
+    """
+    return boosting.support(catboost_params, flavor)

@@ -18,9 +18,6 @@ from ndcg_ml._core.one_line import block, brief, paragraph
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml.presets import MIRRORS
 
-if TYPE_CHECKING:
-    from ndcg_ml._params import Support
-
 __all__ = ["PRESETS", "Flavor", "as_arguments", "as_flavor"]
 
 NamedGain: TypeAlias = Literal["linear", "exponential", "binary", "judged"]
@@ -174,6 +171,13 @@ class Flavor:
                     "Use Flavor.preset(name) for a preset, or Flavor.parse(text)."
                 )
             return object.__new__(cls)
+
+        def __getattr__(self, name: str) -> None:
+            """Say where the parameters of other libraries are."""
+            libraries = ("lightgbm", "xgboost", "catboost")
+            homes = [each for each in libraries if name in (f"{each}_params", "supports")]
+            where = f". Use {name}(flavor) of ndcg_ml.{' or ndcg_ml.'.join(homes)}." if homes else ""
+            raise AttributeError(f"'Flavor' object has no attribute {name!r}{where}", name=name, obj=self)
 
     def __post_init__(self) -> None:
         def put(name: str, value: object) -> None:
@@ -451,166 +455,6 @@ class Flavor:
         columns = [Column(heading, f"{{{name}}}", "l") for name, heading in headings.items()]
         table = Record(columns, rows, marked, f"{self.short_text}; {ours}")
         return block(paragraph(flavor_text.formula(self)), table.html(), paragraph(str(self)))
-
-    # -- the parameters of other libraries ------------------------------------------------------------------------
-
-    def supports(self, library: Literal["lightgbm", "xgboost", "catboost"]) -> Support:
-        """Return whether a library's own objective and metric can express this flavor, and the reason if not.
-
-        It is true exactly if ``lightgbm_params()``, ``xgboost_params()`` or ``catboost_params()`` returns parameters.
-        The evaluation functions of ``ndcg_ml.lightgbm``, ``.xgboost`` and ``.catboost`` compute more flavors.
-
-        Parameters
-        ----------
-        library : {"lightgbm", "xgboost", "catboost"}
-
-        Returns
-        -------
-        Support
-            True or false as a condition. If it is false, ``reason`` names the switch and ``fix`` says what to use
-            instead; otherwise both are None.
-
-        Raises
-        ------
-        TypeError, ValueError
-            `library` is not one of these names.
-
-        Examples
-        --------
-        >>> flavor = Flavor.preset("lightgbm", k=10)
-        >>> bool(flavor.supports("lightgbm")), bool(flavor.supports("catboost"))
-        (True, False)
-        >>> print(flavor.supports("catboost").reason)
-        CatBoost's metric cannot express ties='first': it ranks tied rows by ascending gain.
-        """
-        from ndcg_ml._params import support
-
-        return support(self, library)
-
-    def lightgbm_params(self, *, evaluate: bool = True) -> dict[str, Any]:
-        """Return LightGBM's parameters for this flavor, for ``lgb.train``, ``lgb.cv`` and ``LGBMRanker``.
-
-        They set the objective ``lambdarank`` with this gain as a table by grade, and LightGBM's own metric, which then
-        computes exactly this flavor.
-
-        Parameters
-        ----------
-        evaluate : bool, default True
-            False: only the objective, without built-in metrics, for use with ``ndcg_ml.lightgbm.NDCGEval`` or
-            ``StopEarly``. Switches of evaluation (ideal, ties, empty, aggregate, short_lists, score_dtype) may then
-            have any value.
-
-        Returns
-        -------
-        dict
-            Without `max_grade`, the table has the grades 0..30, or those of the flavor's gain table.
-
-        Raises
-        ------
-        ValueError
-            LightGBM cannot express a switch.
-        TypeError
-            `evaluate` is not a bool.
-
-        Notes
-        -----
-        Verified with LightGBM 4.7.0, to 1e-9. LightGBM refuses labels beyond the table, fractions and negative labels;
-        ``lgb.Dataset`` silently reads NaN labels as grade 0. If rows have weights, its metric does not weight queries
-        without a relevant document. The objective is truncated three ranks below the cut-off, as LightGBM's
-        documentation advises, and not truncated without a cut-off. ``LGBMRanker.fit`` warns of ``eval_at`` and uses it.
-
-        Examples
-        --------
-        >>> flavor = Flavor.preset("lightgbm", gain=(0, 1, 3), k=5)
-        >>> flavor.lightgbm_params()  # doctest: +NORMALIZE_WHITESPACE
-        {'objective': 'lambdarank', 'label_gain': [0.0, 1.0, 3.0], 'lambdarank_truncation_level': 8,
-         'metric': 'ndcg', 'eval_at': [5]}
-        >>> flavor.replace(ties="average").lightgbm_params(evaluate=False)["metric"]
-        'None'
-        """
-        from ndcg_ml._params import lightgbm_params
-
-        return lightgbm_params(self, evaluate)
-
-    def xgboost_params(self, *, evaluate: bool = True) -> dict[str, Any]:
-        """Return XGBoost's parameters for this flavor, for ``xgb.train``, ``xgb.cv`` and ``XGBRanker``.
-
-        They set the objective ``rank:ndcg`` with this gain, and XGBoost's own metric, which then computes exactly this
-        flavor.
-
-        Parameters
-        ----------
-        evaluate : bool, default True
-            False: only the objective, without the default metric, for use with ``ndcg_ml.xgboost.NDCGEval``. Switches
-            of evaluation (ideal, ties, empty, aggregate, short_lists, score_dtype) may then have any value.
-
-        Returns
-        -------
-        dict
-
-        Raises
-        ------
-        ValueError
-            XGBoost cannot express a switch; or the gain is linear and the installed XGBoost is older than 3.0.3, whose
-            metric ignores ``ndcg_exp_gain``.
-        TypeError
-            `evaluate` is not a bool.
-
-        Notes
-        -----
-        Verified with XGBoost 3.2.0, to the digits that it prints. `score_dtype` has no effect, because XGBoost's
-        predictions are float32. Under the exponential gain XGBoost requires integer labels from 0 to 31; under the
-        linear one it accepts labels that this flavor refuses (negative ones, and those above `max_grade`). The
-        objective takes its pairs from the first k ranks or, without a cut-off, from all. Plain ``ndcg`` means
-        ``ndcg@32``, so without a cut-off the metric has one that no list reaches.
-
-        Examples
-        --------
-        >>> Flavor.preset("xgboost", k=5).xgboost_params()  # doctest: +NORMALIZE_WHITESPACE
-        {'objective': 'rank:ndcg', 'ndcg_exp_gain': True, 'lambdarank_pair_method': 'topk',
-         'lambdarank_num_pair_per_sample': 5, 'eval_metric': 'ndcg@5'}
-        """
-        from ndcg_ml._params import xgboost_params
-
-        return xgboost_params(self, evaluate)
-
-    def catboost_params(self, *, evaluate: bool = True) -> dict[str, Any]:
-        """Return CatBoost's parameters for this flavor, for ``CatBoost`` and ``CatBoostRanker``.
-
-        They set the loss ``YetiRank`` in its NDCG mode with this gain, discount and cut-off, and CatBoost's own metric,
-        which then computes exactly this flavor.
-
-        Parameters
-        ----------
-        evaluate : bool, default True
-            False: only the loss, for use with ``ndcg_ml.catboost.NDCGEval`` as the ``eval_metric``. Switches of
-            evaluation (ideal, ties, empty, aggregate, short_lists, score_dtype) may then have any value.
-
-        Returns
-        -------
-        dict
-
-        Raises
-        ------
-        ValueError
-            CatBoost cannot express a switch.
-        TypeError
-            `evaluate` is not a bool.
-
-        Notes
-        -----
-        Verified with CatBoost 1.2.10, to 1e-6. CatBoost accepts labels that this flavor may refuse (negative ones, and
-        those above `max_grade`), but its training may fail with negative labels.
-
-        Examples
-        --------
-        >>> Flavor.preset("catboost", k=5).catboost_params()  # doctest: +NORMALIZE_WHITESPACE
-        {'loss_function': 'YetiRank:mode=NDCG;top=5;dcg_type=Base;dcg_denominator=LogPosition',
-         'eval_metric': 'NDCG:top=5;type=Base;denominator=LogPosition'}
-        """
-        from ndcg_ml._params import catboost_params
-
-        return catboost_params(self, evaluate)
 
 
 @cache

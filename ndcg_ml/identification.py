@@ -20,7 +20,7 @@ from ndcg_ml._core.layout import Groups, as_float32
 from ndcg_ml._core.mean import Totals
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Queries, Weights
-from ndcg_ml._core.scores import Prepared
+from ndcg_ml._core.ranking import Ranking
 from ndcg_ml.flavor import PRESETS, Flavor
 
 # A string with more decimals than this is exact.
@@ -280,7 +280,7 @@ def identify(
         y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
     )
     # This flavor accepts all valid data, so an error here is due to the data.
-    Prepared(Flavor(negative="allow", unjudged="zero", duplicates="count"), None, queries).totals(y_score)
+    Ranking(Flavor(negative="allow", unjudged="zero", duplicates="count"), None, queries).totals(y_score)
     scores = queries.scores(y_score, queries.groups)
     longest = int(queries.groups.sizes.max())
     short = range(1, longest + 1) if longest <= _SHORT else ()
@@ -488,7 +488,7 @@ class _Search:
             return "doc_id was not given"
         if tried.totals not in self._totals:
             try:
-                self._totals[tried.totals] = Prepared(tried.flavor, self._every, self._queries).totals(self._y_score)
+                self._totals[tried.totals] = Ranking(tried.flavor, self._every, self._queries).totals(self._y_score)
             except ValueError as error:
                 self._totals[tried.totals] = str(error).partition(". ")[0].rstrip(".")
         return self._totals[tried.totals]

@@ -1,29 +1,31 @@
-"""LightGBM: evaluation and early stopping for ``lgb.train``, ``lgb.cv`` and ``LGBMRanker``."""
+"""LightGBM: evaluation, early stopping, and LightGBM's own parameters for a flavor."""
 
 from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml import _boosting as boosting
 from ndcg_ml._core.checks import KSpec, plain_signature, whole_number
 from ndcg_ml._core.frames import match_index, refuse_index
+from ndcg_ml._core.gains_and_discounts import gain
 from ndcg_ml._core.kernel_and_threads import Cache
-from ndcg_ml._core.queries import mean_row_weight
-from ndcg_ml._core.scores import Prepared, prepare
-from ndcg_ml._params import NamedMetric
+from ndcg_ml._core.queries import Queries, mean_row_weight
+from ndcg_ml._core.ranking import Ranking
 from ndcg_ml.flavor import Flavor
 
-__all__ = ["NDCGEval", "StopEarly"]
+__all__ = ["NDCGEval", "StopEarly", "lightgbm_params", "supports"]
 
 # Data sets whose layout is kept between rounds, enough for the folds and sets of a cross-validation.
 _SLOTS = 32
 
 
-class NDCGEval(NamedMetric):
+class NDCGEval(boosting.NamedMetric):
     """NDCG of any flavor as LightGBM's evaluation function.
 
     The same object works as ``lgb.train(feval=)``, ``lgb.cv(feval=)`` and ``LGBMRanker.fit(eval_metric=)``.
@@ -82,7 +84,7 @@ class NDCGEval(NamedMetric):
     @plain_signature
     def __init__(self, flavor: Flavor | str, k: KSpec = ..., *, name: str | None = None) -> None:
         super().__init__(flavor, k, name, "LightGBM", "a nan in the first round freezes LightGBM's early stopping")
-        self._cache: Cache[Prepared[Any]] = Cache(_SLOTS)
+        self._cache: Cache[Ranking] = Cache(_SLOTS)
 
     # LightGBM requires a signature of 2, 3 or 4 parameters.
     def __call__(self, a: Any, b: Any, weight: Any = None, group: Any = None) -> list[tuple[str, float, bool]]:
@@ -105,12 +107,12 @@ class NDCGEval(NamedMetric):
         totals = self._prepared(group, np.asarray(labels), weight).totals(self.one_score_per_row(scores))
         return [(name, value, True) for name, value in zip(self.names, totals.values(self.flavor), strict=True)]
 
-    def _prepared(self, group: NDArray[Any], labels: NDArray[Any], weight: Any) -> Prepared[Any]:
+    def _prepared(self, group: NDArray[Any], labels: NDArray[Any], weight: Any) -> Ranking:
         weight = None if weight is None else np.asarray(weight)
 
-        def make() -> Prepared[Any]:
+        def make() -> Ranking:
             mean = mean_row_weight(weight, group)
-            return prepare(labels, group=group, flavor=self.flavor, k=self.ks, query_weight=mean)
+            return Ranking(self.flavor, self.ks, Queries.read(labels, group=group, query_weight=mean))
 
         return self._cache.get_or_make((group, labels, weight), make)
 
@@ -361,3 +363,152 @@ def _check_valid(entry: Any, number: int) -> None:
     where = f"of validation set {number}"
     match_index({f"X {where}": X, f"y {where}": y, f"sample_weight {where}": weight[0] if weight else None})
     refuse_index(group, f"group {where}", "Pass the sizes in the order of the rows")
+
+
+# -- LightGBM's own parameters ---------------------------------------------------------------------------------------
+
+# LightGBM documents lambdarank_truncation_level as "slightly above k, for example k + 3".
+_BELOW_THE_CUT = 3
+# LightGBM 4.7 refuses a query with more rows, so a cut-off at this rank has no effect.
+_LIGHTGBM_ROWS = 10_000
+# Number of grades in LightGBM's default table: 0..30.
+_GRADES = 31
+_MOST_GRADES = 10_000
+# LightGBM's sums of larger gains could overflow.
+_LARGEST_GAIN = 1e300
+
+_LIGHTGBM = boosting.Library(
+    name="LightGBM",
+    training={
+        "off_table": boosting.Rule(("raise",), "refuses a label beyond its table"),
+        "discount": boosting.LOGARITHM,
+        "negative": boosting.Rule(("raise",), "refuses negative labels"),
+        "unjudged": boosting.Rule(("raise",), "reads a NaN label as grade 0, or refuses it"),
+    },
+    metric={
+        **boosting.IDEAL,
+        "ties": boosting.IN_ROW_ORDER,
+        "empty": boosting.EMPTY_IS_ONE,
+        "score_dtype": boosting.FLOAT64,
+    },
+)
+
+
+def lightgbm_params(flavor: Flavor | str, *, evaluate: bool = True) -> dict[str, Any]:
+    """Return LightGBM's parameters for this flavor, for ``lgb.train``, ``lgb.cv`` and ``LGBMRanker``.
+
+    They set the objective ``lambdarank`` with this gain as a table by grade, and LightGBM's own metric, which then
+    computes exactly this flavor.
+
+    Parameters
+    ----------
+    flavor : Flavor or str
+        A ``Flavor``, the name of a preset, or a flavor's text.
+    evaluate : bool, default True
+        False: only the objective, without built-in metrics, for use with ``NDCGEval`` or ``StopEarly``. Switches of
+        evaluation (ideal, ties, empty, aggregate, short_lists, score_dtype) may then have any value.
+
+    Returns
+    -------
+    dict
+        Without `max_grade`, the table has the grades 0..30, or those of the flavor's gain table.
+
+    Raises
+    ------
+    ValueError
+        LightGBM cannot express a switch.
+    TypeError
+        `flavor` is not a flavor, or `evaluate` is not a bool.
+
+    Notes
+    -----
+    Verified with LightGBM 4.7.0, to 1e-9. LightGBM refuses labels beyond the table, fractions and negative labels;
+    ``lgb.Dataset`` silently reads NaN labels as grade 0. If rows have weights, its metric does not weight queries
+    without a relevant document. The objective is truncated three ranks below the cut-off, as LightGBM's
+    documentation advises, and not truncated without a cut-off. ``LGBMRanker.fit`` warns of ``eval_at`` and uses it.
+
+    Examples
+    --------
+    >>> flavor = Flavor.preset("lightgbm", gain=(0, 1, 3), k=5)
+    >>> lightgbm_params(flavor)  # doctest: +NORMALIZE_WHITESPACE
+    {'objective': 'lambdarank', 'label_gain': [0.0, 1.0, 3.0], 'lambdarank_truncation_level': 8,
+     'metric': 'ndcg', 'eval_at': [5]}
+    >>> lightgbm_params(flavor.replace(ties="average"), evaluate=False)["metric"]
+    'None'
+    """
+    flavor = boosting.expressible(flavor, _LIGHTGBM, evaluate)
+    at = min(flavor.k or _LIGHTGBM_ROWS, _LIGHTGBM_ROWS)
+    params = {
+        "objective": "lambdarank",
+        "label_gain": _label_gain(flavor),
+        "lambdarank_truncation_level": min(at + _BELOW_THE_CUT, _LIGHTGBM_ROWS),
+    }
+    return {**params, **({"metric": "ndcg", "eval_at": [at]} if evaluate else {"metric": "None"})}
+
+
+def _label_gain(flavor: Flavor) -> list[float]:
+    """Return the gain of every grade from 0. LightGBM refuses labels beyond the table."""
+    top = flavor.max_grade
+    if top is not None and not 0 <= top < _MOST_GRADES:
+        raise boosting.NotExpressibleError(
+            f"max_grade must be from 0 to {_MOST_GRADES - 1} for LightGBM, which looks gains up in a table by grade; "
+            f"got {top!r}.",
+            "Use flavor.replace(max_grade=...) on labels of fewer grades.",
+        )
+    grades = range(_GRADES if top is None else int(top) + 1)
+    if isinstance(flavor.gain, tuple):
+        grades = grades[: len(flavor.gain)] if top is not None else range(len(flavor.gain))
+    try:
+        with np.errstate(over="ignore"):
+            gains: list[float] = gain(flavor, np.array(grades, dtype=np.float64)).tolist()
+    except (TypeError, ValueError) as error:
+        raise boosting.NotExpressibleError(
+            f"gain must have a value for every grade of LightGBM's table, 0 to {len(grades) - 1}; "
+            f"{str(error).rstrip('.')}.",
+            "Use a gain that is defined at 0, and flavor.replace(max_grade=...) with the top of your grade scale.",
+        ) from error
+    cannot = f"LightGBM cannot express gain={boosting.value_in_words(flavor.gain)}"
+    for grade, (lower, higher) in enumerate(pairwise(gains), start=1):
+        if higher < lower:
+            raise boosting.NotExpressibleError(
+                f"{cannot}: it ranks the higher grade first, and the gain {higher!r} of grade {grade} is below the "
+                f"gain {lower!r} of grade {grade - 1}.",
+                "Use flavor.replace(gain='exponential'), or another gain that does not decrease.",
+            )
+    if max(map(abs, gains)) > _LARGEST_GAIN:
+        raise boosting.NotExpressibleError(
+            f"{cannot} up to grade {len(gains) - 1}, whose gain is beyond {_LARGEST_GAIN:g}.",
+            "Use flavor.replace(max_grade=...) on labels of fewer grades, or another gain.",
+        )
+    return gains
+
+
+def supports(flavor: Flavor | str) -> boosting.Support:
+    """Return whether LightGBM's own objective and metric can express this flavor, and the reason if not.
+
+    It is true exactly if ``lightgbm_params`` returns parameters. ``NDCGEval`` computes more flavors.
+
+    Parameters
+    ----------
+    flavor : Flavor or str
+        A ``Flavor``, the name of a preset, or a flavor's text.
+
+    Returns
+    -------
+    Support
+        True or false as a condition. If it is false, ``reason`` names the switch and ``fix`` says what to use instead;
+        otherwise both are None.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `flavor` is not a flavor.
+
+    Examples
+    --------
+    >>> supports("lightgbm@10").reason is None
+    True
+    >>> supports("lightgbm[ties=average]").reason
+    "LightGBM's metric cannot express ties='average': it ranks tied rows in the order of the data."
+    """
+    return boosting.support(lightgbm_params, flavor)

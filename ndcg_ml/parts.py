@@ -22,7 +22,7 @@ from ndcg_ml._core.mean import Sums
 from ndcg_ml._core.one_line import brief, brief_text
 from ndcg_ml._core.queries import Queries, Weights, read_weights
 from ndcg_ml._core.query_groups import group_by_ids, unique_ids
-from ndcg_ml._core.scores import Prepared
+from ndcg_ml._core.ranking import Ranking
 from ndcg_ml.flavor import Flavor, as_flavor
 
 __all__ = ["PartialEvaluation", "evaluate_batches", "evaluate_part"]
@@ -277,7 +277,7 @@ def _part(queries: Queries, y_score: ArrayLike, flavor: Flavor, k: KSpec) -> Par
     """Evaluate queries as a part."""
     # Exact sums give bitwise identical values for every split of the data. They cannot contain nan, so empty queries
     # whose value is nan are counted, but add 0.
-    prepared: Prepared[Any] = Prepared(flavor, k, queries)
+    prepared = Ranking(flavor, k, queries)
     terms = prepared.totals(y_score).terms(flavor.replace(empty=0.0) if flavor.empty != flavor.empty else flavor)
     sums = (tuple(exact_sum(column.tolist()) for column in side) for side in terms[:2])
     kind, numbers = digests(queries.ids)

@@ -19,15 +19,16 @@ from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray, as_float32, as
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import DocumentNames, Queries, Weights, find_repeats, read_weights
 from ndcg_ml._core.query_groups import group_by_sizes
-from ndcg_ml._core.result import Evaluation
-from ndcg_ml._core.scores import Prepared
+from ndcg_ml._core.ranking import Ranking
 from ndcg_ml._core.slice_names import column_by_id, slice_names_by_id
 from ndcg_ml._files import run_result
 from ndcg_ml._files.byte_ids import digests as judgement_digests
 from ndcg_ml._files.byte_ids import earlier
 from ndcg_ml._files.read_run import Ids, RunLike, RunRows, Topics, read_rows
 from ndcg_ml._files.run_result import RunEvaluation, RunPerQuery, Which
+from ndcg_ml.arrays import Prepared
 from ndcg_ml.flavor import Flavor, as_flavor
+from ndcg_ml.results.evaluation import Evaluation
 
 __all__ = ["AlignedRun", "RunEvaluation", "RunPerQuery", "Which", "align", "evaluate_run"]
 
@@ -653,6 +654,6 @@ def _judged(
         score_dtype=flavor.score_dtype,
     )
     flags = (~np.isnan(data.labels)).astype(np.float64)
-    n_judged = Prepared(counting, ks, replace(data, labels=flags)).totals(scores).dcg
+    n_judged = Ranking(counting, ks, replace(data, labels=flags)).totals(scores).dcg
     depths = np.stack([n_retrieved if k is None else np.minimum(n_retrieved, k) for k in ks], axis=1)
     return np.divide(n_judged, depths, out=np.full(n_judged.shape, np.nan), where=depths > 0)

@@ -17,10 +17,10 @@ from ndcg_ml._core.mean import Totals
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Queries, Weights, find_repeats, read_weights
 from ndcg_ml._core.query_groups import group_by_ids, unique_ids
-from ndcg_ml._core.result import evaluation_from_totals
-from ndcg_ml._core.scores import Prepared
+from ndcg_ml._core.ranking import Ranking
 from ndcg_ml._files.run_result import RunEvaluation, as_run_evaluation, refuse_lost_topics, warn_of_empty_answers
 from ndcg_ml.flavor import Flavor, as_flavor
+from ndcg_ml.results.evaluation import evaluation_from_totals
 
 __all__ = ["HeldOut", "evaluate_topk"]
 
@@ -137,7 +137,7 @@ def evaluate_topk(
     totals, counts, judged, sizes = [], [], [], []
     for first, items, batch in _batches(retrieved, held):
         queries, n_retrieved, hits = _queries(items, batch, flavor, first)
-        prepared: Prepared[Any] = Prepared(ranked, k, queries)
+        prepared = Ranking(ranked, k, queries)
         scores = -np.arange(queries.groups.n_rows, dtype=np.float64)
         totals.append(prepared.totals(scores))
         counts.append(prepared.counts(scores))

@@ -1,4 +1,4 @@
-"""XGBoost: an evaluation function, exact across workers, and a callback for ``XGBRanker``."""
+"""XGBoost: an evaluation function, exact across workers, a callback, and XGBoost's own parameters."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ndcg_ml import _boosting as boosting
 from ndcg_ml._core.checks import KSpec, optional_whole_number, plain_signature
 from ndcg_ml._core.frames import match_index, refuse_lazy
 from ndcg_ml._core.kernel_and_threads import Cache
 from ndcg_ml._core.mean import Sums
-from ndcg_ml._core.queries import Weights
-from ndcg_ml._core.scores import Prepared, prepare
-from ndcg_ml._params import NamedMetric
+from ndcg_ml._core.queries import Queries, Weights
+from ndcg_ml._core.ranking import Ranking
 from ndcg_ml.flavor import Flavor
 
-__all__ = ["NDCGCallback", "NDCGEval"]
+__all__ = ["NDCGCallback", "NDCGEval", "supports", "xgboost_params"]
 
 # Data sets whose layout is kept between rounds, enough for the folds and sets of a cross-validation.
 _SLOTS = 32
 _WHY_NO_NAN = "a nan in the first round freezes XGBoost's early stopping"
 
 
-class NDCGEval(NamedMetric):
+class NDCGEval(boosting.NamedMetric):
     """NDCG of any flavor as XGBoost's evaluation function.
 
     The same object works as ``xgb.train(custom_metric=)`` and ``xgb.cv(custom_metric=)``. If XGBoost runs on several
@@ -86,7 +86,7 @@ class NDCGEval(NamedMetric):
     @plain_signature
     def __init__(self, flavor: Flavor | str, k: KSpec = ..., *, name: str | None = None) -> None:
         super().__init__(flavor, k, name, "XGBoost", _WHY_NO_NAN)
-        self._cache: Cache[Prepared[Any]] = Cache(_SLOTS)
+        self._cache: Cache[Ranking] = Cache(_SLOTS)
 
     @property
     def __name__(self) -> str:  # XGBRanker reads the name of its eval_metric before it calls it
@@ -121,17 +121,17 @@ class NDCGEval(NamedMetric):
             values = self._prepared(dmatrix).totals(self.one_score_per_row(preds)).values(self.flavor)
         return list(zip(self.names, values, strict=True))[::-1]
 
-    def _prepared(self, dmatrix: Any) -> Prepared[Any]:
+    def _prepared(self, dmatrix: Any) -> Ranking:
         return self._cache.get_or_make(_contents(dmatrix), lambda: self._prepare(*_contents(dmatrix)))
 
-    def _prepare(self, ends: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None) -> Prepared[Any]:
+    def _prepare(self, ends: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None) -> Ranking:
         group = np.diff(ends.astype(np.int64))
         if weight is not None and weight.shape != group.shape:
             raise ValueError(
                 f"weight must have one entry per query, {group.size}, as XGBoost's weights do when ranking; got "
                 f"{weight.size}."
             )
-        return prepare(labels, group=group, flavor=self.flavor, k=self.ks, query_weight=weight)
+        return Ranking(self.flavor, self.ks, Queries.read(labels, group=group, query_weight=weight))
 
     # -- several workers ---------------------------------------------------------------------------------------------
 
@@ -182,7 +182,7 @@ class NDCGEval(NamedMetric):
         return Sums(zeros, zeros, 0, zeros.astype(np.int64))
 
 
-class NDCGCallback(NamedMetric):
+class NDCGCallback(boosting.NamedMetric):
     """NDCG of held-out queries after every boosting round, for ``XGBRanker(callbacks=[...])`` and ``xgb.train``.
 
     It is recorded in the evaluation history. With `rounds` it stops training early, like XGBoost's own
@@ -281,7 +281,8 @@ class NDCGCallback(NamedMetric):
         self.X = X
         refuse_lazy(y, "y")
         match_index({"X": X, "y": y, "qid": qid})
-        self._prepared = prepare(y, group=group, qid=qid, flavor=self.flavor, k=self.ks, query_weight=query_weight)
+        data = Queries.read(y, group=group, qid=qid, query_weight=query_weight)
+        self._prepared = Ranking(self.flavor, self.ks, data)
         self._n_rows = np.size(y)
         self._run: Any = None  # the state of a training
 
@@ -398,3 +399,134 @@ def _contents(dmatrix: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | 
         )
     weight = dmatrix.get_weight()
     return ends, dmatrix.get_label(), weight if weight.size else None
+
+
+# -- XGBoost's own parameters ----------------------------------------------------------------------------------------
+
+# First version whose metric follows ndcg_exp_gain=False (of 2.1.0, 2.1.4, 3.0.0, 3.0.2 and 3.0.3).
+_LINEAR_SINCE = (3, 0, 3)
+_XGBOOST = boosting.Library(
+    name="XGBoost",
+    training={
+        "gain": boosting.Rule(("exponential", "linear"), "has the gains 2^y - 1 and y"),
+        "discount": boosting.LOGARITHM,
+        "negative": boosting.Rule(
+            ("raise", "allow"), "passes negative labels through the linear gain, and refuses them under the exponential"
+        ),
+        "unjudged": boosting.Rule(("raise",), "refuses a NaN label"),
+    },
+    # Its predictions are float32, so the ties are the same in float64 and float32.
+    metric={
+        **boosting.IDEAL,
+        "ties": boosting.IN_ROW_ORDER,
+        "empty": boosting.Rule(
+            (1.0, 0.0), "gives a query without a relevant document the score 1, or 0 under 'ndcg@k-'"
+        ),
+    },
+)
+
+
+def xgboost_params(flavor: Flavor | str, *, evaluate: bool = True) -> dict[str, Any]:
+    """Return XGBoost's parameters for this flavor, for ``xgb.train``, ``xgb.cv`` and ``XGBRanker``.
+
+    They set the objective ``rank:ndcg`` with this gain, and XGBoost's own metric, which then computes exactly this
+    flavor.
+
+    Parameters
+    ----------
+    flavor : Flavor or str
+        A ``Flavor``, the name of a preset, or a flavor's text.
+    evaluate : bool, default True
+        False: only the objective, without the default metric, for use with ``NDCGEval``. Switches
+        of evaluation (ideal, ties, empty, aggregate, short_lists, score_dtype) may then have any value.
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    ValueError
+        XGBoost cannot express a switch; or the gain is linear and the installed XGBoost is older than 3.0.3, whose
+        metric ignores ``ndcg_exp_gain``.
+    TypeError
+        `flavor` is not a flavor, or `evaluate` is not a bool.
+
+    Notes
+    -----
+    Verified with XGBoost 3.2.0, to the digits that it prints. `score_dtype` has no effect, because XGBoost's
+    predictions are float32. Under the exponential gain XGBoost requires integer labels from 0 to 31; under the
+    linear one it accepts labels that this flavor refuses (negative ones, and those above `max_grade`). The
+    objective takes its pairs from the first k ranks or, without a cut-off, from all. Plain ``ndcg`` means
+    ``ndcg@32``, so without a cut-off the metric has one that no list reaches.
+
+    Examples
+    --------
+    >>> xgboost_params(Flavor.preset("xgboost", k=5))  # doctest: +NORMALIZE_WHITESPACE
+    {'objective': 'rank:ndcg', 'ndcg_exp_gain': True, 'lambdarank_pair_method': 'topk',
+     'lambdarank_num_pair_per_sample': 5, 'eval_metric': 'ndcg@5'}
+    """
+    flavor = boosting.expressible(flavor, _XGBOOST, evaluate)
+    if flavor.gain == "exponential" and flavor.negative == "allow":
+        raise boosting.NotExpressibleError(
+            "XGBoost cannot express negative='allow' with gain='exponential': under that gain it refuses negative "
+            "labels.",
+            "Use flavor.replace(negative='raise'), or gain='linear'.",
+        )
+    at = min(flavor.k or boosting.LONGEST, boosting.LONGEST)
+    params: dict[str, Any] = {
+        "objective": "rank:ndcg",
+        "ndcg_exp_gain": flavor.gain == "exponential",
+        "lambdarank_pair_method": "topk",
+        "lambdarank_num_pair_per_sample": at,
+    }
+    if not evaluate:
+        return {**params, "disable_default_eval_metric": True}
+    if flavor.gain == "linear":
+        _check_linear_metric()
+    return {**params, "eval_metric": f"ndcg@{at}{'-' if flavor.empty == 0 else ''}"}
+
+
+def _check_linear_metric() -> None:
+    from importlib.metadata import PackageNotFoundError, version  # a slow import that few calls need
+
+    try:
+        installed = version("xgboost")
+    except PackageNotFoundError:
+        return
+    if tuple(int(part) for part in installed.split(".")[:3] if part.isdigit()) < _LINEAR_SINCE:
+        raise boosting.NotExpressibleError(
+            f"XGBoost {installed} cannot express gain='linear': its metric does not follow ndcg_exp_gain=False before "
+            f"{'.'.join(map(str, _LINEAR_SINCE))}.",
+            "Use a later one, flavor.replace(gain='exponential'), or xgboost_params(flavor, evaluate=False) with "
+            "ndcg_ml.xgboost.NDCGEval, which evaluates this flavor.",
+        )
+
+
+def supports(flavor: Flavor | str) -> boosting.Support:
+    """Return whether XGBoost's own objective and metric can express this flavor, and the reason if not.
+
+    It is true exactly if ``xgboost_params`` returns parameters. ``NDCGEval`` computes more flavors.
+
+    Parameters
+    ----------
+    flavor : Flavor or str
+        A ``Flavor``, the name of a preset, or a flavor's text.
+
+    Returns
+    -------
+    Support
+        True or false as a condition. If it is false, ``reason`` names the switch and ``fix`` says what to use instead;
+        otherwise both are None.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `flavor` is not a flavor.
+
+    Examples
+    --------
+    >>> bool(supports("xgboost@10")), bool(supports("xgboost[ties=average]"))
+    (True, False)
+    """
+    return boosting.support(xgboost_params, flavor)

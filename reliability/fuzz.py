@@ -38,7 +38,10 @@ from hypothesis import strategies as st
 
 import ndcg_ml
 from ndcg_ml import PRESETS, Flavor
+from ndcg_ml.catboost import catboost_params
+from ndcg_ml.lightgbm import lightgbm_params
 from ndcg_ml.readers import read_columns, read_letor
+from ndcg_ml.xgboost import xgboost_params
 from reliability.records import save
 
 with contextlib.ExitStack() as _path:
@@ -276,9 +279,9 @@ def attempt_parse(case: Any) -> None:
     expect(eval(repr(flavor), {"Flavor": Flavor, "nan": math.nan}) == flavor, "repr")
     expect(text in flavor.describe(), "described")
     expect(flavor.metric_name.startswith("ndcg_"), "named")
-    for library in (flavor.lightgbm_params, flavor.xgboost_params, flavor.catboost_params):
+    for parameters in (lightgbm_params, xgboost_params, catboost_params):
         with contextlib.suppress(ValueError):
-            library()
+            parameters(flavor)
 
 
 # -- files ------------------------------------------------------------------------------------------------------------

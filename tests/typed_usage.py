@@ -22,8 +22,8 @@ from ndcg_ml import (
     ndcg_score,
     prepare,
 )
-from ndcg_ml._core.scores import Prepared
-from ndcg_ml._decide.means import Interval
+from ndcg_ml._core.ranking import Prepared
+from ndcg_ml._statistics.means import Interval
 from ndcg_ml.identification import Identification
 from ndcg_ml.runs import AlignedRun, RunEvaluation
 from ndcg_ml.torch import NDCG, ApproxNDCGLoss, ndcg

@@ -16,8 +16,8 @@ from ndcg_ml._core.json_values import plain_ids
 from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray, ranges
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.query_groups import group_by_ids
-from ndcg_ml._core.result import Evaluation, PerQuery, V
 from ndcg_ml._files.read_run import RunRows
+from ndcg_ml.results.evaluation import Evaluation, PerQuery, V
 
 Which: TypeAlias = Literal["qrels", "run", "both"]
 """Topics to evaluate: those of the qrels, of the run, or in both."""

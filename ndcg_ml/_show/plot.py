@@ -14,16 +14,18 @@ import numpy as np
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.layout import FloatArray
 from ndcg_ml._core.suggestions import install
-from ndcg_ml._decide.means import SAME
-from ndcg_ml._decide.verdict import DECIDED
+from ndcg_ml._statistics.means import SAME
+from ndcg_ml._statistics.verdict import DECIDED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ndcg_ml._core.result import Evaluation
-    from ndcg_ml._decide.comparison import Comparison
-    from ndcg_ml._decide.means import Interval
+    from ndcg_ml._core.mean import Totals
+    from ndcg_ml._statistics.means import Interval
+    from ndcg_ml.flavor import Flavor
+    from ndcg_ml.results.comparison import Comparison
+    from ndcg_ml.results.evaluation import Evaluation
 
 Drawing: TypeAlias = "tuple[Figure, Axes]"
 
@@ -77,7 +79,7 @@ def values(evaluation: Evaluation[Any], ax: object) -> Drawing:
     return figure, axes
 
 
-def sliced(evaluation: Evaluation[Any], table: Sequence[Mapping[str, Any]], ax: object) -> Drawing:
+def sliced(totals: Totals, flavor: Flavor, table: Sequence[Mapping[str, Any]], ax: object) -> Drawing:
     """Draw the interval of each slice at the first cut-off, from the table. The line is the value of all queries.
 
     Raises
@@ -85,8 +87,7 @@ def sliced(evaluation: Evaluation[Any], table: Sequence[Mapping[str, Any]], ax: 
     ImportError, TypeError
         As for ``_axes``.
     """
-    k = evaluation._totals.ks[0]
-    whole = evaluation._as_dict(evaluation.value)[k]
+    k, whole = totals.ks[0], totals.mean(flavor).tolist()[0]
     rows = []
     for row in table:
         if row["k"] == k:
@@ -96,10 +97,10 @@ def sliced(evaluation: Evaluation[Any], table: Sequence[Mapping[str, Any]], ax: 
             rows.append(_Row(text, row["ndcg"], limits, limits is not None))
     figure, axes = _axes(ax, "Slices.plot", len(rows))
     axes.axvline(whole, color=_GREY, linewidth=1.2)
-    _forest(axes, rows, _possible(evaluation.per_query.ndcg), ("with 95 % interval", "no interval: too few queries"))
+    _forest(axes, rows, _possible(totals.ndcg(flavor)[0]), ("with 95 % interval", "no interval: too few queries"))
     axes.set_xlabel(f"NDCG{at_cutoff(k)}; the line is that of all queries, {whole:.4f}")
-    count = f"{evaluation.n_queries} queries{_first_of(len(rows), 'slices')}"
-    _titled(axes, evaluation.flavor.replace(k=k).short_text, count)
+    count = f"{len(totals.ids)} queries{_first_of(len(rows), 'slices')}"
+    _titled(axes, flavor.replace(k=k).short_text, count)
     return figure, axes
 
 

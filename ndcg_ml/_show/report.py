@@ -23,17 +23,17 @@ from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain_id
 from ndcg_ml._core.kernel_and_threads import kernel_in_use, thread_count
 from ndcg_ml._core.one_line import brief_text, paragraph, visible
-from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.suggestions import install
 from ndcg_ml._core.table import Column, Record
-from ndcg_ml._decide.means import SAME
 from ndcg_ml._files.opening import write_atomically
 from ndcg_ml._show.plot import height
+from ndcg_ml._statistics.means import SAME
+from ndcg_ml.results.evaluation import Evaluation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ndcg_ml._decide.comparison import Comparison
+    from ndcg_ml.results.comparison import Comparison
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 _Section: TypeAlias = tuple[str, Sequence[str]]  # a heading, and HTML

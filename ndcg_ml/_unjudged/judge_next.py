@@ -23,7 +23,7 @@ from ndcg_ml._core.table import Column, Record
 from ndcg_ml._files.opening import AnyPath, write_atomically
 from ndcg_ml._files.read_run import Ids, RunLike, read_rows
 from ndcg_ml._unjudged.completions import Problem, compute_gains, sum_by_query
-from ndcg_ml._unjudged.range import Pair, Range
+from ndcg_ml._unjudged.ranges import Pair, Range
 
 # -- select the unjudged documents to label next, until it is certain which of two systems is better ------------------
 

@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from ndcg_ml._core.checks import OneK
-from ndcg_ml._core.evaluate import evaluate
-from ndcg_ml._decide.compare import compare as compared
-from ndcg_ml._decide.matching import Unjudged
+from ndcg_ml._matching import Unjudged
+from ndcg_ml.arrays import evaluate
 from ndcg_ml.cli import inputs
+from ndcg_ml.comparisons import compare as compared
 from ndcg_ml.flavor import Flavor
 
 

@@ -11,12 +11,12 @@ from typing import Any, cast
 import click
 
 from ndcg_ml._core.one_line import brief
-from ndcg_ml._core.result import Evaluation
-from ndcg_ml._decide.gate import BASE, GateError, OnChange
-from ndcg_ml._decide.gate import gate as compared
-from ndcg_ml._decide.saved import read
 from ndcg_ml._files.opening import write_atomically
+from ndcg_ml._files.saved import read
 from ndcg_ml.cli import inputs
+from ndcg_ml.gating import BASE, GateError, OnChange
+from ndcg_ml.gating import gate as compared
+from ndcg_ml.results.evaluation import Evaluation
 
 _CODES = {"pass": 0, "unchanged": 0, "worse": 3, "undecided": 4}
 

@@ -20,23 +20,23 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import KSpec, OneK
 from ndcg_ml._core.columns import Wanted
-from ndcg_ml._core.evaluate import evaluate
 from ndcg_ml._core.json_values import plain_id, plain_ids
 from ndcg_ml._core.layout import as_objects
 from ndcg_ml._core.one_line import brief, visible
 from ndcg_ml._core.queries import Queries
-from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.slice_names import slice_names
 from ndcg_ml._core.suggestions import install
 from ndcg_ml._files.opening import ColumnError, decode_id, numbered, wrong_line
 from ndcg_ml._files.tables import table_columns
+from ndcg_ml.arrays import evaluate
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.readers import read_letor, score_columns
+from ndcg_ml.results.evaluation import Evaluation
 from ndcg_ml.runs import Exclude, Which, align, evaluate_run
 
 if TYPE_CHECKING:
-    from ndcg_ml._decide.comparison import Comparison
-    from ndcg_ml._decide.model_labels import CorrectedEvaluation
+    from ndcg_ml.model_labels import CorrectedEvaluation
+    from ndcg_ml.results.comparison import Comparison
 
 # -- check the names of the files that commands write -----------------------------------------------------------------
 
@@ -245,7 +245,7 @@ class Inputs:
 
     def corrected(self, human: str, flavor: Flavor, k: OneK) -> CorrectedEvaluation:
         """Return NDCG of a run under a model's labels, corrected by human labels."""
-        from ndcg_ml._decide.model_labels import correct_labels
+        from ndcg_ml.model_labels import correct_labels
 
         if self.qrels is None or self.queries not in (None, "qrels"):
             raise click.UsageError(

@@ -20,14 +20,14 @@ from ndcg_ml.sklearn.ranker import QueryRanker
 from ndcg_ml.sklearn.scorer import NDCGScorer, ndcg_scorer
 
 if TYPE_CHECKING:
-    from ndcg_ml._decide.paired_search import PairedSearch, paired_search
+    from ndcg_ml.sklearn.search import PairedSearch, paired_search
 
 __all__ = ["CutQueryWarning", "NDCGScorer", "PairedSearch", "QueryKFold", "QueryRanker", "ndcg_scorer", "paired_search"]
 
 
 def __getattr__(name: str) -> Any:
     if name in ("PairedSearch", "paired_search"):
-        value = globals()[name] = getattr(import_module("ndcg_ml._decide.paired_search"), name)
+        value = globals()[name] = getattr(import_module("ndcg_ml.sklearn.search"), name)
         return value
     raise AttributeError(f"module 'ndcg_ml.sklearn' has no attribute {name!r}")
 

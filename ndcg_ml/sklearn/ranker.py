@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ndcg_ml._core.arrays import real_array
 from ndcg_ml._core.checks import as_float, optional_whole_number, plain_signature
-from ndcg_ml._core.evaluate import ndcg_score
 from ndcg_ml._core.frames import match_index
 from ndcg_ml._core.layout import FloatArray, Groups, IntArray, ranges
 from ndcg_ml._core.query_groups import group_by_ids
+from ndcg_ml.arrays import ndcg_score
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.sklearn.folds import WholeQueries, ids_of_rows, split_column, table, weight_of_queries
 from ndcg_ml.sklearn.scorer import NDCGScorer, expected_grade, scores_of

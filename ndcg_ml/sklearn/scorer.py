@@ -24,8 +24,9 @@ from ndcg_ml._core.frames import Axes, match_index
 from ndcg_ml._core.kernel_and_threads import Cache
 from ndcg_ml._core.mean import EmptyQueryError
 from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.queries import Queries
 from ndcg_ml._core.query_groups import group_by_ids
-from ndcg_ml._core.scores import Prepared, prepare
+from ndcg_ml._core.ranking import Ranking
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.sklearn import folds
 
@@ -178,7 +179,7 @@ class NDCGScorer:
             )
         self.kept: KeptQueries | None = KeptQueries(uuid.uuid4().hex) if keep_queries else None
         # By the ids of all rows of a search, which its folds share; then by fold, which its candidates share.
-        self._cache: Cache[tuple[folds.WholeQueries | None, Cache[Prepared[Any]]]] = Cache(2)
+        self._cache: Cache[tuple[folds.WholeQueries | None, Cache[Ranking]]] = Cache(2)
 
     def __repr__(self) -> str:
         column = "" if self.qid_column is None else f", qid_column={self.qid_column!r}"
@@ -316,7 +317,7 @@ class NDCGScorer:
         qid: ArrayLike | None,
         groups: ArrayLike | None,
         sample_weight: ArrayLike | None,
-    ) -> tuple[Prepared[Any], NDArray[Any]]:
+    ) -> tuple[Ranking, NDArray[Any]]:
         k: KSpec = ... if self.names is None else self.ks
         if sample_weight is not None and self.kept is not None:
             raise ValueError(
@@ -333,23 +334,23 @@ class NDCGScorer:
                     "got both. Pass labels of shape (n_rows,) with the ids; or, if groups are for the splitter only, "
                     "ndcg_scorer(...).set_score_request(qid=False)."
                 )
-            return prepare(y_true, flavor=self.flavor, k=k, query_weight=sample_weight), grades
+            return Ranking(self.flavor, k, Queries.read(y_true, query_weight=sample_weight)), grades
         column = None if self.qid_column is None else folds.column_of(X, self.qid_column)
         ids = folds.ids_of_rows(qid, column, groups, grades.size)
         every, test = _current_split(ids, self.qid_column) or (None, None)
         weight = None if sample_weight is None else folds.weight_of_queries(sample_weight, group_by_ids(ids, ids.size))
 
-        def all_queries() -> tuple[folds.WholeQueries | None, Cache[Prepared[Any]]]:
+        def all_queries() -> tuple[folds.WholeQueries | None, Cache[Ranking]]:
             return self._known or (None if every is None else folds.WholeQueries(every)), Cache(16)
 
         whole, prepared_folds = self._cache.get_or_make((every,), all_queries)
 
-        def make() -> Prepared[Any]:
+        def make() -> Ranking:
             if every is not None and test is not None:
                 folds.refuse_repeated_rows(every, test)
             if whole is not None:
                 whole.refuse_cut(ids, "" if whole is self._known else _LEFT_OUT)
-            return prepare(grades, flavor=self.flavor, k=k, qid=ids, query_weight=weight)
+            return Ranking(self.flavor, k, Queries.read(grades, qid=ids, query_weight=weight))
 
         prepared = prepared_folds.get_or_make((grades, ids if every is None else test, weight), make)
         if whole is None:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ndcg_ml._core import checks
 from ndcg_ml._core.queries import Queries
-from ndcg_ml._core.scores import Prepared
+from ndcg_ml._core.ranking import Ranking
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.torch.limits import Names, is_plain_eager, once_per_graph
 
@@ -513,7 +513,7 @@ def rank_on_host(
     arrays: dict[str, Any] = {name: _as_array(tensor).reshape(shape) for name, tensor in given.items()}
     y_score = arrays.pop("y_score")
     try:
-        totals = Prepared(flavor, ks, replace(Queries.read(**arrays, whole=whole), fractional=None)).totals(y_score)
+        totals = Ranking(flavor, ks, replace(Queries.read(**arrays, whole=whole), fractional=None)).totals(y_score)
         if flavor.empty == "raise":
             totals.ndcg(flavor)
     except (TypeError, ValueError):

@@ -25,8 +25,8 @@ from sklearn.model_selection import (
 from sklearn.tree import DecisionTreeRegressor
 
 from ndcg_ml import Comparison, Flavor, compare, evaluate
-from ndcg_ml._decide.distributions import t_quantile
-from ndcg_ml._decide.paired_search import honest_value
+from ndcg_ml._statistics.distributions import t_quantile
+from ndcg_ml._statistics.intervals import honest_value
 from ndcg_ml.sklearn import ndcg_scorer, paired_search
 
 DEPTHS = [1, 2, 3, 4, 6]

@@ -68,7 +68,7 @@ def measured(library, params, data, rounds=3):
 
 
 def params(library, flavor, **options):
-    return getattr(flavor, f"{library}_params")(**options)
+    return getattr(getattr(ndcg_ml, library), f"{library}_params")(flavor, **options)
 
 
 def check(library, flavor, data):
@@ -224,13 +224,13 @@ def test_negative_labels_are_allowed_if_the_flavor_allows_them(library, gain):
 def test_lightgbm_refuses_labels_above_max_grade():
     X, y, group, query = make(5)
     flavor = Flavor.preset("lightgbm", max_grade=3, k=5)
-    assert flavor.lightgbm_params()["label_gain"] == [0, 1, 3, 7]
-    assert flavor.replace(max_grade=None).lightgbm_params()["label_gain"] == [2.0**grade - 1 for grade in range(31)]
+    assert params("lightgbm", flavor)["label_gain"] == [0, 1, 3, 7]
+    assert params("lightgbm", flavor.replace(max_grade=None))["label_gain"] == [2.0**grade - 1 for grade in range(31)]
     for top in (0, 9999):
-        assert len(flavor.replace(max_grade=top, gain="linear").lightgbm_params()["label_gain"]) == top + 1
-    assert flavor.replace(gain=(0, 2, 3, 4, 5, 6)).lightgbm_params()["label_gain"] == [0, 2, 3, 4]
+        assert len(params("lightgbm", flavor.replace(max_grade=top, gain="linear"))["label_gain"]) == top + 1
+    assert params("lightgbm", flavor.replace(gain=(0, 2, 3, 4, 5, 6)))["label_gain"] == [0, 2, 3, 4]
     with pytest.raises(lgb.basic.LightGBMError, match="Label 4 is not less than the number of label mappings"):
-        measured("lightgbm", flavor.lightgbm_params(), (X, y, group, query))
+        measured("lightgbm", params("lightgbm", flavor), (X, y, group, query))
     with pytest.raises(ValueError, match="max_grade"):
         ndcg_score(y, y, group=group, flavor=flavor)
     check("lightgbm", flavor, (X, np.minimum(y, 3), group, query))
@@ -238,12 +238,12 @@ def test_lightgbm_refuses_labels_above_max_grade():
 
 def test_the_cutoff_where_lightgbm_truncates():
     for k, level, at in [(1, 4, 1), (10, 13, 10), (9996, 9999, 9996), (9998, 10000, 9998), (None, 10000, 10000)]:
-        taken = Flavor.preset("lightgbm", k=k).lightgbm_params()
+        taken = params("lightgbm", Flavor.preset("lightgbm", k=k))
         assert (taken["lambdarank_truncation_level"], taken["eval_at"]) == (level, [at])
-    assert Flavor.preset("xgboost", k=2**31 - 1).xgboost_params()["eval_metric"] == f"ndcg@{2**31 - 1}"
+    assert params("xgboost", Flavor.preset("xgboost", k=2**31 - 1))["eval_metric"] == f"ndcg@{2**31 - 1}"
     one = make(6, sizes=(5, 10001))
     with pytest.raises(lgb.basic.LightGBMError, match="10001 exceeds upper limit of 10000 for a query"):
-        measured("lightgbm", Flavor.preset("lightgbm").lightgbm_params(), one)
+        measured("lightgbm", params("lightgbm", Flavor.preset("lightgbm")), one)
 
 
 @pytest.mark.parametrize(
@@ -258,13 +258,13 @@ def test_xgboosts_linear_metric_is_refused_before_3_0_3_but_not_without_xgboost(
     monkeypatch.setattr(importlib.metadata, "version", version)
     flavor = Flavor.preset("xgboost", gain="linear")
     if linear:
-        taken = flavor.xgboost_params()
+        taken = params("xgboost", flavor)
         assert (taken["ndcg_exp_gain"], taken["eval_metric"]) == (False, "ndcg@32")
     else:
         with pytest.raises(ValueError, match=f"{re.escape(installed)} cannot express gain='linear'.*before 3.0.3"):
-            flavor.xgboost_params()
-        assert flavor.xgboost_params(evaluate=False)["ndcg_exp_gain"] is False
-        assert Flavor.preset("xgboost").xgboost_params()
+            params("xgboost", flavor)
+        assert params("xgboost", flavor, evaluate=False)["ndcg_exp_gain"] is False
+        assert params("xgboost", Flavor.preset("xgboost"))
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -273,7 +273,7 @@ def test_evaluate_is_a_keyword_and_results_are_new_each_time(library):
     with pytest.raises(TypeError, match="evaluate must be True or False; got 1"):
         params(library, flavor, evaluate=1)
     with pytest.raises(TypeError):
-        getattr(flavor, f"{library}_params")(True)
+        getattr(getattr(ndcg_ml, library), f"{library}_params")(flavor, True)
     first = params(library, flavor)
     first.clear()
     assert params(library, flavor)

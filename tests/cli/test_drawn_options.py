@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ndcg_ml import Evaluation, Flavor, align, compare, evaluate, evaluate_run, explain_difference
-from ndcg_ml._decide.gate import gate
+from ndcg_ml.gating import gate
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ndcg_ml import Evaluation, compare, evaluate, evaluate_ranked, evaluate_run, with_labels
-from ndcg_ml._decide.gate import GateError
-from ndcg_ml._decide.gate import gate as gated
-from ndcg_ml._decide.saved import digest
+from ndcg_ml._files.saved import digest
+from ndcg_ml.gating import GateError
+from ndcg_ml.gating import gate as gated
 
 N = 40
 TO_JUDGE = "q1 0 d1 2\nq1 0 d2 0\nq2 0 d5 1\n"

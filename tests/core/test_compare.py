@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from strategies import examples
 
 from ndcg_ml import Comparison, Flavor, compare, compare_values, correct_labels, evaluate, evaluate_run
-from ndcg_ml._decide.intervals import Estimate
-from ndcg_ml._decide.means import Means
-from ndcg_ml._decide.randomisation import exchange_tests
+from ndcg_ml._statistics.intervals import Estimate
+from ndcg_ml._statistics.means import Means
+from ndcg_ml._statistics.randomisation import exchange_tests
 
 RNG = np.random.default_rng(2)
 Y = RNG.integers(0, 4, (60, 10))

@@ -9,10 +9,10 @@ import pytest
 from comparing import by_values, of_values
 
 from ndcg_ml import Flavor, RangeError, compare, compare_values, correct_labels, evaluate, evaluate_ranked, evaluate_run
-from ndcg_ml._decide.differences import Settings
-from ndcg_ml._decide.gate import gate
-from ndcg_ml._decide.randomisation import queries_needed
+from ndcg_ml._statistics.differences import Settings
+from ndcg_ml._statistics.randomisation import queries_needed
 from ndcg_ml.explain import explain_difference
+from ndcg_ml.gating import gate
 
 RNG = np.random.default_rng(2)
 Y = RNG.integers(0, 4, (60, 10))

@@ -17,7 +17,7 @@ from strategies import examples
 from ndcg_ml import Flavor, compare, evaluate, evaluate_run, explain_difference
 from ndcg_ml._core.one_line import visible
 from ndcg_ml._core.table import Column, Record
-from ndcg_ml._decide.gate import Gate, gate
+from ndcg_ml.gating import Gate, gate
 
 HOSTILE = [
     *("a|b", "two\nlines\r\n", "<script>alert(1)</script>", "a\\", "\\|", "\u202eturned", "\x1b[2J", "\ud800"),

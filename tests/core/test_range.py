@@ -15,7 +15,7 @@ import pytest
 from comparing import by_scores
 
 from ndcg_ml import Comparison, Flavor, RangeError, compare, evaluate, evaluate_ranked, evaluate_run, with_labels
-from ndcg_ml._decide import matching
+from ndcg_ml import _matching as matching
 
 TEN_THOUSAND = pytest.param(10_000, marks=pytest.mark.exhaustive)
 

@@ -23,8 +23,8 @@ from ndcg_ml import (
     evaluate_topk,
     ndcg_score,
 )
-from ndcg_ml._decide.gate import GateError, gate
 from ndcg_ml._files import read_run
+from ndcg_ml.gating import GateError, gate
 from ndcg_ml.runs import RunEvaluation
 
 QRELS = {"q1": {"d1": 2, "d2": 0, "d3": 1}, "q2": {"d4": 1}, "q3": {"d5": 3, "d1": 1}}

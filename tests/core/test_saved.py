@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from ndcg_ml import Evaluation, Flavor, compare, evaluate, evaluate_run
-from ndcg_ml._decide.gate import GateError, gate
-from ndcg_ml._decide.saved import digest, judgement_digests, read
 from ndcg_ml._files.opening import write_atomically
+from ndcg_ml._files.saved import digest, judgement_digests, read
+from ndcg_ml.gating import GateError, gate
 from ndcg_ml.readers import DataFileError
 
 RNG = np.random.default_rng(0)

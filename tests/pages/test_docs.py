@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 # The figures, and the libraries that each needs besides Matplotlib.
 FIGURES = {
-    **dict.fromkeys(("winner", "gains_and_discounts", "ideals", "ties", "range", "decision", "layers"), ""),
+    **dict.fromkeys(("winner", "gains_and_discounts", "ideals", "ties", "range", "decision"), ""),
     "batches": "torch",
     "losses": "torch",
     "stopping": "lightgbm",

@@ -13,11 +13,11 @@ from comparing import Paired, by_values, of_values
 stats = pytest.importorskip("scipy.stats")
 
 from ndcg_ml import compare, correct_labels, evaluate_run
-from ndcg_ml._decide import randomisation
-from ndcg_ml._decide.distributions import normal_cdf, normal_quantile, t_quantile, t_tail
-from ndcg_ml._decide.means import Means
-from ndcg_ml._decide.randomisation import exchange_tests, max_t, queries_needed
-from ndcg_ml._decide.verdict import verdict
+from ndcg_ml._statistics import randomisation
+from ndcg_ml._statistics.distributions import normal_cdf, normal_quantile, t_quantile, t_tail
+from ndcg_ml._statistics.means import Means
+from ndcg_ml._statistics.randomisation import exchange_tests, max_t, queries_needed
+from ndcg_ml._statistics.verdict import verdict
 
 
 def seeded(function, seed: int = 0):

@@ -18,11 +18,11 @@ from ndcg_ml._core.layout import BoolArray, FloatArray, as_objects, keys_of
 from ndcg_ml._core.one_line import brief, visible
 from ndcg_ml._core.queries import read_weights
 from ndcg_ml._core.query_groups import group_by_ids, unique_ids
-from ndcg_ml._core.result import Evaluation
-from ndcg_ml._decide.intervals import FEWEST_FOR_INTERVAL
+from ndcg_ml._statistics.intervals import FEWEST_FOR_INTERVAL
 from ndcg_ml._unjudged.completions import ModifiedError, RangeError
 from ndcg_ml._unjudged.judge_next import ToJudge, next_to_judge
-from ndcg_ml._unjudged.range import Pair, Range, match_systems, require_documents
+from ndcg_ml._unjudged.ranges import Pair, Range, match_systems, require_documents
+from ndcg_ml.results.evaluation import Evaluation
 
 
 @dataclass(frozen=True, slots=True, eq=False)

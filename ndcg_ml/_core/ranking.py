@@ -2,102 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Generic, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core import numpy_kernel
-from ndcg_ml._core.checks import K, KSpec, OneK, cutoffs, optional_whole_number
+from ndcg_ml._core.checks import KSpec, cutoffs, optional_whole_number
 from ndcg_ml._core.gains_and_discounts import Coded, CreditedOnce, credit_repeats, discounts, grade, refuse_repeats
 from ndcg_ml._core.kernel_and_threads import CompiledQueries, choose_kernel, compiled_rank, thread_count
 from ndcg_ml._core.layout import as_float32
 from ndcg_ml._core.mean import Totals
-from ndcg_ml._core.queries import Queries, Scored, Weights
-from ndcg_ml._core.result import Evaluation, V, evaluation_from_totals, shape_values
+from ndcg_ml._core.queries import Queries
 from ndcg_ml.flavor import Flavor, as_flavor
 
 
-# fmt: off
-@overload
-def prepare(
-    y_true: ArrayLike, *, flavor: Flavor | str = ..., k: OneK = ..., qid: ArrayLike | None = ...,
-    group: ArrayLike | None = ..., mask: ArrayLike | None = ..., retrieved: ArrayLike | None = ...,
-    doc_id: ArrayLike | None = ..., query_weight: Weights | None = ..., threads: int | None = ..., kernel: str = ...,
-) -> Prepared[float]: ...
-@overload
-def prepare(
-    y_true: ArrayLike, *, flavor: Flavor | str = ..., k: Sequence[K], qid: ArrayLike | None = ...,
-    group: ArrayLike | None = ..., mask: ArrayLike | None = ..., retrieved: ArrayLike | None = ...,
-    doc_id: ArrayLike | None = ..., query_weight: Weights | None = ..., threads: int | None = ..., kernel: str = ...,
-) -> Prepared[dict[K, float]]: ...
-# fmt: on
-def prepare(
-    y_true: ArrayLike,
-    *,
-    flavor: Flavor | str = "sklearn",
-    k: KSpec = ...,
-    qid: ArrayLike | None = None,
-    group: ArrayLike | None = None,
-    mask: ArrayLike | None = None,
-    retrieved: ArrayLike | None = None,
-    doc_id: ArrayLike | None = None,
-    query_weight: Weights | None = None,
-    threads: int | None = None,
-    kernel: str = "auto",
-) -> Prepared[Any]:
-    """Prepare labels for evaluating many sets of scores of the same documents.
-
-    The layout of the queries and the gains are computed once, and so is the ideal DCG if it does not depend on the
-    ranking.
-
-    Parameters
-    ----------
-    y_true, flavor, k, qid, group, mask, retrieved, doc_id, query_weight
-        As for ``ndcg_score``.
-    threads : int, optional
-        Maximum number of threads of the compiled kernel; the NumPy kernel uses one. Default: the environment variable
-        NDCG_ML_THREADS; if it is not set, OMP_NUM_THREADS or the number of available processors. Calls from threads
-        other than the main one use one thread by default, and so do small inputs.
-    kernel : {"auto", "numpy", "compiled"}, default "auto"
-        The implementation: NumPy, or machine code compiled by Numba (the extra ``[fast]``). Compiling takes a
-        second or more, once per process. The values are bitwise identical. "auto" is the environment variable
-        NDCG_ML_KERNEL; if it is not set, the compiled kernel if Numba is installed and the process has ranked enough
-        rows to make compiling worthwhile. ``show_versions()`` prints which is in use. Only the NumPy kernel computes
-        an ideal that depends on the ranking (``ideal="local"`` and `recall_depth`).
-
-    Returns
-    -------
-    Prepared
-        Call it on scores to get the value; its ``evaluate`` also returns the table of queries.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As for ``ndcg_score``, except errors of the scores; or the ideal depends on the ranking under
-        ``kernel="compiled"``.
-    ImportError
-        Under ``kernel="compiled"``, Numba is missing, too old or broken.
-
-    Examples
-    --------
-    >>> ndcg = prepare([3, 0, 1, 1, 0], group=[3, 2], flavor="sklearn", k=2)
-    >>> ndcg
-    <Prepared: sklearn@2, 2 queries, 5 documents>
-    >>> round(ndcg([0.9, 0.1, 0.3, 0.2, 0.8]), 6), ndcg([3, 0, 1, 1, 0])
-    (0.815465, 1.0)
-    """
-    queries = Queries.read(
-        y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
-    )
-    return Prepared(flavor, k, queries, threads, kernel)
-
-
-class Prepared(Generic[V]):
-    """Queries with their gains and ideal DCG. Created by ``prepare``.
+class Ranking:
+    """Queries with their gains and ideal DCG under one flavor, to be ranked by scores.
 
     Attributes
     ----------
@@ -114,7 +37,7 @@ class Prepared(Generic[V]):
         self, flavor: Flavor | str, k: KSpec, queries: Queries, threads: int | None = None, kernel: str = "auto"
     ) -> None:
         flavor = as_flavor(flavor)
-        ks, self._several = cutoffs(k, flavor)
+        ks, self.several = cutoffs(k, flavor)
         self.flavor: Flavor = flavor
         self.ks: tuple[int | None, ...] = ks
         self.queries = queries
@@ -146,48 +69,9 @@ class Prepared(Generic[V]):
         self._graded = graded
         self._ideal = self._fixed_ideal()
 
-    def __repr__(self) -> str:
-        k = f", k={self.ks}" if self._several else ""
-        definition = (self.flavor if self._several else self.flavor.replace(k=self.ks[0])).short_text
-        return f"<Prepared: {definition}{k}, {self.queries.n_queries} queries, {self.n_docs} documents>"
-
-    def __call__(self, y_score: ArrayLike) -> V:
-        """Return the value for these scores.
-
-        Parameters
-        ----------
-        y_score : array-like of the shape of y_true
-            One score per document; higher is better.
-
-        Returns
-        -------
-        float, or dict of float by cut-off if there are several
-
-        Raises
-        ------
-        TypeError, ValueError
-            The scores differ from the labels in shape or pandas index, are not real numbers, or contain NaN.
-        """
-        values: V = shape_values(self.ks, self.totals(y_score).values(self.flavor), self._several)
-        return values
-
-    def dcg(self, y_score: ArrayLike) -> V:
-        """Return the (weighted) mean over queries of DCG for these scores; see ``__call__``."""
-        values: V = shape_values(self.ks, self.totals(y_score).mean_dcg(), self._several)
-        return values
-
     def totals(self, y_score: ArrayLike) -> Totals:
-        """Return DCG and ideal DCG of every query for these scores; see ``__call__``."""
-        return self._rank(self._scores(y_score))
-
-    def evaluate(self, y_score: ArrayLike) -> Evaluation[V]:
-        """Return the value for these scores with the table of queries; see ``__call__``."""
-        scores = self._scores(y_score)
-        totals = self._rank(scores)
-        # Copy what is stored, so that later changes of the caller's arrays have no effect.
-        totals = replace(totals, ids=totals.ids.copy(), weight=None if totals.weight is None else totals.weight.copy())
-        evaluation = evaluation_from_totals(totals, self.flavor, self._several, self.counts(scores))
-        return replace(evaluation, _scored=Scored(self.queries, scores))
+        """Return DCG and ideal DCG of every query for these scores; see ``Prepared.__call__``."""
+        return self.rank(self.scores(y_score))
 
     def counts(self, scores: NDArray[Any]) -> dict[str, NDArray[np.int64]]:
         """Return the columns of the table of queries that are numbers of documents."""
@@ -224,7 +108,8 @@ class Prepared(Generic[V]):
         average = self.flavor.ties == "average"
         return CompiledQueries(self._layout, self._graded.row_gains, self._discounts, self.ks, average)
 
-    def _scores(self, y_score: ArrayLike) -> NDArray[Any]:
+    def scores(self, y_score: ArrayLike) -> NDArray[Any]:
+        """Return the scores, checked, in the flavor's precision."""
         scores = self.queries.scores(y_score, self._layout)
         if self.flavor.score_dtype == "float32" and scores.dtype != np.float32:
             scores = as_float32(scores)
@@ -241,7 +126,8 @@ class Prepared(Generic[V]):
                 f"row {at}. Find out why the model returned NaN; use -inf to rank a document last."
             )
 
-    def _rank(self, scores: NDArray[Any]) -> Totals:
+    def rank(self, scores: NDArray[Any]) -> Totals:
+        """Return the totals for scores of ``scores``."""
         flavor, ks, lengths = self.flavor, self.ks, self._graded.ranked.sizes
         if self._once is not None:
             self._refuse_nan(scores)

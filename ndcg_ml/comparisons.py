@@ -11,21 +11,21 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ndcg_ml import _matching as matching
 from ndcg_ml._core.checks import as_confidence, one_of, whole_number
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.layout import FloatArray
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Weights
-from ndcg_ml._core.result import WORDS, Evaluation
 from ndcg_ml._core.slice_names import column_by_id, slice_names_by_id
-from ndcg_ml._decide import matching
-from ndcg_ml._decide.comparison import Comparison
-from ndcg_ml._decide.differences import Settings, differences
-from ndcg_ml._decide.intervals import numbered
-from ndcg_ml._decide.means import Means, Seed, generator
-from ndcg_ml._decide.model_labels import CorrectedEvaluation, correct_pairs, corrected_systems
-from ndcg_ml._decide.slices import compared_by
-from ndcg_ml._decide.verdict import as_margin
+from ndcg_ml._statistics.differences import Settings, differences
+from ndcg_ml._statistics.intervals import numbered
+from ndcg_ml._statistics.means import Means, Seed, generator
+from ndcg_ml._statistics.verdict import as_margin
+from ndcg_ml.model_labels import CorrectedEvaluation, correct_pairs, corrected_systems
+from ndcg_ml.results.comparison import Comparison
+from ndcg_ml.results.evaluation import WORDS, Evaluation
+from ndcg_ml.results.slices import compared_by
 
 
 def compare(

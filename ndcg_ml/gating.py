@@ -19,17 +19,17 @@ from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.layout import IntArray, keys_of
 from ndcg_ml._core.one_line import brief, escape_markdown, markdown_paragraph, percent, visible
-from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.slice_names import slice_names_by_id
 from ndcg_ml._core.table import Column, Record
-from ndcg_ml._decide.compare import compare
-from ndcg_ml._decide.comparison import Comparison
-from ndcg_ml._decide.differences import DIFFERENCE, INTERVAL, VERDICT, Difference, Settings
-from ndcg_ml._decide.intervals import FEWEST_FOR_INTERVAL, FEWEST_FOR_TEST
-from ndcg_ml._decide.matching import describe_changes, list_ids, rows_of_ids
-from ndcg_ml._decide.saved import judgement_digests
-from ndcg_ml._decide.verdict import PASSES
+from ndcg_ml._files.saved import judgement_digests
+from ndcg_ml._matching import describe_changes, list_ids, rows_of_ids
+from ndcg_ml._statistics.differences import DIFFERENCE, INTERVAL, VERDICT, Difference, Settings
+from ndcg_ml._statistics.intervals import FEWEST_FOR_INTERVAL, FEWEST_FOR_TEST
+from ndcg_ml._statistics.verdict import PASSES
+from ndcg_ml.comparisons import compare
 from ndcg_ml.flavor import Flavor
+from ndcg_ml.results.comparison import Comparison
+from ndcg_ml.results.evaluation import Evaluation
 from ndcg_ml.runs import RunEvaluation
 
 OnChange: TypeAlias = Literal["refuse", "drop"]

@@ -9,23 +9,24 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
 from numpy.typing import NDArray
 
+from ndcg_ml import _show
 from ndcg_ml._core.checks import one_of, true_or_false, whole_number
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.layout import FloatArray
 from ndcg_ml._core.one_line import block, paragraph, percent, visible, wrapped
-from ndcg_ml._core.result import WORDS
 from ndcg_ml._core.table import Column, Record
-from ndcg_ml._decide.differences import DIFFERENCE, INTERVAL, P_ADJUSTED, SYSTEMS, VERDICT, Difference
-from ndcg_ml._decide.matching import UnjudgedDocuments, favoured
-from ndcg_ml._decide.means import Interval
-from ndcg_ml._decide.randomisation import fewest_to_reject
-from ndcg_ml._decide.slices import ComparedSlices
-from ndcg_ml._decide.verdict import DECIDED, PASSES
+from ndcg_ml._matching import UnjudgedDocuments, favoured
+from ndcg_ml._statistics.differences import DIFFERENCE, INTERVAL, P_ADJUSTED, SYSTEMS, VERDICT, Difference
+from ndcg_ml._statistics.means import Interval
+from ndcg_ml._statistics.randomisation import fewest_to_reject
+from ndcg_ml._statistics.verdict import DECIDED, PASSES
 from ndcg_ml._unjudged.completions import RangeError
 from ndcg_ml._unjudged.judge_next import ToJudge
-from ndcg_ml._unjudged.range import Range
+from ndcg_ml._unjudged.ranges import Range
 from ndcg_ml.flavor import Flavor
+from ndcg_ml.results.evaluation import WORDS
+from ndcg_ml.results.slices import ComparedSlices
 
 if TYPE_CHECKING:
     import os
@@ -429,9 +430,7 @@ class Comparison:
         >>> both = compare(*(evaluate([[3, 0, 1], [0, 1, 0]], each) for each in scores), names=["old", "new"])
         >>> written = both.to_html("report.html")  # doctest: +SKIP
         """
-        from ndcg_ml._show import report
-
-        return report.write(self, path, title, command, top)
+        return _show.report.write(self, path, title, command, top)
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
         """Draw the differences with Matplotlib: of each query for two systems, one interval per pair for more.
@@ -463,9 +462,7 @@ class Comparison:
         >>> both = compare(*(evaluate([[3, 0, 1], [0, 1, 0]], each) for each in scores))
         >>> fig, ax = both.plot()  # doctest: +SKIP
         """
-        from ndcg_ml._show import plot
-
-        return plot.compared(self, ax)
+        return _show.plot.compared(self, ax)
 
     def _repr_html_(self) -> str:
         table = replace(pairs_record(self, 4), caption="")

@@ -13,31 +13,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml import _show, _statistics
 from ndcg_ml._core.json_values import plain, plain_id
 from ndcg_ml._core.layout import FloatArray, IntArray
 from ndcg_ml._core.mean import Totals
 from ndcg_ml._core.one_line import block, brief, visible
-from ndcg_ml._core.result import Evaluation
 from ndcg_ml._core.table import Column, Record
-from ndcg_ml._decide import intervals
-from ndcg_ml._decide.differences import (
-    DIFFERENCE,
-    INTERVAL,
-    P_ADJUSTED,
-    SYSTEMS,
-    VERDICT,
-    Difference,
-    Pairs,
-    Settings,
-    differences,
-)
-from ndcg_ml._decide.means import SAME, Means
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from ndcg_ml._statistics.differences import Difference, Pairs, Settings
+    from ndcg_ml._statistics.intervals import Estimate
+    from ndcg_ml._statistics.means import Means
 
 Key: TypeAlias = tuple[str, Any]
 """The column and the name of a slice."""
@@ -48,7 +39,7 @@ def rows_of_slices(columns: Mapping[str, Sequence[Any]]) -> dict[Key, IntArray]:
     """Return the positions of each slice's queries, from the slice name of every query in each column."""
     found: dict[Key, IntArray] = {}
     for column, names in columns.items():
-        codes = intervals.numbered(names)
+        codes = _statistics.intervals.numbered(names)
         found |= {(column, name): np.flatnonzero(codes == code) for code, name in enumerate(dict.fromkeys(names))}
     return found
 
@@ -115,7 +106,7 @@ _CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Slices(BySlice[Evaluation[Any]]):
+class Slices(BySlice[Part]):
     """The slices of all columns of ``by=``, as a mapping from column and label to an ``Evaluation`` of these queries.
 
     ``print`` shows a table, and ``to_frame`` returns it. Its ``share`` is that of the slice in the overall mean: over
@@ -133,17 +124,25 @@ class Slices(BySlice[Evaluation[Any]]):
     is empty and skipped, or has weight 0.
     """
 
-    _evaluation: Evaluation[Any]
+    _totals: Totals
+    _flavor: Flavor
+    _clusters: IntArray | None
+    _several: bool
+    """Whether the evaluation has several cut-offs."""
+    _units: str
+    """The word for queries."""
+    _part: Callable[[IntArray], Part]
+    """Returns the evaluation of the queries at some positions."""
 
-    def __getitem__(self, key: Key) -> Evaluation[Any]:
+    def __getitem__(self, key: Key) -> Part:
         rows: Any = super().__getitem__(key)
-        return self._evaluation._at(rows)
+        return self._part(rows)
 
     def __iter__(self) -> Iterator[Key]:
         return iter(dict.fromkeys((row["column"], row["label"]) for row in self._record().rows))
 
     def _record(self) -> Record:
-        totals, flavor, clusters = self._evaluation._totals, self._evaluation.flavor, self._evaluation._clusters()
+        totals, flavor, clusters = self._totals, self._flavor, self._clusters
         shares = {k: totals.shares(flavor, k)[1] for k in totals.ks}
         by_distance: list[tuple[float, list[dict[str, Any]]]] = []
         sides = {
@@ -184,8 +183,8 @@ class Slices(BySlice[Evaluation[Any]]):
             )
         by_distance.sort(key=lambda each: -each[0])
         columns = [
-            Column("slice", "{column}={label}" + "{k:@}" * isinstance(self._evaluation.k, tuple), "l"),
-            Column(self._evaluation._words()[1], "{n_queries}"),
+            Column("slice", "{column}={label}" + "{k:@}" * self._several, "l"),
+            Column(self._units, "{n_queries}"),
             Column("empty", "{n_empty}"),
             Column("share", "{share:.{digits}f}"),
             Column("NDCG", "{ndcg:.{digits}f}"),
@@ -212,9 +211,7 @@ class Slices(BySlice[Evaluation[Any]]):
         ImportError, TypeError
             As from ``Evaluation.plot``.
         """
-        from ndcg_ml._show import plot
-
-        return plot.sliced(self._evaluation, self._record().rows, ax)
+        return _show.plot.sliced(self._totals, self._flavor, self._record().rows, ax)
 
 
 class _Mean(NamedTuple):
@@ -224,14 +221,14 @@ class _Mean(NamedTuple):
     """
 
     value: float
-    estimate: intervals.Estimate | None = None
+    estimate: Estimate | None = None
     units: Means | None = None
     codes: IntArray = np.empty(0, dtype=np.int64)
 
 
 def _means(totals: Totals, flavor: Flavor, clusters: IntArray | None) -> list[_Mean]:
     """Return the mean of some queries at each cut-off."""
-    found = []
+    intervals, found = _statistics.intervals, []
     for k, value in zip(totals.ks, totals.mean(flavor).tolist(), strict=True):
         one = _Mean(value)
         # There may be too few queries or clusters, or one cluster with most of the weight, or the value may be nan.
@@ -239,7 +236,7 @@ def _means(totals: Totals, flavor: Flavor, clusters: IntArray | None) -> list[_M
             [(_, units)] = intervals.means_of(totals.at_cutoff(k), flavor, clusters).values()
             [estimate] = intervals.estimates(units, [value])
             codes = one.codes if clusters is None else np.unique(clusters[totals.shares(flavor, k)[1] > 0])
-            one = _Mean(value, estimate, units if units.share().max() <= 0.5 + SAME else None, codes)
+            one = _Mean(value, estimate, units if units.share().max() <= 0.5 + _statistics.means.SAME else None, codes)
         found.append(one)
     return found
 
@@ -281,7 +278,7 @@ def _difference_limits(one: _Mean, other: _Mean, confidence: float) -> tuple[flo
         for units, rows in zip((one.units, other.units), at, strict=True)
     )
     errors = one.estimate.error, other.estimate.error
-    r = float(a @ b) / math.prod(errors) if min(errors) > SAME else 0.0
+    r = float(a @ b) / math.prod(errors) if min(errors) > _statistics.means.SAME else 0.0
     (low, high), (other_low, other_high) = one.estimate.limits(confidence), other.estimate.limits(confidence)
     down, up = (
         math.sqrt(max(0.0, x * x + y * y - 2 * r * x * y))
@@ -328,8 +325,9 @@ class ComparedSlices(BySlice[ComparedSlice]):
             head = {"column": column, "label": name, "n_queries": part.n_queries}
             rows += [{**head, **pair._row()} for pair in part.pairs] or [{**head, "verdict": "too few"}]
         several = any(len(part.pairs) > 1 for part in self.values())
-        columns = [Column("slice", "{column}={label}", "l"), *SYSTEMS * several, VERDICT]
-        columns += [Column("queries", "{n_queries}"), DIFFERENCE, INTERVAL, P_ADJUSTED]
+        the = _statistics.differences
+        columns = [Column("slice", "{column}={label}", "l"), *the.SYSTEMS * several, the.VERDICT]
+        columns += [Column("queries", "{n_queries}"), the.DIFFERENCE, the.INTERVAL, the.P_ADJUSTED]
         return Record(columns, rows, caption=self.caption())
 
 
@@ -366,21 +364,23 @@ def compared_by(
     parts = dict(sorted(rows_of_slices(compared).items(), key=lambda part: (order[part[0][0]], *_order(part[0][1]))))
 
     def testable(rows: IntArray) -> bool:
-        return rows.size >= intervals.FEWEST_FOR_INTERVAL and (
-            clusters is None or np.unique(clusters[rows]).size >= intervals.FEWEST_FOR_TEST
+        return rows.size >= _statistics.intervals.FEWEST_FOR_INTERVAL and (
+            clusters is None or np.unique(clusters[rows]).size >= _statistics.intervals.FEWEST_FOR_TEST
         )
 
     # Slices that are too small for a test do not count in the correction.
     shared = replace(settings, n_families=max(1, sum(map(testable, parts.values()))))
     slices = {}
     for key, rows in parts.items():
-        inside = Means.from_weights(means.values[rows], means.weight[rows])
+        inside = _statistics.means.Means.from_weights(means.values[rows], means.weight[rows])
         tested: list[Difference] = []
         if testable(rows):
             of_runs = None if runs is None else [np.average(v[rows], axis=0, weights=w[rows]) for v, w in runs]
             of_clusters = None if clusters is None else clusters[rows]
             turns = None if may_turn is None else partial(may_turn, names=columns[key[0]], name=key[1])
-            tested = differences(names, inside, pairs, shared, rng, clusters=of_clusters, runs=of_runs, may_turn=turns)
+            tested = _statistics.differences.differences(
+                names, inside, pairs, shared, rng, clusters=of_clusters, runs=of_runs, may_turn=turns
+            )
         slices[key] = ComparedSlice(n_queries=rows.size, values=tuple(inside.mean().tolist()), pairs=tuple(tested))
     return ComparedSlices(slices)
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from ndcg_ml._core.checks import finite_number
 from ndcg_ml._core.layout import FloatArray
-from ndcg_ml._decide.distributions import normal_cdf, normal_quantile, t_quantile
-from ndcg_ml._decide.means import SAME, Means, n_equal
+from ndcg_ml._statistics.distributions import normal_cdf, normal_quantile, t_quantile
+from ndcg_ml._statistics.means import SAME, Means, n_equal
 
 # Number of values drawn at once, so that intermediate arrays fit in the processor's cache.
 _BLOCK = 1 << 17

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.layout import FloatArray
 from ndcg_ml._core.table import Column
-from ndcg_ml._decide.distributions import beta_cdf, beta_quantile, normal_quantile, t_quantile, t_tail
-from ndcg_ml._decide.intervals import FEWEST_FOR_TEST, aggregate_clusters, effective_queries
-from ndcg_ml._decide.means import SAME, Interval, Means, n_equal, skewness
-from ndcg_ml._decide.randomisation import (
+from ndcg_ml._statistics.distributions import beta_cdf, beta_quantile, normal_quantile, t_quantile, t_tail
+from ndcg_ml._statistics.intervals import FEWEST_FOR_TEST, aggregate_clusters, effective_queries
+from ndcg_ml._statistics.means import SAME, Interval, Means, n_equal, skewness
+from ndcg_ml._statistics.randomisation import (
     Case,
     changed_cases,
     exchange_tests,
@@ -25,7 +25,7 @@ from ndcg_ml._decide.randomisation import (
     queries_needed,
     smallest_detectable,
 )
-from ndcg_ml._decide.verdict import Verdict, verdict
+from ndcg_ml._statistics.verdict import Verdict, verdict
 
 Pairs: TypeAlias = Sequence[tuple[int, int]]
 

@@ -6,8 +6,8 @@ from typing import Literal, TypeAlias
 
 from ndcg_ml._core.checks import as_float
 from ndcg_ml._core.one_line import brief
-from ndcg_ml._decide.intervals import FEWEST_FOR_TEST
-from ndcg_ml._decide.means import SAME
+from ndcg_ml._statistics.intervals import FEWEST_FOR_TEST
+from ndcg_ml._statistics.means import SAME
 
 Verdict: TypeAlias = Literal["better", "worse", "not worse", "equivalent", "unchanged", "undecided"]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml import _files, _show, _statistics, _unjudged
 from ndcg_ml._core.checks import K
 from ndcg_ml._core.flavor_text import at_cutoff, metric_key
 from ndcg_ml._core.frames import make_frame
@@ -16,6 +17,7 @@ from ndcg_ml._core.json_values import plain, plain_ids
 from ndcg_ml._core.one_line import block, brief, paragraph
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml.flavor import Flavor
+from ndcg_ml.results.slices import Slices, rows_of_slices
 
 if TYPE_CHECKING:
     import os
@@ -26,9 +28,8 @@ if TYPE_CHECKING:
 
     from ndcg_ml._core.mean import Totals
     from ndcg_ml._core.queries import Scored
-    from ndcg_ml._decide.means import Interval
-    from ndcg_ml._decide.slices import Slices
-    from ndcg_ml._unjudged.range import Range
+    from ndcg_ml._statistics.means import Interval
+    from ndcg_ml._unjudged.ranges import Range
 
 V = TypeVar("V", bound="float | dict[Any, float]")
 """Type of the value: a float, or a dict by cut-off if there are several."""
@@ -147,13 +148,13 @@ class Evaluation(Generic[V]):
     """The slice name of each query, in each column of ``by=``; None without it."""
 
     @property
-    def slices(self) -> Slices | None:
+    def slices(self) -> Slices[Self] | None:
         """The evaluations of the slices of ``evaluate(..., by=)``, by column and label; None without `by`."""
         if self._slice_names is None:
             return None
-        from ndcg_ml._decide.slices import Slices, rows_of_slices
-
-        return Slices(rows_of_slices(self._slice_names), self)
+        totals, several, units = self._totals, isinstance(self.k, tuple), self._words()[1]
+        rows = rows_of_slices(self._slice_names)
+        return Slices(rows, totals, self.flavor, self._clusters(), several, units, self._at)
 
     @overload
     def interval(self: Evaluation[float], confidence: float = ...) -> Interval: ...
@@ -210,25 +211,19 @@ class Evaluation(Generic[V]):
         >>> result.interval(0.9).low < result.value < result.interval(0.9).high
         True
         """
-        from ndcg_ml._decide.intervals import intervals
-
         values = self._as_dict(self.value)
-        return self._shaped(intervals(self._totals, self.flavor, values, confidence, self._clusters()))
+        return self._shaped(
+            _statistics.intervals.intervals(self._totals, self.flavor, values, confidence, self._clusters())
+        )
 
     def _clusters(self) -> NDArray[np.int64] | None:
         """Return the cluster of each query as a number; None if queries are independent."""
-        if self.cluster is None:
-            return None
-        from ndcg_ml._decide.intervals import numbered
-
-        return numbered(self.cluster.tolist())
+        return None if self.cluster is None else _statistics.intervals.numbered(self.cluster.tolist())
 
     @property
     def standard_error(self) -> V:
         """The standard error of the value over queries; raises the errors of ``interval``."""
-        from ndcg_ml._decide.intervals import standard_errors
-
-        return self._shaped(standard_errors(self._totals, self.flavor, self._clusters()))
+        return self._shaped(_statistics.intervals.standard_errors(self._totals, self.flavor, self._clusters()))
 
     @property
     def std(self) -> V:
@@ -237,9 +232,7 @@ class Evaluation(Generic[V]):
         Without weights, it is the standard error times the square root of the number of queries that count. Raises the
         errors of ``interval``.
         """
-        from ndcg_ml._decide.intervals import means_of
-
-        means = means_of(self._totals, self.flavor, None)
+        means = _statistics.intervals.means_of(self._totals, self.flavor, None)
         return self._shaped({k: float(queries.std()[0]) for k, (queries, _) in means.items()})
 
     def save(
@@ -287,9 +280,7 @@ class Evaluation(Generic[V]):
         >>> base.value == result.value
         True
         """
-        from ndcg_ml._decide import saved
-
-        saved.write(self, path, qrels, margin)
+        _files.saved.write(self, path, qrels, margin)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Evaluation[Any]:
@@ -312,9 +303,7 @@ class Evaluation(Generic[V]):
         OSError
             The file cannot be read.
         """
-        from ndcg_ml._decide import saved
-
-        return saved.read(path).evaluation
+        return _files.saved.read(path).evaluation
 
     # fmt: off
     @overload
@@ -367,9 +356,8 @@ class Evaluation(Generic[V]):
         >>> print(result.range())
         0.950234 (0.950234 to 1.000000 over all grades 0, 1, 2 of 1 unjudged documents)
         """
-        from ndcg_ml._unjudged.range import compute_range, require_documents
-
-        scored, values = require_documents(self._scored), self._as_dict(self.value)
+        compute_range = _unjudged.ranges.compute_range
+        scored, values = _unjudged.ranges.require_documents(self._scored), self._as_dict(self.value)
         totals = self._totals
         return self._shaped(
             {
@@ -470,9 +458,7 @@ class Evaluation(Generic[V]):
         >>> result = evaluate([[3, 0, 1], [0, 1, 0]], [[3, 2, 1], [3, 1, 2]], k=(1, 3))
         >>> written = result.to_html("report.html")  # doctest: +SKIP
         """
-        from ndcg_ml._show import report
-
-        return report.write(self, path, title, command, top)
+        return _show.report.write(self, path, title, command, top)
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
         """Draw the values at the first 30 cut-offs, with their 95 % intervals.
@@ -503,9 +489,7 @@ class Evaluation(Generic[V]):
         >>> fig, ax = result.plot()  # doctest: +SKIP
         >>> fig.savefig("values.png")  # doctest: +SKIP
         """
-        from ndcg_ml._show import plot
-
-        return plot.values(self, ax)
+        return _show.plot.values(self, ax)
 
     def _repr_html_(self) -> str:
         _, queries, _, judged = self._words()

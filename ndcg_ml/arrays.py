@@ -1,11 +1,11 @@
-"""Public functions that compute NDCG and DCG from arrays."""
+"""Evaluate arrays: ``ndcg_score``, ``dcg_score``, ``evaluate``, ``evaluate_ranked`` and ``prepare``."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any, Generic, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,12 +15,12 @@ from ndcg_ml._core.checks import K, KSpec, OneK, warn_caller, warn_of_lists_of_o
 from ndcg_ml._core.columns import ColumnNames, Wanted, column_names
 from ndcg_ml._core.frames import Frame, is_frame, library_of, refuse_lazy, select_columns
 from ndcg_ml._core.one_line import brief
-from ndcg_ml._core.queries import Queries, Weights
+from ndcg_ml._core.queries import Queries, Scored, Weights
 from ndcg_ml._core.query_groups import group_by_sizes
-from ndcg_ml._core.result import Evaluation
-from ndcg_ml._core.scores import Prepared
+from ndcg_ml._core.ranking import Ranking
 from ndcg_ml._core.slice_names import query_clusters, slice_names
 from ndcg_ml.flavor import Flavor, as_flavor
+from ndcg_ml.results.evaluation import Evaluation, V, evaluation_from_totals, shape_values
 
 
 # fmt: off
@@ -436,3 +436,135 @@ def _not_retrieved(row: list[float], pool: list[float], query: int) -> list[floa
             f"grade {missing[0]:g} was retrieved more often than it was judged."
         )
     return [grade for grade, count in rest.items() for _ in range(count)]
+
+
+# -- many sets of scores of the same documents -------------------------------------------------------------------------
+
+
+# fmt: off
+@overload
+def prepare(
+    y_true: ArrayLike, *, flavor: Flavor | str = ..., k: OneK = ..., qid: ArrayLike | None = ...,
+    group: ArrayLike | None = ..., mask: ArrayLike | None = ..., retrieved: ArrayLike | None = ...,
+    doc_id: ArrayLike | None = ..., query_weight: Weights | None = ..., threads: int | None = ..., kernel: str = ...,
+) -> Prepared[float]: ...
+@overload
+def prepare(
+    y_true: ArrayLike, *, flavor: Flavor | str = ..., k: Sequence[K], qid: ArrayLike | None = ...,
+    group: ArrayLike | None = ..., mask: ArrayLike | None = ..., retrieved: ArrayLike | None = ...,
+    doc_id: ArrayLike | None = ..., query_weight: Weights | None = ..., threads: int | None = ..., kernel: str = ...,
+) -> Prepared[dict[K, float]]: ...
+# fmt: on
+def prepare(
+    y_true: ArrayLike,
+    *,
+    flavor: Flavor | str = "sklearn",
+    k: KSpec = ...,
+    qid: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    retrieved: ArrayLike | None = None,
+    doc_id: ArrayLike | None = None,
+    query_weight: Weights | None = None,
+    threads: int | None = None,
+    kernel: str = "auto",
+) -> Prepared[Any]:
+    """Prepare labels for evaluating many sets of scores of the same documents.
+
+    The layout of the queries and the gains are computed once, and so is the ideal DCG if it does not depend on the
+    ranking.
+
+    Parameters
+    ----------
+    y_true, flavor, k, qid, group, mask, retrieved, doc_id, query_weight
+        As for ``ndcg_score``.
+    threads : int, optional
+        Maximum number of threads of the compiled kernel; the NumPy kernel uses one. Default: the environment variable
+        NDCG_ML_THREADS; if it is not set, OMP_NUM_THREADS or the number of available processors. Calls from threads
+        other than the main one use one thread by default, and so do small inputs.
+    kernel : {"auto", "numpy", "compiled"}, default "auto"
+        The implementation: NumPy, or machine code compiled by Numba (the extra ``[fast]``). Compiling takes a
+        second or more, once per process. The values are bitwise identical. "auto" is the environment variable
+        NDCG_ML_KERNEL; if it is not set, the compiled kernel if Numba is installed and the process has ranked enough
+        rows to make compiling worthwhile. ``show_versions()`` prints which is in use. Only the NumPy kernel computes
+        an ideal that depends on the ranking (``ideal="local"`` and `recall_depth`).
+
+    Returns
+    -------
+    Prepared
+        Call it on scores to get the value; its ``evaluate`` also returns the table of queries.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``ndcg_score``, except errors of the scores; or the ideal depends on the ranking under
+        ``kernel="compiled"``.
+    ImportError
+        Under ``kernel="compiled"``, Numba is missing, too old or broken.
+
+    Examples
+    --------
+    >>> ndcg = prepare([3, 0, 1, 1, 0], group=[3, 2], flavor="sklearn", k=2)
+    >>> ndcg
+    <Prepared: sklearn@2, 2 queries, 5 documents>
+    >>> round(ndcg([0.9, 0.1, 0.3, 0.2, 0.8]), 6), ndcg([3, 0, 1, 1, 0])
+    (0.815465, 1.0)
+    """
+    queries = Queries.read(
+        y_true, qid=qid, group=group, mask=mask, retrieved=retrieved, doc_id=doc_id, query_weight=query_weight
+    )
+    return Prepared(flavor, k, queries, threads, kernel)
+
+
+class Prepared(Ranking, Generic[V]):
+    """Queries with their gains and ideal DCG. Created by ``prepare``.
+
+    Attributes
+    ----------
+    flavor : Flavor
+    ks : tuple of int or None
+        The cut-offs.
+    queries : Queries
+        The data.
+    n_docs : int
+        Number of ranked documents.
+    """
+
+    def __repr__(self) -> str:
+        k = f", k={self.ks}" if self.several else ""
+        definition = (self.flavor if self.several else self.flavor.replace(k=self.ks[0])).short_text
+        return f"<Prepared: {definition}{k}, {self.queries.n_queries} queries, {self.n_docs} documents>"
+
+    def __call__(self, y_score: ArrayLike) -> V:
+        """Return the value for these scores.
+
+        Parameters
+        ----------
+        y_score : array-like of the shape of y_true
+            One score per document; higher is better.
+
+        Returns
+        -------
+        float, or dict of float by cut-off if there are several
+
+        Raises
+        ------
+        TypeError, ValueError
+            The scores differ from the labels in shape or pandas index, are not real numbers, or contain NaN.
+        """
+        values: V = shape_values(self.ks, self.totals(y_score).values(self.flavor), self.several)
+        return values
+
+    def dcg(self, y_score: ArrayLike) -> V:
+        """Return the (weighted) mean over queries of DCG for these scores; see ``__call__``."""
+        values: V = shape_values(self.ks, self.totals(y_score).mean_dcg(), self.several)
+        return values
+
+    def evaluate(self, y_score: ArrayLike) -> Evaluation[V]:
+        """Return the value for these scores with the table of queries; see ``__call__``."""
+        scores = self.scores(y_score)
+        totals = self.rank(scores)
+        # Copy what is stored, so that later changes of the caller's arrays have no effect.
+        totals = replace(totals, ids=totals.ids.copy(), weight=None if totals.weight is None else totals.weight.copy())
+        evaluation = evaluation_from_totals(totals, self.flavor, self.several, self.counts(scores))
+        return replace(evaluation, _scored=Scored(self.queries, scores))

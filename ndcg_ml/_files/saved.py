@@ -23,14 +23,14 @@ from ndcg_ml._core.layout import as_objects
 from ndcg_ml._core.mean import Totals
 from ndcg_ml._core.one_line import brief, brief_text
 from ndcg_ml._core.queries import Scored
-from ndcg_ml._core.result import Evaluation, evaluation_from_totals
-from ndcg_ml._core.scores import Prepared
-from ndcg_ml._decide.verdict import as_margin
+from ndcg_ml._core.ranking import Ranking
 from ndcg_ml._files.byte_ids import Names, digests
 from ndcg_ml._files.opening import AnyPath, DataFileError, open_with_head, whole_text, write_atomically
 from ndcg_ml._files.read_run import id_array
 from ndcg_ml._files.run_result import RunEvaluation, as_run_evaluation
+from ndcg_ml._statistics.verdict import as_margin
 from ndcg_ml.flavor import Flavor
+from ndcg_ml.results.evaluation import Evaluation, evaluation_from_totals
 
 # -- JSON with a digest of its values ---------------------------------------------------------------------------------
 
@@ -73,7 +73,7 @@ def judgement_digests(evaluation: Evaluation[Any]) -> NDArray[np.uint64] | None:
         return evaluation._digests
     scored = evaluation._scored
     scores = scored.scores.reshape(scored.queries.labels.shape)
-    now = Prepared(evaluation.flavor, evaluation.k, scored.queries).totals(scores)
+    now = Ranking(evaluation.flavor, evaluation.k, scored.queries).totals(scores)
     if not all(map(np.array_equal, (now.dcg, now.ideal), (evaluation._totals.dcg, evaluation._totals.ideal))):
         raise ValueError(
             "the labels and scores must be those that were evaluated; the arrays were modified since. Evaluate "

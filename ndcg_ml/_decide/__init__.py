@@ -1,1 +1,0 @@
-"""From values of queries to decisions: means, intervals, tests, comparisons, slices, baselines and the gate."""
