@@ -28,6 +28,7 @@ from ndcg_ml._files.read_run import (
     RunLike,
     RunRows,
     Topics,
+    Which,
     read_rows,
     refuse_lost_topics,
     warn_of_empty_answers,
@@ -37,7 +38,7 @@ from ndcg_ml._files.read_run import (
 )
 from ndcg_ml.arrays import Prepared
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.results.evaluation import Evaluation, Which, of_run
+from ndcg_ml.results.evaluation import Evaluation, of_run
 
 __all__ = ["AlignedRun", "Which", "align", "evaluate_run"]
 

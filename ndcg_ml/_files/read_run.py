@@ -26,6 +26,8 @@ from ndcg_ml._files.opening import DataFileError, numbered
 from ndcg_ml._files.tables import open_documents
 from ndcg_ml.flavor import Flavor
 
+Which: TypeAlias = Literal["qrels", "run", "both"]
+"""Topics to evaluate: those of the qrels, of the run, or in both."""
 RunLike: TypeAlias = "Mapping[Any, Any] | str | os.PathLike[str] | Frame"
 """Qrels or a run, in any form that ``evaluate_run`` accepts."""
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml import _files, _show, _statistics, _unjudged
-from ndcg_ml._core.checks import K
+from ndcg_ml._core.checks import K, whole_number
 from ndcg_ml._core.flavor_text import at_cutoff, metric_key
 from ndcg_ml._core.frames import make_frame
 from ndcg_ml._core.json_values import plain, plain_ids
+from ndcg_ml._core.mean import shape_values
 from ndcg_ml._core.one_line import block, paragraph
 from ndcg_ml._core.per_query import PerQuery
 from ndcg_ml._core.table import Column, Record
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 
     from ndcg_ml._core.mean import Totals
     from ndcg_ml._core.queries import Scored
+    from ndcg_ml._files.read_run import Which
     from ndcg_ml._files.saved import Saved, Stored
+    from ndcg_ml._show.report import Section
     from ndcg_ml._statistics.means import Interval
     from ndcg_ml._unjudged.ranges import Range
 
@@ -38,9 +41,6 @@ V = TypeVar("V", bound="float | dict[Any, float]")
 """Type of the value: a float, or a dict by cut-off if there are several."""
 E = TypeVar("E", bound="Evaluation[Any]")
 
-
-Which: TypeAlias = Literal["qrels", "run", "both"]
-"""Topics to evaluate: those of the qrels, of the run, or in both."""
 
 _OF_RUNS = "judged", "queries", "qrels_only", "run_only", "n_unanswered", "n_excluded"
 WORDS = "query", "queries", "documents", "judged"
@@ -184,10 +184,12 @@ class Evaluation(Generic[V]):
         >>> result.interval(0.9).low < result.value < result.interval(0.9).high
         True
         """
-        values = self._as_dict(self.value)
-        return self._shaped(
-            _statistics.intervals.intervals(self._totals, self.flavor, values, confidence, self._clusters())
-        )
+        return self._shaped(self._intervals(confidence))
+
+    def _intervals(self, confidence: float = 0.95) -> dict[int | None, Interval]:
+        """Return the intervals by cut-off, also if there is only one."""
+        values, intervals = self._as_dict(self.value), _statistics.intervals.intervals
+        return intervals(self._totals, self.flavor, values, confidence, self._clusters())
 
     def _clusters(self) -> NDArray[np.int64] | None:
         """Return the cluster of each query as a number; None if queries are independent."""
@@ -435,7 +437,22 @@ class Evaluation(Generic[V]):
         >>> result = evaluate([[3, 0, 1], [0, 1, 0]], [[3, 2, 1], [3, 1, 2]], k=(1, 3))
         >>> written = result.to_html("report.html")  # doctest: +SKIP
         """
-        return _show.report.write(self, path, title, command, top)
+        most = whole_number(top, "top", 0)
+        return _show.report.write(lambda: self._page(most), self.flavor, path, title, command)
+
+    def _page(self, top: int) -> tuple[str, list[Section]]:
+        """Return the title and the sections of the report."""
+        report, ks, slices, words = _show.report, self._totals.ks, self.slices, self._words()
+        values = [self._repr_html_(), report.intervals(self._intervals)]
+        sections: list[Section] = [("Values", values)]
+        if slices is None:
+            values.append(report.drawing(self.plot, len(ks)))
+        else:
+            sections.append(("Slices", [report.drawing(slices.plot, len(slices)), slices._repr_html_()]))
+        lost = report.losses(self.per_query, ks[0], words, top)
+        sections.append((f"{words[1].capitalize()} that lose most", lost))
+        title = f"NDCG{at_cutoff(ks[0]) if len(ks) == 1 else ''} of {self.n_queries} {words[1]}"
+        return title if len(ks) > 1 else f"{title}: {self._totals.values(self.flavor)[0]:.4f}", sections
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
         """Draw the values at the first 30 cut-offs, with their 95 % intervals.
@@ -466,7 +483,8 @@ class Evaluation(Generic[V]):
         >>> fig, ax = result.plot()  # doctest: +SKIP
         >>> fig.savefig("values.png")  # doctest: +SKIP
         """
-        return _show.plot.values(self, ax)
+        values, ndcg = self._as_dict(self.value), self.per_query.ndcg
+        return _show.plot.values(values, self._intervals, self.flavor, ndcg, self._notes()[0], ax)
 
     def _repr_html_(self) -> str:
         _, queries, _, judged = self._words()
@@ -613,11 +631,6 @@ class Evaluation(Generic[V]):
         heads = {"ndcg": self._as_dict(self.value), self._words()[3]: self._extra_columns().get("judged", {})}
         values = [f"{head}{at_cutoff(k)} = {value:.6f}" for head, by_k in heads.items() for k, value in by_k.items()]
         return "\n".join([*values, *self._notes()])
-
-
-def shape_values(ks: Sequence[int | None], values: Sequence[Any], several: bool) -> Any:
-    """Return the values as a dict by cut-off, or the only one."""
-    return dict(zip(ks, values, strict=True)) if several else values[0]
 
 
 def evaluation_from_totals(
