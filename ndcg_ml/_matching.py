@@ -333,9 +333,10 @@ def _differing_judgements(
     """
     if first.evaluation is None or source.evaluation is None:
         return
-    one, other, flavor = first.evaluation.per_query, source.evaluation.per_query, first.evaluation.flavor
+    sides = first.evaluation, source.evaluation
+    one, other, flavor = sides[0].per_query, sides[1].per_query, sides[0].flavor
     # A run keeps a digest of each query's judgements, which differs if any grade does.
-    digests = [getattr(side.evaluation, "_judgements", None) for side in (first, source)]
+    digests = [side._digests if side.queries else None for side in sides]
     if digests[0] is not None and digests[1] is not None:
         yield "judged documents or grades", digests[0][mine] != digests[1][theirs]
     if flavor.ideal_depth == "retrieved" or flavor.duplicates == "count":  # the ideal depends on the run
@@ -376,9 +377,9 @@ def judged_fractions(table: Matched) -> tuple[float, ...] | None:
     """Return the mean judged@k of each system; None if it is unknown for one of them."""
     fractions = []
     for at, source in enumerate(table.sources):
-        judged = getattr(source.evaluation and source.evaluation.per_query, "judged", None)
-        if judged is None or source.evaluation is None or getattr(source.evaluation, "queries", None) == "users":
+        if source.evaluation is None or source.evaluation.queries in (None, "users"):
             return None
+        judged = source.evaluation.per_query.judged
         if judged.ndim == 2:
             judged = judged[:, source.evaluation._totals.ks.index(source.k)]
         of_query = judged[table.rows[:, at]]
@@ -441,8 +442,9 @@ def count_unlabelled(sources: Iterable[Source]) -> int:
     """Return the number of missing labels; 1 if judged@k shows some in an evaluation without its documents."""
     n = 0
     for evaluation in (source.evaluation for source in sources if source.evaluation is not None):
-        scored, judged = evaluation._scored, getattr(evaluation.per_query, "judged", 1.0)
-        n += int(np.any(judged < 1) if scored is None else np.isnan(scored.labels).sum())
+        scored, judged = evaluation._scored, evaluation.per_query.judged
+        known = judged is None or not np.any(judged < 1)
+        n += int(not known if scored is None else np.isnan(scored.labels).sum())
     return n
 
 

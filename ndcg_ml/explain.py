@@ -15,11 +15,11 @@ from ndcg_ml._core.checks import optional_whole_number, whole_number
 from ndcg_ml._core.flavor_text import switch_text
 from ndcg_ml._core.json_values import plain, plain_id
 from ndcg_ml._core.mean import Totals
+from ndcg_ml._core.per_query import PerQuery
 from ndcg_ml._core.queries import Queries, Weights
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml.arrays import Prepared
 from ndcg_ml.flavor import Flavor, as_flavor, same_value
-from ndcg_ml.results.evaluation import PerQuery
 
 __all__ = ["Explanation", "Part", "QueryDifference", "explain_difference"]
 

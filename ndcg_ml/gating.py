@@ -21,7 +21,6 @@ from ndcg_ml._core.layout import IntArray, keys_of
 from ndcg_ml._core.one_line import brief, escape_markdown, markdown_paragraph, percent, visible
 from ndcg_ml._core.slice_names import slice_names_by_id
 from ndcg_ml._core.table import Column, Record
-from ndcg_ml._files.saved import judgement_digests
 from ndcg_ml._matching import describe_changes, list_ids, rows_of_ids
 from ndcg_ml._statistics.differences import DIFFERENCE, INTERVAL, VERDICT, Difference, Settings
 from ndcg_ml._statistics.intervals import FEWEST_FOR_INTERVAL, FEWEST_FOR_TEST
@@ -30,7 +29,6 @@ from ndcg_ml.comparisons import compare
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.results.comparison import Comparison
 from ndcg_ml.results.evaluation import Evaluation
-from ndcg_ml.runs import RunEvaluation
 
 OnChange: TypeAlias = Literal["refuse", "drop"]
 Outcome: TypeAlias = Literal["pass", "unchanged", "worse", "undecided"]
@@ -324,7 +322,7 @@ def gate(
         flavor=base.flavor,
         comparisons=comparisons,
         changes=tuple(changes),
-        unanswered=new.per_query.qid[new.per_query.n_retrieved == 0 if isinstance(new, RunEvaluation) else slice(0)],
+        unanswered=new.per_query.qid[new._unanswered() if new.queries else slice(0)],
         segments=by_id,
     )
 
@@ -338,9 +336,7 @@ def _unchanged_queries(
     if changes and on_change == "refuse":
         raise GateError(
             f"{'; '.join(changes)}. They would distort the difference. {again}, or leave these queries out with "
-            "--on-change drop."
-            + " Documents without ids must be in the same order."
-            * (not isinstance(reference, RunEvaluation))
+            "--on-change drop." + " Documents without ids must be in the same order." * (reference.queries is None)
         )
     n_dropped = reference.n_queries - len(rows)
     if not len(rows) or n_dropped > share * reference.n_queries:
@@ -400,13 +396,12 @@ def _require_same_definition(name: str, reference: Evaluation[Any], new: Evaluat
 
 def _describe_definition(evaluation: Evaluation[Any]) -> dict[str, str]:
     """Return the settings that both evaluations must share, by name."""
-    is_run = isinstance(evaluation, RunEvaluation)
     return {
         "flavor": str(evaluation.flavor.replace(k=None)),
         "cut-offs": ", ".join(map(str, evaluation._totals.ks)),
-        "data": "judgements and a run" if is_run else "labels and scores",
-        "queries=": evaluation.queries if isinstance(evaluation, RunEvaluation) else "",
-        "exclude=": "given" if isinstance(evaluation, RunEvaluation) and evaluation.n_excluded is not None else "none",
+        "data": "labels and scores" if evaluation.queries is None else "judgements and a run",
+        "queries=": evaluation.queries or "",
+        "exclude=": "none" if evaluation.n_excluded is None else "given",
     }
 
 
@@ -430,13 +425,13 @@ _COMPARED = ("judgements", "exclusions", "weights")
 
 def _comparable_values(evaluation: Evaluation[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return each query's digest of labels, digest of excluded documents, and weight."""
-    judgements = judgement_digests(evaluation)
+    judgements = evaluation._label_digests()
     if judgements is None:
         raise GateError(
             "both evaluations must hold their labels; one of ranked grades, or one that was pickled, does not. "
             "Evaluate labels and scores, or judgements and a run."
         )
-    excluded = evaluation._excluded if isinstance(evaluation, RunEvaluation) else None
+    excluded = evaluation._excluded
     return judgements, np.zeros(judgements.size) if excluded is None else excluded, evaluation.per_query.weight
 
 

@@ -21,16 +21,26 @@ from ndcg_ml._core.queries import DocumentNames, Queries, Weights, find_repeats,
 from ndcg_ml._core.query_groups import group_by_sizes
 from ndcg_ml._core.ranking import Ranking
 from ndcg_ml._core.slice_names import column_by_id, slice_names_by_id
-from ndcg_ml._files import run_result
 from ndcg_ml._files.byte_ids import digests as judgement_digests
 from ndcg_ml._files.byte_ids import earlier
-from ndcg_ml._files.read_run import Ids, RunLike, RunRows, Topics, read_rows
-from ndcg_ml._files.run_result import RunEvaluation, RunPerQuery, Which
+from ndcg_ml._files.read_run import (
+    Ids,
+    RunLike,
+    RunRows,
+    Topics,
+    Which,
+    read_rows,
+    refuse_lost_topics,
+    warn_of_empty_answers,
+    warn_of_excluded,
+    warn_of_no_match,
+    warn_of_ranks,
+)
 from ndcg_ml.arrays import Prepared
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.results.evaluation import Evaluation
+from ndcg_ml.results.evaluation import Evaluation, of_run
 
-__all__ = ["AlignedRun", "RunEvaluation", "RunPerQuery", "Which", "align", "evaluate_run"]
+__all__ = ["AlignedRun", "Which", "align", "evaluate_run"]
 
 # Document ids are kept for at most this number of rows. Each takes 16 bytes or more.
 _NAMED_ROWS = 1 << 22
@@ -47,13 +57,13 @@ def evaluate_run(
     qrels: RunLike, run: RunLike, *, flavor: Flavor | str = ..., k: OneK = ..., queries: Which = ...,
     by: ArrayLike | Mapping[str, Any] | None = ..., cluster: ArrayLike | Mapping[Any, Any] | None = ...,
     query_weight: Weights | None = ..., exclude: Exclude | None = ..., columns: ColumnNames | None = ...,
-) -> RunEvaluation[float]: ...
+) -> Evaluation[float]: ...
 @overload
 def evaluate_run(
     qrels: RunLike, run: RunLike, *, flavor: Flavor | str = ..., k: Sequence[K], queries: Which = ...,
     by: ArrayLike | Mapping[str, Any] | None = ..., cluster: ArrayLike | Mapping[Any, Any] | None = ...,
     query_weight: Weights | None = ..., exclude: Exclude | None = ..., columns: ColumnNames | None = ...,
-) -> RunEvaluation[dict[K, float]]: ...
+) -> Evaluation[dict[K, float]]: ...
 # fmt: on
 def evaluate_run(
     qrels: RunLike,
@@ -67,7 +77,7 @@ def evaluate_run(
     query_weight: Weights | None = None,
     exclude: Exclude | None = None,
     columns: ColumnNames | None = None,
-) -> RunEvaluation[Any]:
+) -> Evaluation[Any]:
     """Compute the NDCG of a run against relevance judgements (qrels), by default as trec_eval does.
 
     Parameters
@@ -113,7 +123,7 @@ def evaluate_run(
 
     Returns
     -------
-    RunEvaluation
+    Evaluation
         ``.value``, ``.per_query``, ``.to_frame()`` and ``str()`` as in an ``Evaluation``; also ``.judged``,
         ``.qrels_only``, ``.run_only``, ``.n_unanswered``, ``.columns_read``; with `by`, ``.slices``. ``.to_frame()``
         uses the library of the run's frame, otherwise that of the qrels. All judged documents enter a ``global`` ideal,
@@ -189,17 +199,17 @@ def evaluate_run(
     evaluation: Evaluation[Any] = Prepared(flavor, k, data).evaluate(aligned.y_score)
     judged = _judged(data, aligned.y_score, n_retrieved, flavor, ks)
     result = replace(
-        run_result.as_run_evaluation(evaluation, n_retrieved, judged, queries, aligned.qrels_only, aligned.run_only),
+        of_run(evaluation, n_retrieved, judged, queries, aligned.qrels_only, aligned.run_only),
         frame_library=library_of(run) or library_of(qrels) or "pandas",
         n_excluded=aligned.n_excluded,
         cluster=clusters,
         columns_read=aligned.columns_read,
         _slice_names=names,
-        _judgements=aligned.digests,
+        _digests=aligned.digests,
         _excluded=aligned.excluded,
     )
-    run_result.refuse_lost_topics(result)
-    run_result.warn_of_empty_answers(result)
+    refuse_lost_topics(result.per_query, flavor, of_users=False)
+    warn_of_empty_answers(result.per_query, aligned.qrels_only.tolist(), of_users=False)
     return result
 
 
@@ -365,8 +375,8 @@ def _aligned(
     grades = np.full(ranked.topic.size, np.nan)
     grades[match >= 0] = judged.value[match[match >= 0]]
     if included.any():  # otherwise, ``evaluate_run`` warns of empty answers
-        run_result.warn_of_no_match(judged, ranked, match, included, int(chosen.sum()))
-        run_result.warn_of_ranks(ranked, grades)
+        warn_of_no_match(judged, ranked, match, included, int(chosen.sum()))
+        warn_of_ranks(ranked, grades)
         # The formats of files differ, so that they cannot be swapped.
         if judged.lines is None and are_fractions(judged.value) and are_grades(ranked.value):
             warn_of_swap("qrels", "run")
@@ -542,7 +552,7 @@ def _find_excluded(exclude: Exclude, pair: _Pair) -> tuple[BoolArray, NDArray[np
     while (at := at[at >= 0]).size:
         flags[at[at < n_rows]] = True
         at = before[at]
-    run_result.warn_of_excluded(judged, flags[:n_judged] & pair.chosen[judged.topic] & (judged.value > 0))
+    warn_of_excluded(judged, flags[:n_judged] & pair.chosen[judged.topic] & (judged.value > 0))
     listed = slice(n_rows, len(ids.documents))
     digests = judgement_digests(ids.documents, listed, topic, np.ones(topic.size), len(ids.topics))
     return flags[n_judged:], digests

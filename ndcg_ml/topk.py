@@ -18,9 +18,9 @@ from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Queries, Weights, find_repeats, read_weights
 from ndcg_ml._core.query_groups import group_by_ids, unique_ids
 from ndcg_ml._core.ranking import Ranking
-from ndcg_ml._files.run_result import RunEvaluation, as_run_evaluation, refuse_lost_topics, warn_of_empty_answers
+from ndcg_ml._files.read_run import refuse_lost_topics, warn_of_empty_answers
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.results.evaluation import evaluation_from_totals
+from ndcg_ml.results.evaluation import Evaluation, evaluation_from_totals, of_run
 
 __all__ = ["HeldOut", "evaluate_topk"]
 
@@ -38,12 +38,12 @@ _MOST_ITEMS = 1 << 40
 def evaluate_topk(
     retrieved_ids: ArrayLike | Sequence[Sequence[int]], held_out: HeldOut, *, flavor: Flavor | str = ...,
     k: OneK = ..., qid: ArrayLike | None = ..., query_weight: Weights | None = ...,
-) -> RunEvaluation[float]: ...
+) -> Evaluation[float]: ...
 @overload
 def evaluate_topk(
     retrieved_ids: ArrayLike | Sequence[Sequence[int]], held_out: HeldOut, *, flavor: Flavor | str = ...,
     k: Sequence[K], qid: ArrayLike | None = ..., query_weight: Weights | None = ...,
-) -> RunEvaluation[dict[K, float]]: ...
+) -> Evaluation[dict[K, float]]: ...
 # fmt: on
 def evaluate_topk(
     retrieved_ids: ArrayLike | Sequence[Sequence[int]],
@@ -53,7 +53,7 @@ def evaluate_topk(
     k: KSpec = ...,
     qid: ArrayLike | None = None,
     query_weight: Weights | None = None,
-) -> RunEvaluation[Any]:
+) -> Evaluation[Any]:
     """Compute the NDCG of the items that a recommender retrieved for each user, against held-out interactions.
 
     Like ``evaluate_run``, for users and items that are numbered 0, 1, 2, ... as in the matrices of recommenders. No
@@ -82,7 +82,7 @@ def evaluate_topk(
 
     Returns
     -------
-    RunEvaluation
+    Evaluation
         As in ``evaluate_run``, which gives the same numbers for the same data.
 
     Raises
@@ -148,9 +148,9 @@ def evaluate_topk(
     dcg, ideal = (np.concatenate([getattr(part, name) for part in totals]) for name in ("dcg", "ideal"))
     columns = {name: np.concatenate([part[name] for part in counts]) for name in counts[0]}
     evaluation = evaluation_from_totals(Totals(ks, ids, dcg, ideal, weight), flavor, several, columns)
-    result = as_run_evaluation(evaluation, np.concatenate(sizes), np.concatenate(judged), "users", ids[:0], ids[:0])
-    refuse_lost_topics(result)
-    warn_of_empty_answers(result)
+    result = of_run(evaluation, np.concatenate(sizes), np.concatenate(judged), "users", ids[:0], ids[:0])
+    refuse_lost_topics(result.per_query, flavor, of_users=True)
+    warn_of_empty_answers(result.per_query, (), of_users=True)
     longest, largest = int(result.per_query.n_retrieved.max()), max(cut or 0 for cut in ks)
     if 0 < longest < largest and not (held.has_columns and held.n_items < largest):
         warn_caller(

@@ -22,10 +22,10 @@ from ndcg_ml import (
     ndcg_score,
     prepare,
 )
-from ndcg_ml._core.ranking import Prepared
 from ndcg_ml._statistics.means import Interval
+from ndcg_ml.arrays import Prepared
 from ndcg_ml.identification import Identification
-from ndcg_ml.runs import AlignedRun, RunEvaluation
+from ndcg_ml.runs import AlignedRun
 from ndcg_ml.torch import NDCG, ApproxNDCGLoss, ndcg
 from ndcg_ml.torch.losses import Stochastic
 
@@ -61,7 +61,7 @@ assert_type(prepare(labels, group=[3], k=5), Prepared[float])
 assert_type(prepare(labels, group=[3])(scores), float)
 assert_type(prepare(labels, group=[3], k=(1, 5)).dcg(scores), dict[int, float])
 assert_type(prepare(labels, group=[3], k=(1, 5)).evaluate(scores), Evaluation[dict[int, float]])
-assert_type(evaluate_run({"q1": {"d1": 3}}, {"q1": ["d1"]}), RunEvaluation[float])
+assert_type(evaluate_run({"q1": {"d1": 3}}, {"q1": ["d1"]}), Evaluation[float])
 assert_type(evaluate_run({"q1": {"d1": 3}}, {"q1": ["d1"]}, k=(1, 5)).value, dict[int, float])
 assert_type(evaluate_topk([[0, 1]], ([0], [1], [1]), k=10).value, float)
 assert_type(compare(evaluate(labels, scores, group=[3]), evaluate(labels, scores, group=[3])).difference, float)

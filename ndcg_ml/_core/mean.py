@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -164,6 +165,11 @@ class Totals:
         if not np.isfinite(means).all():
             raise ValueError("a DCG, or the sum of all, is too large for float64. Use smaller gains or discounts.")
         return [float(value) for value in means]
+
+
+def shape_values(ks: Sequence[int | None], values: Sequence[Any], several: bool) -> Any:
+    """Return the values as a dict by cut-off, or the only one."""
+    return dict(zip(ks, values, strict=True)) if several else values[0]
 
 
 def _group_columns(empty: BoolArray) -> list[list[int]]:

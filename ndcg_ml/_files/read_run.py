@@ -12,16 +12,22 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.arrays import ids_as_array, is_missing, plain_array, real_array, score_array
+from ndcg_ml._core import checks
+from ndcg_ml._core.arrays import are_ranks, ids_as_array, is_missing, plain_array, real_array, score_array
 from ndcg_ml._core.checks import EXACT_INTEGERS, warn_caller
 from ndcg_ml._core.columns import ColumnNames, Wanted, column_names, documents_of
 from ndcg_ml._core.frames import Frame, is_frame, refuse_lazy, select_columns
-from ndcg_ml._core.layout import FloatArray, IntArray
+from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray, ranges
 from ndcg_ml._core.one_line import brief, brief_text
+from ndcg_ml._core.per_query import PerQuery
+from ndcg_ml._core.query_groups import group_by_ids
 from ndcg_ml._files.byte_ids import Growing, Names
 from ndcg_ml._files.opening import DataFileError, numbered
 from ndcg_ml._files.tables import open_documents
+from ndcg_ml.flavor import Flavor
 
+Which: TypeAlias = Literal["qrels", "run", "both"]
+"""Topics to evaluate: those of the qrels, of the run, or in both."""
 RunLike: TypeAlias = "Mapping[Any, Any] | str | os.PathLike[str] | Frame"
 """Qrels or a run, in any form that ``evaluate_run`` accepts."""
 
@@ -397,3 +403,83 @@ def _as_list(ids: Any, source: str) -> list[Any]:
     if hasattr(ids, "to_list"):  # polars would convert to NumPy's strings, which drop a trailing NUL
         return ids.to_list()
     return list(plain_array(ids, source).tolist())
+
+
+# -- warnings of likely mistakes: ids that do not match, ranks as scores, empty answers, exclusions -------------------
+
+# Smallest number of steps of 1 between scores that is taken as a sign of ranks.
+_MIN_STEPS = 4
+
+
+def warn_of_no_match(judged: RunRows, ranked: RunRows, match: IntArray, included: BoolArray, n_topics: int) -> None:
+    """Warn if no retrieved document is judged, and show an id of each side, if the qrels have one."""
+    if ((match >= 0) & included).any():
+        return
+    why = "No document is judged"
+    if judged.topic.size:
+        why = (
+            f"Ids are compared exactly: those of {judged.source} look like {judged.name(0)}, those of {ranked.source} "
+            f"like {ranked.name(0)}"
+        )
+    warn_caller(f"the run retrieves no judged document in any of the {n_topics} topics, so no topic has a gain. {why}.")
+
+
+def warn_of_ranks(ranked: RunRows, grades: FloatArray) -> None:
+    """Warn if the scores look like ranks, because they count up in the order of the rows, or where grades fall."""
+    first, n_rows = float(ranked.value.min()), ranked.value.size
+    if first not in (0.0, 1.0):  # not ranks
+        return
+    groups = group_by_ids(ranked.topic, n_rows)
+    count = ranges(np.zeros_like(groups.sizes), groups.sizes)
+    counts_up = bool((groups.arrange(ranked.value) == first + count).all())
+    if (counts_up and n_rows - groups.n_queries >= _MIN_STEPS) or are_ranks(ranked.value, grades, groups):
+        checks.warn_of_ranks(f"the scores of {ranked.source}", first, "topic")
+
+
+def warn_of_excluded(judged: RunRows, relevant: BoolArray) -> None:
+    rows = np.flatnonzero(relevant)
+    if rows.size:
+        warn_caller(
+            f"exclude leaves out {rows.size} documents that are judged relevant, the first in "
+            f"{judged.place_of(int(rows[0]))}. They remain in the ideal, so no run can score 1 there. If they "
+            "should not count, remove them from the qrels.",
+        )
+
+
+def refuse_lost_topics(table: PerQuery, flavor: Flavor, of_users: bool) -> None:
+    """Raise if a topic with relevant documents would score 1 or be skipped because nothing is ranked in it.
+
+    An ideal of retrieved documents is 0 there, so the flavor's rule for empty queries would apply.
+    """
+    if flavor.empty not in (1.0, "skip"):
+        return
+    empty = table.empty if table.empty.ndim == 1 else table.empty.any(axis=1)
+    lost = np.flatnonzero((table.n_docs == 0) & (table.n_relevant > 0) & empty)
+    if lost.size:
+        rule = "score 1" if flavor.empty == 1.0 else "be skipped"
+        fix = "remove such topics from the run and pass queries='both' if they should not count"
+        if of_users:
+            fix = "leave out the rows of users that should not count"
+        raise ValueError(
+            f"every topic with relevant documents must rank some document under ideal={flavor.ideal!r} with "
+            f"empty={flavor.empty if isinstance(flavor.empty, str) else int(flavor.empty)!r}; got {lost.size} that "
+            f"would {rule}, the first {brief(table.qid[lost].tolist()[0])}. Choose ideal='global' or empty=0, or {fix}."
+        )
+
+
+def warn_of_empty_answers(table: PerQuery, lacking: Sequence[Any], of_users: bool) -> None:
+    """Warn of topics with relevant documents that the run answers with an empty list."""
+    topics = table.qid[(table.n_retrieved == 0) & (table.n_relevant > 0)].tolist()
+    absent = set(lacking)
+    empty = [topic for topic in topics if topic not in absent]
+    if not empty:
+        return
+    n, first = f"{len(empty)} of {len(table)}", brief(empty[0])
+    words = f"the run answers {n} topics with an empty list, the first {first}; each counts as retrieving nothing"
+    fix = "If they should not count, remove them from the run and choose queries='both'"
+    if of_users:
+        words = f"no items are retrieved for {n} users, the first {first}; each counts with an NDCG of 0"
+        fix = "If they should not count, leave out their rows"
+    if not table.n_retrieved.any():
+        fix = "Find out why the system returned nothing"
+    warn_caller(f"{words}. {fix}.")

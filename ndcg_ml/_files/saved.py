@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import os
 import platform
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from datetime import date
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +22,16 @@ from ndcg_ml._core.json_values import plain, unique_keys
 from ndcg_ml._core.layout import as_objects
 from ndcg_ml._core.mean import Totals
 from ndcg_ml._core.one_line import brief, brief_text
+from ndcg_ml._core.per_query import PerQuery
 from ndcg_ml._core.queries import Scored
 from ndcg_ml._core.ranking import Ranking
 from ndcg_ml._files.byte_ids import Names, digests
 from ndcg_ml._files.opening import AnyPath, DataFileError, open_with_head, whole_text, write_atomically
 from ndcg_ml._files.read_run import id_array
-from ndcg_ml._files.run_result import RunEvaluation, as_run_evaluation
 from ndcg_ml._statistics.verdict import as_margin
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.results.evaluation import Evaluation, evaluation_from_totals
+
+Result = TypeVar("Result")
 
 # -- JSON with a digest of its values ---------------------------------------------------------------------------------
 
@@ -61,20 +62,15 @@ def read_digested(text: str | bytes, name: str, version: int) -> dict[str, Any]:
 # -- digests of each query's judgements, which show what changed between evaluations ----------------------------------
 
 
-def judgement_digests(evaluation: Evaluation[Any]) -> NDArray[np.uint64] | None:
-    """Digest each query's pairs of document and label; None if the documents are not known.
+def label_digests(scored: Scored, flavor: Flavor, totals: Totals) -> NDArray[np.uint64]:
+    """Digest each query's pairs of document and label.
 
     Documents are identified by their ids, or without ids by their positions in the query. Unlabelled documents are
     ignored. Raises a ValueError if the evaluated arrays were modified since.
     """
-    if isinstance(evaluation, RunEvaluation):
-        return evaluation._judgements
-    if evaluation._digests is not None or evaluation._scored is None or not evaluation._scored.rows_are_documents:
-        return evaluation._digests
-    scored = evaluation._scored
     scores = scored.scores.reshape(scored.queries.labels.shape)
-    now = Ranking(evaluation.flavor, evaluation.k, scored.queries).totals(scores)
-    if not all(map(np.array_equal, (now.dcg, now.ideal), (evaluation._totals.dcg, evaluation._totals.ideal))):
+    now = Ranking(flavor, totals.ks, scored.queries).totals(scores)
+    if not all(map(np.array_equal, (now.dcg, now.ideal), (totals.dcg, totals.ideal))):
         raise ValueError(
             "the labels and scores must be those that were evaluated; the arrays were modified since. Evaluate "
             "them again, or pass copies."
@@ -83,7 +79,7 @@ def judgement_digests(evaluation: Evaluation[Any]) -> NDArray[np.uint64] | None:
     if scored.queries.names is not None:
         documents = scored.queries.names(scored.queries.groups.rows())
         found += _pair_digests(scored, [str(document) for document in documents])
-    if scored.queries.names is None or evaluation.flavor.ideal == "given":  # the ideal depends on the row order
+    if scored.queries.names is None or flavor.ideal == "given":  # the ideal depends on the row order
         groups = scored.queries.groups
         found += _pair_digests(
             scored, (np.arange(groups.sizes.sum()) - np.repeat(groups.starts, groups.sizes)).tolist()
@@ -104,13 +100,38 @@ _COUNTS = ("n_docs", "n_judged", "n_relevant", "tied")
 _MOST_BYTES = 1 << 26  # unpacked bytes; a small gzip file may unpack to any size
 
 
+class Stored(NamedTuple):
+    """What a file holds of an evaluation.
+
+    Attributes
+    ----------
+    totals, flavor, several
+        DCG and ideal DCG of the queries, the flavor, and whether there are several cut-offs.
+    table : PerQuery, or mapping of its columns
+    labels, excluded : ndarray or None
+        A digest of each query's labels and of its excluded documents; None if they are unknown.
+    cluster : ndarray or None
+    run : mapping or None
+        Of a run: which topics were evaluated, those on one side only, and the number of excluded documents.
+    """
+
+    totals: Totals
+    flavor: Flavor
+    several: bool
+    table: PerQuery | Mapping[str, NDArray[Any]]
+    labels: NDArray[np.uint64] | None
+    cluster: NDArray[Any] | None = None
+    run: Mapping[str, Any] | None = None
+    excluded: NDArray[np.uint64] | None = None
+
+
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-def write(evaluation: Evaluation[Any], path: AnyPath, qrels: AnyPath | None, margin: float | None = None) -> None:
+def write(stored: Stored, values: list[float], path: AnyPath, qrels: AnyPath | None, margin: float | None) -> None:
     """Write an evaluation. The path `qrels` of its judgements is stored if it is inside the file's folder."""
     place = None if qrels is None else _relative_path(path, qrels)
-    write_atomically(path, _to_text(evaluation, place, as_margin(margin, 1.0)))
+    write_atomically(path, _to_text(stored, values, place, as_margin(margin, 1.0)))
 
 
 def _relative_path(path: AnyPath, qrels: AnyPath) -> str | None:
@@ -123,20 +144,20 @@ def _relative_path(path: AnyPath, qrels: AnyPath) -> str | None:
     return None if place.split("/")[0] == ".." else place
 
 
-def _to_text(evaluation: Evaluation[Any], qrels: str | None, margin: float | None) -> str:
+def _to_text(stored: Stored, values: list[float], qrels: str | None, margin: float | None) -> str:
     from ndcg_ml import __version__
 
     # The file stores the flavor as text, which cannot represent a callable.
-    totals, table, flavor = evaluation._totals, evaluation.per_query, evaluation.flavor
+    totals, table, flavor, run = stored.totals, stored.table, stored.flavor, stored.run
     if not isinstance(flavor.gain, (str, tuple)) or not isinstance(flavor.discount, str):
         raise ValueError(
             f"gain and discount must not be callables in an evaluation that is saved; got {flavor}. Choose named "
             "ones, or a table of gains."
         )
     # Each row holds the unrounded totals of a query, so that a loaded evaluation is bitwise identical.
-    ids = [_check_storable(query, "query ids") for query in table.qid.tolist()]
-    ndcg = table.ndcg.reshape(len(ids), -1)
-    judgements = _to_hexadecimal(judgement_digests(evaluation), len(ids))
+    ids = [_check_storable(query, "query ids") for query in table["qid"].tolist()]
+    ndcg = table["ndcg"].reshape(len(ids), -1)
+    labels = _to_hexadecimal(stored.labels, len(ids))
     rows: list[dict[str, Any]] = [
         {
             "qid": qid,
@@ -145,35 +166,29 @@ def _to_text(evaluation: Evaluation[Any], qrels: str | None, margin: float | Non
             "idcg": totals.ideal[at].tolist(),
             "weight": None if totals.weight is None else float(totals.weight[at]),
             **{name: int(table[name][at]) for name in _COUNTS},
-            "labels": judgements[at],
+            "labels": labels[at],
         }
         for at, qid in enumerate(ids)
     ]
-    if evaluation.cluster is not None:
-        for row, cluster in zip(rows, evaluation.cluster.tolist(), strict=True):
+    if stored.cluster is not None:
+        for row, cluster in zip(rows, stored.cluster.tolist(), strict=True):
             row["cluster"] = _check_storable(cluster, "clusters")
     # The rows of a run also hold judged@k and a digest of the excluded documents.
-    run = None
-    if isinstance(evaluation, RunEvaluation):
-        judged = evaluation.per_query.judged.reshape(len(ids), -1)
-        excluded = _to_hexadecimal(evaluation._excluded, len(ids))
+    if run is not None:
+        judged, n_retrieved = table["judged"].reshape(len(ids), -1), table["n_retrieved"].tolist()
+        excluded = _to_hexadecimal(stored.excluded, len(ids))
         for at, row in enumerate(rows):
-            row["n_retrieved"] = int(evaluation.per_query.n_retrieved[at])
-            row["judged"] = plain(judged[at].tolist())
-            row["excluded"] = excluded[at]
-        run = {
-            "queries": evaluation.queries,
-            "qrels_only": [_check_storable(topic, "query ids") for topic in evaluation.qrels_only.tolist()],
-            "run_only": [_check_storable(topic, "query ids") for topic in evaluation.run_only.tolist()],
-            "n_excluded": evaluation.n_excluded,
+            row |= {"n_retrieved": n_retrieved[at], "judged": plain(judged[at].tolist()), "excluded": excluded[at]}
+        one_sided = {
+            side: [_check_storable(topic, "query ids") for topic in run[side].tolist()]
+            for side in ("qrels_only", "run_only")
         }
-    # The value is redundant, but readers of the file look for it at the top.
-    values = evaluation.value if isinstance(evaluation.value, dict) else {evaluation.k: evaluation.value}
+        run = {**run, **one_sided}
     head = {
         "ndcg_ml_evaluation": _FORMAT,
         "flavor": str(flavor),
-        "k": list(evaluation.k) if isinstance(evaluation.k, tuple) else evaluation.k,
-        "value": plain(list(values.values())),
+        "k": list(totals.ks) if stored.several else totals.ks[0],
+        "value": plain(values),  # redundant, but readers of the file look for it at the top
         "saved": date.today().isoformat(),
         "versions": {"ndcg_ml": __version__, "numpy": np.__version__, "python": platform.python_version()},
         "qrels": qrels,
@@ -203,17 +218,17 @@ def _to_hexadecimal(digests: NDArray[np.uint64] | None, n: int) -> list[str | No
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-class Saved(NamedTuple):
+class Saved(NamedTuple, Generic[Result]):
     """A saved evaluation, the relative path of its judgements and the margin if they were stored, and the date."""
 
-    evaluation: Evaluation[Any]
+    evaluation: Result
     qrels: str | None
     margin: float | None
     date: date
 
 
-def read(path: AnyPath) -> Saved:
-    """Read a saved evaluation.
+def read(path: AnyPath, result: Callable[[Stored], Result]) -> Saved[Result]:
+    """Read a saved evaluation, as the result of what is stored.
 
     Raises
     ------
@@ -229,7 +244,7 @@ def read(path: AnyPath) -> Saved:
         if not isinstance(stored["qrels"], (str, type(None))):
             raise TypeError(f"qrels must be a path or null; got {brief(stored['qrels'])}")
         margin = as_margin(stored.get("margin"), 1.0)  # files of earlier versions have none
-        return Saved(_to_evaluation(stored), stored["qrels"], margin, date.fromisoformat(stored["saved"]))
+        return Saved(result(_columns(stored)), stored["qrels"], margin, date.fromisoformat(stored["saved"]))
     except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         why = "it is not JSON" if isinstance(error, json.JSONDecodeError) else brief_text(str(error).rstrip("."))
         raise DataFileError(
@@ -237,7 +252,8 @@ def read(path: AnyPath) -> Saved:
         ) from error
 
 
-def _to_evaluation(stored: dict[str, Any]) -> Evaluation[Any]:
+def _columns(stored: dict[str, Any]) -> Stored:
+    """Return the contents of a file as arrays."""
     flavor, k, run = Flavor.parse(stored["flavor"]), stored["k"], stored["run"]
     ks, several = cutoffs(tuple(k) if isinstance(k, list) else k, flavor)
     if not isinstance(stored["per_query"], list) or not stored["per_query"]:
@@ -251,18 +267,16 @@ def _to_evaluation(stored: dict[str, Any]) -> Evaluation[Any]:
         np.array(column["idcg"], dtype=np.float64),
         None if column["weight"][0] is None else np.array(column["weight"], dtype=np.float64),
     )
-    counts = {name: np.array(column[name], dtype=np.int64) for name in _COUNTS}
-    result = evaluation_from_totals(totals, flavor, several, counts)
-    judgements = _from_hexadecimal(column["labels"])
-    if "cluster" in column:
-        result = replace(result, cluster=as_objects(column["cluster"]))
-    if run is None:
-        return replace(result, _digests=judgements)
-    topics = id_array(run["qrels_only"]), id_array(run["run_only"])
-    judged = np.array(column["judged"], dtype=np.float64)
-    whole = as_run_evaluation(result, np.array(column["n_retrieved"]), judged, run["queries"], *topics)
-    excluded = _from_hexadecimal(column["excluded"])
-    return replace(whole, n_excluded=run["n_excluded"], _judgements=judgements, _excluded=excluded)
+    table: dict[str, NDArray[Any]] = {name: np.array(column[name], dtype=np.int64) for name in _COUNTS}
+    cluster = as_objects(column["cluster"]) if "cluster" in column else None
+    labels, excluded = _from_hexadecimal(column["labels"]), None
+    if run is not None:
+        topics = {side: id_array(run[side]) for side in ("qrels_only", "run_only")}
+        run = {"queries": run["queries"], **topics, "n_excluded": run["n_excluded"]}
+        judged = np.array(column["judged"], dtype=np.float64)
+        table |= {"n_retrieved": np.array(column["n_retrieved"]), "judged": judged}
+        excluded = _from_hexadecimal(column["excluded"])
+    return Stored(totals, flavor, several, table, labels, cluster, run, excluded)
 
 
 def _from_hexadecimal(stored: list[str | None]) -> NDArray[np.uint64] | None:

@@ -6,7 +6,7 @@ No global setting of Matplotlib is changed, and pyplot creates a figure only if 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ndcg_ml._core.mean import Totals
+    from ndcg_ml._statistics.differences import Difference
     from ndcg_ml._statistics.means import Interval
     from ndcg_ml.flavor import Flavor
-    from ndcg_ml.results.comparison import Comparison
-    from ndcg_ml.results.evaluation import Evaluation
 
 Drawing: TypeAlias = "tuple[Figure, Axes]"
 
@@ -50,8 +49,15 @@ class _Row(NamedTuple):
 # -- values with intervals ------------------------------------------------------------------------------------------
 
 
-def values(evaluation: Evaluation[Any], ax: object) -> Drawing:
-    """Draw the value at each cut-off with its 95 % interval.
+def values(
+    by_k: Mapping[int | None, float],
+    intervals_of: Callable[[], Mapping[int | None, Interval]],
+    flavor: Flavor,
+    ndcg: FloatArray,
+    note: str,
+    ax: object,
+) -> Drawing:
+    """Draw the value at each cut-off with its 95 % interval, if there is one. `ndcg` is that of the queries.
 
     Raises
     ------
@@ -60,22 +66,21 @@ def values(evaluation: Evaluation[Any], ax: object) -> Drawing:
     ValueError
         No cut-off has a finite value.
     """
-    by_k = evaluation._as_dict(evaluation.value)
     if not np.isfinite(list(by_k.values())).any():
         raise ValueError("there must be a finite value to draw; got nan or infinity at every cut-off.")
     try:
-        intervals = evaluation._as_dict(evaluation.interval())
+        intervals = intervals_of()
     except ValueError:  # no interval, for example with a single query
         intervals = {}
     rows = []
     for k, value in by_k.items():
         limits = (intervals[k].low, intervals[k].high) if k in intervals else None
         rows.append(_Row(f"NDCG{at_cutoff(k)}: {value:.4f}", value, limits, limits is not None))
-    flavor = evaluation.flavor.replace(k=None) if len(by_k) > 1 else evaluation.flavor
+    flavor = flavor.replace(k=None) if len(by_k) > 1 else flavor
     figure, axes = _axes(ax, "Evaluation.plot", len(rows))
-    _forest(axes, rows, _possible(evaluation.per_query.ndcg), ("with 95 % interval", "no interval"))
+    _forest(axes, rows, _possible(ndcg), ("with 95 % interval", "no interval"))
     axes.set_xlabel("micro-averaged NDCG" if flavor.aggregate == "micro" else "mean NDCG")
-    _titled(axes, flavor.short_text, evaluation._notes()[0] + _first_of(len(rows), "cut-offs"))
+    _titled(axes, flavor.short_text, note + _first_of(len(rows), "cut-offs"))
     return figure, axes
 
 
@@ -114,7 +119,18 @@ def _possible(ndcg: FloatArray) -> tuple[float, float]:
 # -- several systems ------------------------------------------------------------------------------------------------
 
 
-def compared(comparison: Comparison, ax: object) -> Drawing:
+class Compared(NamedTuple):
+    """What a drawing shows of a comparison: `ndcg` has a row per query, `words` are those for a query and several."""
+
+    pairs: Sequence[Difference]
+    ndcg: FloatArray
+    measure: str
+    definition: str
+    words: Sequence[str]
+    n_left_out: int
+
+
+def compared(comparison: Compared, ax: object) -> Drawing:
     """Draw the difference of two systems in every query; for more systems, an interval per pair.
 
     Raises
@@ -125,10 +141,10 @@ def compared(comparison: Comparison, ax: object) -> Drawing:
     return _queries(comparison, ax) if len(comparison.pairs) == 1 else _pairs(comparison, ax)
 
 
-def _queries(comparison: Comparison, ax: object) -> Drawing:
+def _queries(comparison: Compared, ax: object) -> Drawing:
     [pair] = comparison.pairs
     figure, axes = _axes(ax, "Comparison.plot", 7)
-    query, queries, _, _ = comparison._words
+    query, queries = comparison.words
     ordered = np.sort(comparison.ndcg[:, 1] - comparison.ndcg[:, 0])
     n = ordered.size
     at = np.arange(n) if n <= _POINTS else np.linspace(0, n - 1, _POINTS).astype(int)
@@ -169,7 +185,7 @@ def _limits(interval: Interval) -> str:
     return f"{interval.low:+.4f} to {interval.high:+.4f}" if finite else "no limits"
 
 
-def _pairs(comparison: Comparison, ax: object) -> Drawing:
+def _pairs(comparison: Compared, ax: object) -> Drawing:
     n_pairs = len(comparison.pairs)
     order = sorted(range(n_pairs), key=lambda at: comparison.pairs[at].p_value)[:_ROWS]
     pairs = [comparison.pairs[at] for at in sorted(order)]
@@ -189,12 +205,12 @@ def _pairs(comparison: Comparison, ax: object) -> Drawing:
     _forest(axes, rows, (-most, most), ("decided", "undecided"))
     axes.set_xlabel(f"difference of {comparison.measure}, {pairs[0].interval.how_text()}")
     some = f"; the {_ROWS} of {n_pairs} pairs with the smallest p" if n_pairs > _ROWS else ""
-    _titled(axes, comparison.definition, f"{comparison.n_queries} {comparison._words[1]}{_left_out(comparison)}{some}")
+    _titled(axes, comparison.definition, f"{len(comparison.ndcg)} {comparison.words[1]}{_left_out(comparison)}{some}")
     return figure, axes
 
 
-def _left_out(comparison: Comparison) -> str:
-    return f", {len(comparison.not_compared)} more not compared" if len(comparison.not_compared) else ""
+def _left_out(comparison: Compared) -> str:
+    return f", {comparison.n_left_out} more not compared" if comparison.n_left_out else ""
 
 
 # -- the parts of a drawing -----------------------------------------------------------------------------------------

@@ -89,7 +89,8 @@ def _queries(result: Evaluation[dict[int | None, float]]) -> Record:
     """Return a table with a row per query."""
     names = {"n_docs": "documents", "n_judged": "judged", "n_relevant": "relevant", "tied": "tied"}
     rows = [
-        {**query, **{f"ndcg{at_cutoff(v['k'])}": v["ndcg"] for v in query["values"]}} for query in result._queries()
+        {**query, **{f"ndcg{at_cutoff(v['k'])}": v["ndcg"] for v in query["values"]}}
+        for query in result.per_query.to_dicts(result._totals.ks)
     ]
     columns = [Column("qid", "{qid}", "l")]
     columns += [Column(name, f"{{{name}:.6f}}") for name in (f"ndcg{at_cutoff(k)}" for k in result.value)]

@@ -12,11 +12,10 @@ import click
 
 from ndcg_ml._core.one_line import brief
 from ndcg_ml._files.opening import write_atomically
-from ndcg_ml._files.saved import read
 from ndcg_ml.cli import inputs
 from ndcg_ml.gating import BASE, GateError, OnChange
 from ndcg_ml.gating import gate as compared
-from ndcg_ml.results.evaluation import Evaluation
+from ndcg_ml.results.evaluation import Evaluation, load
 
 _CODES = {"pass": 0, "unchanged": 0, "worse": 3, "undecided": 4}
 
@@ -89,7 +88,7 @@ def gate(
     1 data that are invalid or cannot be compared with the baseline; 2 invalid arguments.
     """
     with inputs.refusals(click.ClickException):  # exit code 1, because 2 is for invalid arguments
-        base, place, saved_margin, saved = read(baseline)
+        base, place, saved_margin, saved = load(baseline)
         if margin is None and saved_margin is None:
             raise click.UsageError("--margin must be given, because the baseline was saved without a margin.")
         reference = _last_run(last, save_last)
@@ -97,7 +96,7 @@ def gate(
         if given == ["run"]:
             files["qrels"] = _judgements(baseline, place)
         if files["qrels"] is not None:
-            files["queries"] = files["queries"] or getattr(base, "queries", None)
+            files["queries"] = files["queries"] or base.queries
         data = inputs.Inputs(**files)
         inputs.refuse_overwriting(data.qrels)
         try:
@@ -142,7 +141,7 @@ def _last_run(last: str | None, save_last: bool) -> Evaluation[Any] | None:
             raise click.UsageError("--save-last requires --last, the file to save to.")
         return None
     if os.path.exists(last):
-        return read(last).evaluation
+        return load(last).evaluation
     if save_last:
         return None
     raise click.UsageError(f"--last {last} does not exist. --save-last begins it.")

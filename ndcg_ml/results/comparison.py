@@ -36,7 +36,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from ndcg_ml._show.report import Section
+
 T = TypeVar("T")
+
+_MOST_PAIRS = 6  # pairs whose queries a report lists
 
 
 class _OfOnlyPair(Generic[T]):
@@ -430,7 +434,31 @@ class Comparison:
         >>> both = compare(*(evaluate([[3, 0, 1], [0, 1, 0]], each) for each in scores), names=["old", "new"])
         >>> written = both.to_html("report.html")  # doctest: +SKIP
         """
-        return _show.report.write(self, path, title, command, top)
+        most = whole_number(top, "top", 0)
+        return _show.report.write(lambda: self._page(most), self.flavor, path, title, command)
+
+    def _page(self, top: int) -> tuple[str, list[Section]]:
+        """Return the title and the sections of the report."""
+        report, pairs, units = _show.report, self.pairs, self._words[1]
+        drawing = report.drawing(self.plot, len(pairs) if len(pairs) > 1 else 7)
+        meaning = report.in_words(pairs, units, self.smallest_detectable())
+        values = [self._repr_html_(), *map(paragraph, meaning), drawing]
+        if n_left_out := len(self.not_compared):
+            values.append(
+                paragraph(f"{n_left_out} more {units} were not compared (weight 0, or no value in one of the systems).")
+            )
+        column = dict(zip(self.names, self.ndcg.T, strict=True))
+        queries = [
+            report.moves(pair, column[pair.a], column[pair.b], self.qid, self._words, top)
+            for pair in pairs[:_MOST_PAIRS]
+        ]
+        if len(pairs) > _MOST_PAIRS:
+            queries.append(paragraph(f"These are the first {_MOST_PAIRS} of {len(pairs)} pairs."))
+        title = f"Comparison of {len(self.names)} systems"
+        if len(pairs) == 1:
+            measure = self.measure if self.flavor is None else f"NDCG{at_cutoff(self.flavor.k)}"
+            title = report.headline(pairs[0], measure)
+        return title, [("Values and verdicts", values), (f"{units.capitalize()} that changed most", queries)]
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
         """Draw the differences with Matplotlib: of each query for two systems, one interval per pair for more.
@@ -462,7 +490,10 @@ class Comparison:
         >>> both = compare(*(evaluate([[3, 0, 1], [0, 1, 0]], each) for each in scores))
         >>> fig, ax = both.plot()  # doctest: +SKIP
         """
-        return _show.plot.compared(self, ax)
+        drawn = _show.plot.Compared(
+            self.pairs, self.ndcg, self.measure, self.definition, self._words[:2], len(self.not_compared)
+        )
+        return _show.plot.compared(drawn, ax)
 
     def _repr_html_(self) -> str:
         table = replace(pairs_record(self, 4), caption="")

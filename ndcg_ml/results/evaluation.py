@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml import _files, _show, _statistics, _unjudged
-from ndcg_ml._core.checks import K
+from ndcg_ml._core.checks import K, whole_number
 from ndcg_ml._core.flavor_text import at_cutoff, metric_key
 from ndcg_ml._core.frames import make_frame
 from ndcg_ml._core.json_values import plain, plain_ids
-from ndcg_ml._core.one_line import block, brief, paragraph
+from ndcg_ml._core.mean import shape_values
+from ndcg_ml._core.one_line import block, paragraph
+from ndcg_ml._core.per_query import PerQuery
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.results.slices import Slices, rows_of_slices
@@ -28,75 +31,25 @@ if TYPE_CHECKING:
 
     from ndcg_ml._core.mean import Totals
     from ndcg_ml._core.queries import Scored
+    from ndcg_ml._files.read_run import Which
+    from ndcg_ml._files.saved import Saved, Stored
+    from ndcg_ml._show.report import Section
     from ndcg_ml._statistics.means import Interval
     from ndcg_ml._unjudged.ranges import Range
 
 V = TypeVar("V", bound="float | dict[Any, float]")
 """Type of the value: a float, or a dict by cut-off if there are several."""
+E = TypeVar("E", bound="Evaluation[Any]")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
-class PerQuery:
-    """One entry per query, as arrays of the same length. ``per_query["ndcg"]`` is ``per_query.ndcg``.
-
-    Attributes
-    ----------
-    qid : ndarray
-        The query's id, or its position if no ids were passed.
-    ndcg, dcg, idcg : ndarray of float64
-        NDCG, DCG and ideal DCG, with one column per cut-off if there are several. NDCG is nan for an empty query that
-        is left out of the mean.
-    empty : ndarray of bool
-        Whether the ideal DCG is 0, with one column per cut-off if there are several.
-    n_docs : ndarray of int
-        Number of ranked documents.
-    n_judged : ndarray of int
-        Number of documents with a label, retrieved or not.
-    n_relevant : ndarray of int
-        Number of judged documents with a gain above 0.
-    tied : ndarray of int
-        Number of ranked documents that have the same score as another one of the query.
-    weight : ndarray of float64
-        The query's weight.
-    """
-
-    qid: NDArray[Any]
-    ndcg: NDArray[np.float64]
-    dcg: NDArray[np.float64]
-    idcg: NDArray[np.float64]
-    empty: NDArray[np.bool_]
-    n_docs: NDArray[np.int64]
-    n_judged: NDArray[np.int64]
-    n_relevant: NDArray[np.int64]
-    tied: NDArray[np.int64]
-    weight: NDArray[np.float64]
-
-    def keys(self) -> tuple[str, ...]:
-        """Names of the columns."""
-        return tuple(field.name for field in fields(self))
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        if name not in self.keys():
-            raise KeyError(f"{brief(name)} is not a column of per_query; the columns are {', '.join(self.keys())}.")
-        return getattr(self, name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.keys())
-
-    def __len__(self) -> int:
-        return len(self.qid)
-
-    def __repr__(self) -> str:
-        return f"<PerQuery of {len(self)} queries: {', '.join(self.keys())}>"
-
-
+_OF_RUNS = "judged", "queries", "qrels_only", "run_only", "n_unanswered", "n_excluded"
 WORDS = "query", "queries", "documents", "judged"
 """The words of tables for a query, several, their documents, and documents with a label."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)
 class Evaluation(Generic[V]):
-    """NDCG of a set of queries.
+    """NDCG of a set of queries: of arrays, or of a run.
 
     Attributes
     ----------
@@ -118,6 +71,18 @@ class Evaluation(Generic[V]):
         The cluster of each query, as passed by ``cluster=``; None if queries are independent.
     columns_read : dict
         The columns that were read, by meaning, for "qrels", "run" or a frame "y_true" whose columns have names.
+    judged : float, or dict of float by cut-off
+        Mean of judged@k over the queries with a retrieved document, whatever the flavor and the weights. This and what
+        follows is None for arrays, where no run retrieves documents.
+    queries : str
+        Which topics were evaluated: those of the "qrels", of the "run" or in "both"; "users" in ``evaluate_topk``.
+    qrels_only, run_only : ndarray
+        The ids of the topics that only the qrels, and only the run, have.
+    n_unanswered : int
+        Number of evaluated topics for which nothing is retrieved: the run answers with an empty list, lacks the topic,
+        or retrieves only excluded documents. Their ``per_query.n_retrieved`` is 0.
+    n_excluded : int
+        Number of documents of the run that `exclude` removed; None without `exclude`, and in a slice.
 
     Examples
     --------
@@ -138,12 +103,20 @@ class Evaluation(Generic[V]):
     frame_library: str = "pandas"
     cluster: NDArray[Any] | None = field(default=None, repr=False)
     columns_read: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    judged: float | dict[int | None, float] | None = None
+    queries: Which | Literal["users"] | None = None
+    qrels_only: NDArray[Any] | None = None
+    run_only: NDArray[Any] | None = None
+    n_unanswered: int | None = None
+    n_excluded: int | None = None
     _totals: Totals = field(repr=False)
     """DCG and ideal DCG of the queries, from which every mean is computed."""
     _scored: Scored | None = field(default=None, repr=False)
     """The documents, not copied, for ``range``; None if they are not available, as after unpickling."""
     _digests: NDArray[np.uint64] | None = field(default=None, repr=False)
-    """A digest of each query's labels, if the evaluation was loaded and so has no documents."""
+    """A digest of each query's labels: of a run, or if it was loaded and so has no documents; None in a slice."""
+    _excluded: NDArray[np.uint64] | None = field(default=None, repr=False)
+    """A digest of each topic's excluded documents; None without `exclude`, and in a slice."""
     _slice_names: Mapping[str, Sequence[Any]] | None = field(default=None, repr=False)
     """The slice name of each query, in each column of ``by=``; None without it."""
 
@@ -211,10 +184,12 @@ class Evaluation(Generic[V]):
         >>> result.interval(0.9).low < result.value < result.interval(0.9).high
         True
         """
-        values = self._as_dict(self.value)
-        return self._shaped(
-            _statistics.intervals.intervals(self._totals, self.flavor, values, confidence, self._clusters())
-        )
+        return self._shaped(self._intervals(confidence))
+
+    def _intervals(self, confidence: float = 0.95) -> dict[int | None, Interval]:
+        """Return the intervals by cut-off, also if there is only one."""
+        values, intervals = self._as_dict(self.value), _statistics.intervals.intervals
+        return intervals(self._totals, self.flavor, values, confidence, self._clusters())
 
     def _clusters(self) -> NDArray[np.int64] | None:
         """Return the cluster of each query as a number; None if queries are independent."""
@@ -280,7 +255,13 @@ class Evaluation(Generic[V]):
         >>> base.value == result.value
         True
         """
-        _files.saved.write(self, path, qrels, margin)
+        several = isinstance(self.k, tuple)
+        stored = _files.saved.Stored(self._totals, self.flavor, several, self.per_query, self._label_digests())
+        values = list(self._as_dict(self.value).values())
+        topics = {"queries": self.queries, "qrels_only": self.qrels_only, "run_only": self.run_only}
+        run = None if self.queries is None else {**topics, "n_excluded": self.n_excluded}
+        stored = stored._replace(cluster=self.cluster, run=run, excluded=self._excluded)
+        _files.saved.write(stored, values, path, qrels, margin)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Evaluation[Any]:
@@ -293,7 +274,6 @@ class Evaluation(Generic[V]):
         Returns
         -------
         Evaluation
-            A ``RunEvaluation`` if one was saved.
 
         Raises
         ------
@@ -303,7 +283,7 @@ class Evaluation(Generic[V]):
         OSError
             The file cannot be read.
         """
-        return _files.saved.read(path).evaluation
+        return load(path).evaluation
 
     # fmt: off
     @overload
@@ -368,20 +348,27 @@ class Evaluation(Generic[V]):
 
     def _at(self, rows: NDArray[np.intp]) -> Self:
         """Return the evaluation of the queries at these positions; its value is nan if none of them counts."""
-        totals, table, several = self._totals.at(rows), self.per_query, isinstance(self.k, tuple)
+        totals, several = self._totals.at(rows), isinstance(self.k, tuple)
         n_empty = totals.ndcg(self.flavor)[1].sum(axis=0).tolist()
-        return replace(
+        part = replace(
             self,
             value=shape_values(totals.ks, totals.mean(self.flavor).tolist(), several),
             n_queries=rows.size,
             n_empty=shape_values(totals.ks, n_empty, several),
-            per_query=replace(table, **{name: table[name][rows] for name in table}),
+            per_query=self.per_query.at(rows),
             cluster=None if self.cluster is None else self.cluster[rows],
+            n_excluded=None,
             _totals=totals,
             _scored=None,
             _digests=None,
+            _excluded=None,
             _slice_names=None,
         )
+        if self.queries is None or self.qrels_only is None or self.run_only is None:
+            return part
+        ids = set(totals.ids.tolist())
+        one_sided = (topics[[topic in ids for topic in topics.tolist()]] for topics in (self.qrels_only, self.run_only))
+        return of_run(part, part.per_query.n_retrieved, part.per_query.judged, self.queries, *one_sided)
 
     def _as_dict(self, what: Any) -> dict[int | None, Any]:
         """Return a value, count or interval as a dict by cut-off, even if there is only one."""
@@ -404,15 +391,7 @@ class Evaluation(Generic[V]):
         ImportError
             The library is not installed.
         """
-        columns: dict[str, NDArray[Any]] = {}
-        for name in self.per_query:
-            table = self.per_query[name]
-            if table.ndim == 1:
-                columns[name] = table
-            else:
-                assert isinstance(self.k, tuple)
-                columns.update({f"{name}{at_cutoff(k)}": table[:, i] for i, k in enumerate(self.k)})
-        return make_frame(self.frame_library, columns)
+        return make_frame(self.frame_library, self.per_query.columns(self._totals.ks))
 
     def to_html(
         self,
@@ -458,7 +437,22 @@ class Evaluation(Generic[V]):
         >>> result = evaluate([[3, 0, 1], [0, 1, 0]], [[3, 2, 1], [3, 1, 2]], k=(1, 3))
         >>> written = result.to_html("report.html")  # doctest: +SKIP
         """
-        return _show.report.write(self, path, title, command, top)
+        most = whole_number(top, "top", 0)
+        return _show.report.write(lambda: self._page(most), self.flavor, path, title, command)
+
+    def _page(self, top: int) -> tuple[str, list[Section]]:
+        """Return the title and the sections of the report."""
+        report, ks, slices, words = _show.report, self._totals.ks, self.slices, self._words()
+        values = [self._repr_html_(), report.intervals(self._intervals)]
+        sections: list[Section] = [("Values", values)]
+        if slices is None:
+            values.append(report.drawing(self.plot, len(ks)))
+        else:
+            sections.append(("Slices", [report.drawing(slices.plot, len(slices)), slices._repr_html_()]))
+        lost = report.losses(self.per_query, ks[0], words, top)
+        sections.append((f"{words[1].capitalize()} that lose most", lost))
+        title = f"NDCG{at_cutoff(ks[0]) if len(ks) == 1 else ''} of {self.n_queries} {words[1]}"
+        return title if len(ks) > 1 else f"{title}: {self._totals.values(self.flavor)[0]:.4f}", sections
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
         """Draw the values at the first 30 cut-offs, with their 95 % intervals.
@@ -489,7 +483,8 @@ class Evaluation(Generic[V]):
         >>> fig, ax = result.plot()  # doctest: +SKIP
         >>> fig.savefig("values.png")  # doctest: +SKIP
         """
-        return _show.plot.values(self, ax)
+        values, ndcg = self._as_dict(self.value), self.per_query.ndcg
+        return _show.plot.values(values, self._intervals, self.flavor, ndcg, self._notes()[0], ax)
 
     def _repr_html_(self) -> str:
         _, queries, _, judged = self._words()
@@ -499,11 +494,12 @@ class Evaluation(Generic[V]):
         return block(Record(columns, self._rows()).html(), *map(paragraph, self._notes()))
 
     def _words(self) -> tuple[str, str, str, str]:
-        return WORDS
+        return ("user", "users", "items", "held out") if self.queries == "users" else WORDS
 
     def _unanswered(self) -> NDArray[np.bool_]:
         """Return which queries have an empty ranking."""
-        return self.per_query.n_docs == 0
+        table = self.per_query
+        return (table.n_docs if table.n_retrieved is None else table.n_retrieved) == 0
 
     def metrics(self) -> dict[str, float]:
         """Return the values under names that experiment trackers accept: ``ndcg_at_10``, or ``ndcg`` without a cut-off.
@@ -540,7 +536,16 @@ class Evaluation(Generic[V]):
         }
         if self.slices is not None:
             document |= self.slices.to_dict()
-        return document | {"per_query": self._queries() if per_query else None}
+        document |= {"per_query": self.per_query.to_dicts(self._totals.ks) if per_query else None}
+        if self.qrels_only is None or self.run_only is None:
+            return document
+        return document | {
+            "queries": self.queries,
+            "qrels_only": plain_ids(self.qrels_only).tolist(),
+            "run_only": plain_ids(self.run_only).tolist(),
+            "n_unanswered": self.n_unanswered,
+            "n_excluded": self.n_excluded,
+        }
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return one row per cut-off: the flavor, the value and the number of empty queries."""
@@ -556,32 +561,9 @@ class Evaluation(Generic[V]):
             for k, value in self._as_dict(self.value).items()
         ]
 
-    def _queries(self) -> list[dict[str, Any]]:
-        """Return the table of queries, one dict per query."""
-        table, ks = self.per_query, self._totals.ks
-        by_k = {
-            name: table[name].reshape(len(table), len(ks)).tolist()
-            for name in ("ndcg", "dcg", "idcg", "empty", *self._extra_columns())
-        }
-        counts = {name: table[name].tolist() for name in ("n_docs", "n_judged", "n_relevant", "tied")}
-        return [
-            {
-                "qid": qid,
-                **{name: column[i] for name, column in counts.items()},
-                "values": [
-                    {
-                        "k": k,
-                        **{name: plain(column[i][at]) for name, column in by_k.items()},
-                    }
-                    for at, k in enumerate(ks)
-                ],
-            }
-            for i, qid in enumerate(plain_ids(table.qid).tolist())
-        ]
-
     def _extra_columns(self) -> dict[str, dict[int | None, float]]:
-        """Return further values at each cut-off, by their names in tables and in ``per_query``."""
-        return {}
+        """Return further values at each cut-off, by their names in tables."""
+        return {} if self.judged is None else {"judged": self._as_dict(self.judged)}
 
     def _notes(self) -> list[str]:
         """Return the lines below the values."""
@@ -592,10 +574,45 @@ class Evaluation(Generic[V]):
         least_to_most = "-".join(str(n) for n in dict.fromkeys((n_empty[0], n_empty[-1])))
         _, queries, documents, _ = self._words()
         n_docs = int(self.per_query.n_docs.sum())
-        return [
-            f"{self.n_queries} {queries}, {least_to_most} empty ({rule}); {n_docs} {documents}",
-            str(self.flavor),
-        ]
+        counts = f"{self.n_queries} {queries}, {least_to_most} empty ({rule}); {n_docs} {documents}"
+        return [counts, *self._notes_on_run(), str(self.flavor)]
+
+    def _notes_on_run(self) -> Iterator[str]:
+        """Yield what a run does not answer, or answers beside the evaluated topics."""
+        n_unanswered = self.n_unanswered or 0
+        if self.queries == "users" and n_unanswered:
+            yield f"{n_unanswered} users without a retrieved item"
+        if self.queries in (None, "users") or self.qrels_only is None:
+            return
+        topics = "; ".join(
+            f"{len(ids)} of the {one} are not in the {other}{f', {treatment}' * bool(len(ids))}"
+            for one, other, ids, treatment in self.one_sided()
+        )
+        yield f"topics: {topics}"
+        if n_empty_answers := n_unanswered - self.qrels_only.size * (self.queries == "qrels"):
+            yield f"answers: {n_empty_answers} of the evaluated topics are answered with an empty list"
+        if self.n_excluded is not None:
+            yield f"excluded: {self.n_excluded} retrieved documents"
+
+    def one_sided(self) -> list[tuple[str, str, Any, str]]:
+        """Return the topics that only the qrels or only the run have: this side, the other side, ids and treatment.
+
+        Returns
+        -------
+        list of (str, str, ndarray, str)
+        """
+        missing = "counted as retrieving nothing" if self.queries == "qrels" else "left out"
+        extra = "counted as unjudged" if self.queries == "run" else "left out"
+        return [("qrels", "run", self.qrels_only, missing), ("run", "qrels", self.run_only, extra)]
+
+    def _label_digests(self) -> NDArray[np.uint64] | None:
+        """Return a digest of each query's labels; None if the documents are not known.
+
+        Raises a ValueError if the evaluated arrays were modified since.
+        """
+        if self._digests is not None or self._scored is None or not self._scored.rows_are_documents:
+            return self._digests
+        return None if self.queries else _files.saved.label_digests(self._scored, self.flavor, self._totals)
 
     def __format__(self, spec: str) -> str:
         if spec and isinstance(self.value, dict):
@@ -605,14 +622,15 @@ class Evaluation(Generic[V]):
             )
         return format(self.value if spec else str(self), spec)
 
+    def __repr__(self) -> str:
+        of_runs = () if self.queries else _OF_RUNS
+        shown = [each.name for each in fields(self) if each.repr and each.name not in of_runs]
+        return f"Evaluation({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+
     def __str__(self) -> str:
-        values = self._as_dict(self.value).items()
-        return "\n".join([*(f"ndcg{at_cutoff(k)} = {value:.6f}" for k, value in values), *self._notes()])
-
-
-def shape_values(ks: Sequence[int | None], values: Sequence[Any], several: bool) -> Any:
-    """Return the values as a dict by cut-off, or the only one."""
-    return dict(zip(ks, values, strict=True)) if several else values[0]
+        heads = {"ndcg": self._as_dict(self.value), self._words()[3]: self._extra_columns().get("judged", {})}
+        values = [f"{head}{at_cutoff(k)} = {value:.6f}" for head, by_k in heads.items() for k, value in by_k.items()]
+        return "\n".join([*values, *self._notes()])
 
 
 def evaluation_from_totals(
@@ -649,3 +667,43 @@ def evaluation_from_totals(
         ),
         _totals=totals,
     )
+
+
+def of_run(
+    evaluation: E,
+    n_retrieved: NDArray[np.int64],
+    judged: NDArray[np.float64],
+    queries: Which | Literal["users"],
+    qrels_only: NDArray[Any],
+    run_only: NDArray[Any],
+) -> E:
+    """Add what is known of a run to the evaluation of all its topics, or of a slice."""
+    judged = judged.reshape(len(n_retrieved), -1)
+    some = n_retrieved > 0  # topics without documents are not in the mean
+    means = judged[some].mean(axis=0).tolist() if some.any() else [math.nan] * judged.shape[1]
+    table = evaluation.per_query
+    return replace(
+        evaluation,
+        per_query=replace(table, n_retrieved=n_retrieved, judged=judged.reshape(table.ndcg.shape)),
+        judged=shape_values(evaluation._totals.ks, means, isinstance(evaluation.k, tuple)),
+        queries=queries,
+        qrels_only=qrels_only,
+        run_only=run_only,
+        n_unanswered=int((~some).sum()),
+    )
+
+
+def load(path: str | os.PathLike[str]) -> Saved[Evaluation[Any]]:
+    """Return a saved evaluation with what was saved beside it. Raises the errors of ``Evaluation.load``."""
+    return _files.saved.read(path, _from_stored)
+
+
+def _from_stored(stored: Stored) -> Evaluation[Any]:
+    counts = {name: stored.table[name] for name in ("n_docs", "n_judged", "n_relevant", "tied")}
+    result = evaluation_from_totals(stored.totals, stored.flavor, stored.several, counts)
+    result = replace(result, cluster=stored.cluster, _digests=stored.labels)
+    if stored.run is None:
+        return result
+    run = dict(stored.run)
+    result = replace(result, n_excluded=run.pop("n_excluded"), _excluded=stored.excluded)
+    return of_run(result, stored.table["n_retrieved"], stored.table["judged"], **run)

@@ -16,9 +16,10 @@ import pytest
 
 from ndcg_ml import Evaluation, Flavor, compare, evaluate, evaluate_run
 from ndcg_ml._files.opening import write_atomically
-from ndcg_ml._files.saved import digest, judgement_digests, read
+from ndcg_ml._files.saved import digest
 from ndcg_ml.gating import GateError, gate
 from ndcg_ml.readers import DataFileError
+from ndcg_ml.results.evaluation import load
 
 RNG = np.random.default_rng(0)
 QRELS = {f"q{i}": {f"d{j}": int(RNG.integers(0, 4)) for j in range(8)} for i in range(12)}
@@ -34,7 +35,7 @@ def same(one, other):
     for name in one.per_query:
         assert one.per_query[name].dtype.kind == other.per_query[name].dtype.kind, name
         assert one.per_query[name].tolist() == other.per_query[name].tolist() or np.isnan(one.per_query[name]).any()
-    assert np.array_equal(judgement_digests(one), judgement_digests(other))
+    assert np.array_equal(one._label_digests(), other._label_digests())
     assert np.array_equal(one.cluster, other.cluster)
 
 
@@ -62,7 +63,7 @@ def test_scores_come_back(tmp_path, qid, flavor, weight, cluster):
     same(again(result, tmp_path), result)
 
 
-def test_compare_refuses_changed_judgements(tmp_path):
+def test_compare_refuses_changed_digests(tmp_path):
     base = again(evaluate_run(QRELS, RUN, k=5, flavor="trec_eval[ideal=local]"), tmp_path)
     changed = {**QRELS, "q1": {**QRELS["q1"], "d99": 0}}  # a document of grade 0 changes no ideal
     with pytest.raises(ValueError, match=r"judged documents or grades differ between a and b: 'q1' \(1\)"):
@@ -70,19 +71,19 @@ def test_compare_refuses_changed_judgements(tmp_path):
     compare(base, evaluate_run(QRELS, RUN, k=5, flavor="trec_eval[ideal=local]"))
 
 
-def test_the_digest_is_that_of_the_judgements(tmp_path):
+def test_the_digest_is_that_of_the_digests(tmp_path):
     result = evaluate_run(QRELS, RUN, k=5)
     shuffled = {q: dict(reversed(v.items())) for q, v in reversed(QRELS.items())}
-    assert dict(zip(result.per_query.qid, result._judgements, strict=True)) == dict(
-        zip(*(lambda e: (e.per_query.qid, e._judgements))(evaluate_run(shuffled, {"q1": ["d1"]}, k=1)), strict=True)
+    assert dict(zip(result.per_query.qid, result._digests, strict=True)) == dict(
+        zip(*(lambda e: (e.per_query.qid, e._digests))(evaluate_run(shuffled, {"q1": ["d1"]}, k=1)), strict=True)
     )
     long = "x" * 100
     for change in ({"d1": 9}, {"d9": 0}, {"d1": -1}, {long + "a": 1}):
         other = evaluate_run({**QRELS, "q1": {**QRELS["q1"], **change}}, RUN, k=5)
-        differ = other._judgements != result._judgements
+        differ = other._digests != result._digests
         assert result.per_query.qid[differ].tolist() == ["q1"]
     one, two = (evaluate_run({"q1": {long + end: 1}}, {"q1": [long + end]}) for end in "ab")
-    assert one._judgements != two._judgements
+    assert one._digests != two._digests
 
 
 def test_digests_are_those_of_the_format():
@@ -91,7 +92,7 @@ def test_digests_are_those_of_the_format():
     run = evaluate_run(qrels, {"q1": ["d1"]}, flavor="ranx", exclude={"q1": ["d7", "x" * 100]})
     table = evaluate([[2, 1]] * 2, [[1, 2]] * 2)  # positions count within a query
     named = evaluate([[2, 1]], [[1, 2]], doc_id=[["a", "b"]])
-    found = [run._judgements, run._excluded[:1], judgement_digests(table), judgement_digests(named)]
+    found = [run._digests, run._excluded[:1], table._label_digests(), named._label_digests()]
     assert [f"{each:016x}" for each in np.concatenate(found).tolist()] == RECORDED
 
 
@@ -99,7 +100,7 @@ RECORDED = ["51d4d0de919e795e", "1ebabd1a10b8fc4e", "82db7c8b690fa543", "7ad5c3d
 RECORDED += ["47e6868faf494ef8", "00319ecb23195321"]
 
 
-def test_the_place_of_the_judgements_is_kept_if_it_is_below(tmp_path):
+def test_the_place_of_the_digests_is_kept_if_it_is_below(tmp_path):
     (tmp_path / "data").mkdir()
     result = evaluate_run(QRELS, RUN)
     for saved, qrels, place in (
@@ -108,7 +109,7 @@ def test_the_place_of_the_judgements_is_kept_if_it_is_below(tmp_path):
         ("base.json", None, None),
     ):
         result.save(tmp_path / saved, qrels=qrels)
-        assert read(tmp_path / saved)[1] == place
+        assert load(tmp_path / saved)[1] == place
 
 
 # -- hostile files ----------------------------------------------------------------------------------------------------
@@ -164,7 +165,7 @@ def test_a_file_whose_digest_agrees_with_its_changes_is_checked_too(tmp_path, st
     del changed["digest"]
     (tmp_path / "base.json").write_text(json.dumps({**changed, "digest": digest(changed)}))
     with pytest.raises(DataFileError, match=rf"base.json: must be a file that Evaluation.save wrote; .*{words}"):
-        read(tmp_path / "base.json")
+        load(tmp_path / "base.json")
 
 
 NO_KEY, TWICE = "no key 'ndcg_ml_evaluation'", "each key once; got 'k' twice"
@@ -174,7 +175,7 @@ NO_KEY, TWICE = "no key 'ndcg_ml_evaluation'", "each key once; got 'k' twice"
 def test_another_file_is_refused(tmp_path, case):
     (tmp_path / "base.json").write_text(case[0])
     with pytest.raises(DataFileError, match=f"base.json: must be a file that Evaluation.save wrote; .*{case[1]}"):
-        read(tmp_path / "base.json")
+        load(tmp_path / "base.json")
 
 
 def test_the_digest_is_that_of_the_values_and_not_of_their_layout(tmp_path, stored):
