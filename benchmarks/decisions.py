@@ -210,20 +210,23 @@ def detectable(n: int) -> Callable[[Rng], float]:
     return sample
 
 
-def users(n_users: int, rng: Rng, equal: bool = False) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Draw two systems of equal means on queries of users with intraclass correlation .3, and each query's user."""
-    sizes = np.full(n_users, 5) if equal else 1 + rng.geometric(0.2, n_users)
+def users(n_users: int, rng: Rng, each: int = 0) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Draw two systems of equal means on queries of users with intraclass correlation .3, and each query's user.
+
+    A user has `each` queries, or 2 to many.
+    """
+    sizes = np.full(n_users, each) if each else 1 + rng.geometric(0.2, n_users)
     of_query = np.repeat(np.arange(n_users), sizes)
     difference = rng.normal(0, math.sqrt(0.3), n_users)[of_query] + rng.normal(0, math.sqrt(0.7), of_query.size)
     a = rng.beta(0.7, 0.7, of_query.size)
     return np.stack([a, a + 0.1 * difference], axis=1), of_query
 
 
-def clustered(n_users: int, use: bool) -> Callable[[Rng], float]:
+def clustered(n_users: int, use: bool, each: int = 0) -> Callable[[Rng], float]:
     """Return whether two systems of equal means differ significantly on queries of users."""
 
     def sample(rng: Rng) -> float:
-        values, of_query = users(n_users, rng)
+        values, of_query = users(n_users, rng, each)
         return compared(values, rng, cluster=of_query if use else None).verdict != "undecided"
 
     return sample
@@ -325,6 +328,7 @@ def cells() -> list[Cell]:
         Cell("type I error with cluster=, 20 users", (4, 7), clustered(20, True)),
         Cell("type I error with cluster=, 50 users", (4, 7), clustered(50, True)),
         Cell("type I error without cluster=, 50 users", ANY, clustered(50, False)),
+        Cell("type I error without cluster=, 20 users of 50 queries", ANY, clustered(20, False, 50)),
         Cell("miss rate, robust t interval of a value, 20 users", (4, 7), clustered_interval(20)),
         Cell("miss rate, robust t interval of a value, 50 users", (4, 7), clustered_interval(50)),
         Cell("type I error, 5 seeds that differ by .05, 50 queries", (0, 7), seeds(5, 50, 0.05)),

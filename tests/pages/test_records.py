@@ -1,4 +1,4 @@
-"""The tables of benchmarks/results and reliability/results are those of the records beside them.
+"""The tables of benchmarks/results and reliability/results, and figures of pages, are those of the records.
 
 ``python tests/pages/test_records.py --write`` writes the real case of model_labels.md again.
 """
@@ -19,7 +19,7 @@ import pytest
 pytest.importorskip("benchmarks.unjudged", reason="benchmarks are not part of the installed package")
 from printed import with_table
 
-from benchmarks import coverage, deciding, decisions, unjudged, verdicts
+from benchmarks import claims, coverage, deciding, decisions, unjudged, verdicts
 from ndcg_ml import compare, correct_labels, evaluate_run
 from reliability import report
 
@@ -87,17 +87,28 @@ def test_the_demo_is_decided_as_recorded():
         ("scikit-learn", "LightGBM"): False,
         ("PyTorch", "LightGBM"): True,
     }
-    recorded = json.loads(deciding.RESULT.read_text(encoding="utf-8"))["rows"]
-    needed = [row["needed_for_0.01"] for row in recorded]
-    assert (min(needed), max(needed)) == (693, 5739)  # "from 700 to 6 000"
+
+
+@pytest.mark.parametrize("page", claims.CONSTANTS)
+def test_the_figures_of_a_page_are_those_of_records(page):
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    assert text == claims.written(page, text), "run: python -m benchmarks.claims"
+    assert claims.others(page, text) == []
+
+
+def test_every_record_is_read_by_a_page_or_a_test():
+    readers = [*ROOT.glob("docs/*.md"), *ROOT.glob("tests/**/*.py"), Path(claims.__file__)]
+    text = "".join(path.read_text(encoding="utf-8") for path in readers)
+    names = {path.name for path in (ROOT / "benchmarks" / "results").iterdir()} | {"clients.md", "runs.md"}
+    assert [name for name in sorted(names) if name not in text] == []
+    assert {path.stem for path in report.RESULTS.glob("*.json")} == report.records().keys()  # runs.md shows them
+    assert {path.name for path in report.RESULTS.glob("*.md")} == {"clients.md", "runs.md"}
 
 
 def test_every_client_has_a_row():
     clients = pytest.importorskip("reliability.clients", reason="needs PyTorch and LightGBM", exc_type=ImportError)
     table = clients.TABLE.read_text("utf-8").split("|\n\n")[0].split("|--:|---|---|---|\n")[1]
     assert [row.split(" | ")[0].removeprefix("| ") for row in table.splitlines()] == [*clients.CLIENTS]
-    n_clients = re.search(r"(\d+) clients \(searches", (ROOT / "docs" / "evidence.md").read_text("utf-8"))[1]
-    assert int(n_clients) == len(clients.CLIENTS)
     for (client, *_), row in zip(clients.CLIENTS.values(), table.splitlines(), strict=True):
         assert clients.code_lines(client, row) != 0, row  # its section is where the row says
         if isinstance(client, str):
@@ -163,10 +174,6 @@ def test_judge_next_needs_fewer_labels_than_pooling_and_random_order() -> None:
 
 def test_the_long_runs_are_those_of_the_records() -> None:
     assert report.PAGE.read_text() == report.page(report.records()), "run: python -m reliability.report"
-    suites = report.records()["suites"]["suites"]
-    run, passed = (sum(suite[name] for suite in suites) for name in ("run", "passed"))
-    page = (ROOT / "docs" / "evidence.md").read_text("utf-8")
-    assert f"Of {run:,} tests of scikit-learn and torchmetrics, {passed:,} pass" in page
 
 
 def test_every_record_is_complete_and_nothing_fails_now() -> None:
