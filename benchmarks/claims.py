@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ndcg_ml._decide.differences import FewChanged
 
 from benchmarks import coverage, gating, verdicts
+from ndcg_ml._statistics.differences import FewChanged
 
 ROOT = Path(__file__).parents[1]
 NUMBER = r"(-?\d+(?:\.\d+)?)"
