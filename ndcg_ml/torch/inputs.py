@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -513,7 +513,7 @@ def rank_on_host(
     arrays: dict[str, Any] = {name: _as_array(tensor).reshape(shape) for name, tensor in given.items()}
     y_score = arrays.pop("y_score")
     try:
-        totals = Prepared(flavor, ks, replace(Queries.read(**arrays, whole=whole), fractional=None)).totals(y_score)
+        totals = Prepared(flavor, ks, Queries.read(**arrays, whole=whole, suspect=False)).totals(y_score)
         if flavor.empty == "raise":
             totals.ndcg(flavor)
     except (TypeError, ValueError):

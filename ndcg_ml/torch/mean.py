@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -91,8 +92,9 @@ class Sums(NamedTuple):
     @classmethod
     def from_numpy(cls, sums: NumPySums) -> Sums:
         """Convert the sums over queries that the NumPy kernel has ranked, which have no faults."""
-        parts = {name: torch.as_tensor(getattr(sums, name), device="cpu") for name in cls._fields if name != "faults"}
-        return cls(faults=torch.zeros(len(FAULTS), dtype=torch.int64, device="cpu"), **parts)
+        n_queries = np.array(sums.n_queries, np.int64)
+        faults = np.zeros(len(FAULTS), np.int64)
+        return cls(*map(torch.from_numpy, (n_queries, sums.n_empty, faults, sums.numerator, sums.denominator)))
 
     def mean(self, flavor: Flavor) -> Tensor:
         """Return the value at each cut-off; nan without a query, or under ``empty="skip"`` with only empty ones."""

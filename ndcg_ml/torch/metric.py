@@ -375,9 +375,8 @@ compute_with_cache
         added: dict[str, Any] = {}
         for name, more in sums._asdict().items():
             state = getattr(self, name)
-            # In the dtype of the sums, because casts of the module must not narrow them; and in a new tensor, because
-            # copies of the state share the old one.
-            added[name] = state.to(more.dtype) + more.to(state.device)
+            # In a new tensor, because copies of the state share the old one.
+            added[name] = state + more.to(state.device)
         if self.query_ids == "global" and ids is not None:
             added[held] = [*getattr(self, held), ids.to(self.device)]
         self.__dict__.update(added)  # at once, so that an interrupt leaves whole batches
