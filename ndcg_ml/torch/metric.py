@@ -363,7 +363,7 @@ compute_with_cache
             if _can_read(preds):
                 of_batch = evaluate_or_refuse(self.flavor, self.ks, batch, _NAMES)
             else:
-                of_batch = evaluate(self.flavor, self.ks, batch, count_faults=True)
+                of_batch = evaluate(self.flavor, self.ks, batch)
             sums = of_batch.sums(self.flavor)
             # The id of each query, from those of rows or of lists. Only the device knows which ones are of queries.
             first = of_batch.filled if batch.rows is None else batch.layout.starts
@@ -450,7 +450,10 @@ compute_with_cache
         sums = self._sum_rows() if self.split_queries else Sums(*(getattr(self, name) for name in Sums._fields))
         refused = fault_message(self.flavor, sums.faults.tolist(), _NAMES)
         if refused is not None:
-            raise ValueError(f"{refused} (Found in the batches since the last reset; reset before you continue.)")
+            raise ValueError(
+                f"{refused} (Found in the batches since the last reset, where "
+                "updates on a device count queries; reset before you continue.)"
+            )
         if self.query_ids == "global" and not self.split_queries:
             self._refuse_queries_seen_twice()
         if not self._batch_alone:
