@@ -18,9 +18,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from datetime import date
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 os.environ.update(OMP_NUM_THREADS="1", POLARS_MAX_THREADS="1")
 os.environ["NDCG_ML_KERNEL"] = "compiled"
@@ -138,6 +140,51 @@ def in_new_interpreters(before: str | None) -> str:
     return f"| {mine} | {old} | {now:.0f} | {now / torch:.2f} of the peer | import torch {torch:.0f} |"
 
 
+def of_small_batches(modules: list[ModuleType]) -> Iterator[str]:
+    """Yield lines with the time of ``NDCG.update`` on 32 lists of 50, and with its operations on a device."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Launches(TorchDispatchMode):
+        """Count operations that are not views, and the bytes that they read and write."""
+
+        n = n_bytes = 0
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            made = func(*args, **(kwargs or {}))
+            if not func.is_view and func is not torch.ops.aten.detach.default:
+                parts = torch.utils._pytree.tree_leaves((args, made))
+                self.n += 1
+                self.n_bytes += sum(part.nbytes for part in parts if isinstance(part, torch.Tensor))
+            return made
+
+    def plain() -> torch.Tensor:
+        best = labels.gather(1, scores.topk(10).indices), labels.topk(10).values
+        dcg, ideal = ((gains * discounts).sum(1) for gains in best)
+        return torch.where(ideal > 0, dcg / ideal, 0.0).sum()
+
+    torch.set_num_threads(1)
+    scores, labels = torch.rand(32, 50), torch.randint(5, (32, 50))
+    discounts = 1 / torch.log2(torch.arange(2.0, 12.0))
+    packages = [importlib.import_module(f"{module.__name__}.torch") for module in modules]
+    metrics = [package.NDCG(k=10) for package in packages]
+    updates = [partial(metric.update, scores, labels) for metric in metrics]
+    *old, now, peer = (1e3 * ms for ms in least([*updates, plain], 2000))
+    name = "NDCG.update, 32 x 50, us"
+    yield f"| {name} | {''.join(f'{us:.0f}' for us in old)} | {now:.0f} | | torch.topk {peer:.0f} |"
+    for form in ("all slots", "with a mask"):
+        counts = []
+        for package, metric in zip(packages, metrics, strict=True):
+            kernel, on_device = importlib.import_module(f"{package.__name__}.kernel"), metric.to("meta")
+            batch = scores.to("meta"), labels.to("meta"), None, (scores > 0).to("meta") if form != "all slots" else None
+            on_device.update(*batch)  # constants are made once
+            with patch.object(kernel, "is_plain_eager", return_value=True), Launches() as seen:
+                on_device.update(*batch)
+            counts.append(f"{seen.n}, {seen.n_bytes / scores.numel():.0f}")
+        *earlier, ours = counts
+        yield f"| NDCG.update on a device, {form}: launches, bytes per slot | {''.join(earlier)} | {ours} | | |"
+
+
 def copied(checkout: Path, name: str, folder: str) -> ModuleType:
     """Import the package of a checkout under another name."""
     there = Path(folder) / name
@@ -193,8 +240,9 @@ def main() -> None:
                 shown = f"{peer[0]} {peers:.0f}" if peer else ""
                 lines.append(f"| {name} | {''.join(f'{ms:.0f}' for ms in old)} | {now:.0f} | {relative} | {shown} |")
                 print(lines[-1], flush=True)
+        lines += of_small_batches(modules)
     lines.append(in_new_interpreters(str(arguments.before) if arguments.before else None))
-    print(lines[-1])
+    print(*lines[-4:], sep="\n")
     arguments.out.write_text("\n".join(lines) + "\n")
 
 

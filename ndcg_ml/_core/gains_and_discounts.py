@@ -58,14 +58,15 @@ class Coded:
             codes = codes[self.table[codes] > 0]
         remaining, lengths = np.full(n_rows, depth), []
         for code in codes.tolist():
-            filled = np.minimum(np.count_nonzero(self.codes == code, axis=1), remaining)
+            filled = np.minimum((self.codes == code).sum(axis=1), remaining)
             remaining -= filled
             lengths.append(filled)
             if not remaining.any():
                 break
         lengths.append(remaining)
         values = np.append(self.table[codes[: len(lengths) - 1]], 0.0)
-        return np.repeat(np.tile(values, n_rows), np.stack(lengths, axis=1).ravel()).reshape(n_rows, depth)
+        of_rows = values[None].repeat(n_rows, axis=0).ravel()
+        return of_rows.repeat(np.array(lengths).T.ravel()).reshape(n_rows, depth)
 
 
 Gains: TypeAlias = "FloatArray | Coded"

@@ -161,6 +161,10 @@ class Groups:
 
     def blocks(self) -> Iterator[Block]:
         """Yield padded blocks of queries of similar length. Queries without rows are in none."""
+        width = int(self.sizes.max(initial=0))
+        if self.order is None and 0 < self.n_rows == width * self.n_queries <= _BLOCK_SLOTS:  # one padded batch
+            yield Block(np.arange(self.n_queries), slice(0, self.n_rows), None, (self.n_queries, width))
+            return
         by_size = np.argsort(self.sizes, kind="stable")
         sizes = self.sizes[by_size]
         at = int(np.searchsorted(sizes, 1))

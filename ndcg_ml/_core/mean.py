@@ -71,7 +71,7 @@ class Totals:
         with np.errstate(over="ignore"):  # an ideal that leaves relevant documents out may be arbitrarily small
             ndcg = np.divide(self.dcg, self.ideal, out=np.empty_like(self.dcg), where=~empty)
         ndcg[empty] = math.nan if isinstance(flavor.empty, str) else flavor.empty
-        ndcg[(ndcg > 1) & (ndcg < 1 + _ROUNDING)] = 1.0
+        np.copyto(ndcg, 1.0, where=(ndcg > 1) & (ndcg < 1 + _ROUNDING))
         return ndcg, empty
 
     def _counted(self, flavor: Flavor, empty: BoolArray) -> tuple[BoolArray, FloatArray]:
@@ -101,7 +101,7 @@ class Totals:
                 if self.weight is not None:
                     values = np.where((weight > 0) | np.isnan(values), values, 0.0)
                 numerators = weight * values
-                denominators = np.broadcast_to(weight, numerators.shape)
+                denominators = weight * np.ones((len(columns), 1))
             # The sum of a contiguous row is bitwise the same as without the other rows.
             numerators, denominators = np.ascontiguousarray(numerators), np.ascontiguousarray(denominators)
             for row, column in enumerate(columns):

@@ -95,6 +95,7 @@ class Queries:
         doc_id: Any = None,
         query_weight: Weights | None = None,
         whole: bool = True,
+        suspect: bool = True,
     ) -> Queries:
         """Read the arguments of ``ndcg_score``, and refuse invalid ones.
 
@@ -103,6 +104,8 @@ class Queries:
         whole : bool, default True
             Whether these are all rows of the data set. If not, lists of one document cause no warning, because parts
             of a stream may consist of them.
+        suspect : bool, default True
+            Whether scores are to be checked for likely mistakes.
 
         Raises
         ------
@@ -133,7 +136,7 @@ class Queries:
             if _may_repeat(arrays.doc_hashes(sortable), groups):
                 repeats = find_repeats(doc_order(), groups, ids.ravel())
         weight = None if query_weight is None else read_weights(query_weight, groups, group, axes)
-        fractional = arrays.are_fractions(labels, groups.order)
+        fractional = arrays.are_fractions(labels, groups.order) if suspect else None
         return cls(labels, groups, flags, doc_order, weight, axes, repeats, names=names, fractional=fractional)
 
     @property

@@ -37,7 +37,7 @@ def group_rows(labels: NDArray[Any], qid: Any, group: Any, mask: Any) -> Groups:
                 f"y_true must hold at least one query, a row with a document; got none in shape {labels.shape}. "
                 "There is nothing to evaluate."
             )
-        return replace(groups, sizes=groups.sizes[filled], starts=groups.starts[filled], filled=filled)
+        return Groups(groups.sizes[filled], groups.starts[filled], groups.order, groups.n_rows, filled=filled)
     if labels.ndim != 1:
         raise ValueError(f"y_true must be one- or two-dimensional; got shape {labels.shape}.")
     if mask is not None:

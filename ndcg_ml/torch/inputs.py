@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -68,6 +68,10 @@ class Padded:
         """Whether a flag is set within each query."""
         return flags.any(-1)
 
+    def least(self, values: Tensor) -> Tensor:
+        """The smallest value within each query."""
+        return values.amin(-1)
+
     def per_slot(self, values: Tensor) -> Tensor:
         """For each slot, the entry of its query, or a tensor that broadcasts to this."""
         return values.unsqueeze(-1)
@@ -107,6 +111,10 @@ class Flat:
 
     def any_of(self, flags: Tensor) -> Tensor:
         return torch.zeros_like(self.query).index_add(0, self.query, flags.to(self.query.dtype)) > 0
+
+    def least(self, values: Tensor) -> Tensor:
+        largest = torch.full_like(values, torch.iinfo(values.dtype).max)
+        return largest.scatter_reduce(0, self.query, values, "amin")
 
     def per_slot(self, values: Tensor) -> Tensor:
         return values[self.query]
@@ -275,6 +283,8 @@ class Batch:
     scores: Tensor
     labels: Tensor
     listed: Tensor
+    full: bool
+    """Whether it is known that all slots of padded lists are listed."""
     retrieved: Tensor | None
     doc_id: Tensor | None
     shape: tuple[int, ...]
@@ -338,7 +348,7 @@ def read_batch(
         )
     listed = torch.ones_like(scores, dtype=torch.bool) if mask is None else read_flags(mask, "mask", scores, names[0])
     warn_of_a_column(scores)
-    return _padded_batch(scores, labels, listed, flags, ids)
+    return _padded_batch(scores, labels, listed, flags, ids, full=mask is None)
 
 
 def _rank_as_text(ids: Tensor) -> Tensor:
@@ -363,7 +373,7 @@ def _score_values(scores: Tensor) -> Tensor:
 
 
 def _padded_batch(
-    scores: Tensor, labels: Tensor, listed: Tensor, retrieved: Tensor | None, doc_id: Tensor | None
+    scores: Tensor, labels: Tensor, listed: Tensor, retrieved: Tensor | None, doc_id: Tensor | None, *, full: bool
 ) -> Batch | None:
     *leading, width = scores.shape
     n_queries = math.prod(leading)
@@ -381,6 +391,7 @@ def _padded_batch(
         scores=rows(scores),
         labels=rows(labels),
         listed=rows(listed),
+        full=full and width > 0,
         retrieved=None if retrieved is None else rows(retrieved),
         doc_id=None if doc_id is None else rows(doc_id.long()),
         shape=tuple(leading),
@@ -399,6 +410,7 @@ def _flat_batch(
         scores=scores[rows],
         labels=labels[rows],
         listed=torch.ones_like(indexes, dtype=torch.bool),
+        full=False,
         retrieved=None if retrieved is None else retrieved[rows],
         doc_id=None if doc_id is None else doc_id.long()[rows],
         shape=(),
@@ -513,7 +525,7 @@ def rank_on_host(
     arrays: dict[str, Any] = {name: _as_array(tensor).reshape(shape) for name, tensor in given.items()}
     y_score = arrays.pop("y_score")
     try:
-        totals = Ranking(flavor, ks, replace(Queries.read(**arrays, whole=whole), fractional=None)).totals(y_score)
+        totals = Ranking(flavor, ks, Queries.read(**arrays, whole=whole, suspect=False)).totals(y_score)
         if flavor.empty == "raise":
             totals.ndcg(flavor)
     except (TypeError, ValueError):

@@ -26,9 +26,11 @@ from ndcg_ml._core.gains_and_discounts import top_gain as host_top_gain
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.inputs import Batch, Layout, Padded, working_dtype
 from ndcg_ml.torch.limits import (
+    FAULTS,
     Names,
+    add_fault,
     can_inspect,
-    count_faults_by_kind,
+    count_kinds,
     is_plain_eager,
     not_mapped,
     once_per_graph,
@@ -68,15 +70,16 @@ def evaluate(flavor: Flavor, ks: Sequence[int | None], batch: Batch, *, count_fa
         The cut-offs.
     batch : Batch
     count_faults : bool
-        Whether to count each kind of fault, rather than flag queries only.
+        Whether to count the slots with each kind of fault. Otherwise only the first kind of each query is known.
     """
     layout, scores, listed = batch.layout, batch.scores, batch.listed
     # Labels become judgements, ranked documents and gains. Faults remain tensors, because reading one would wait.
-    judgements = judge(flavor, batch.labels, listed, layout)
+    judgements = judge(flavor, batch.labels, listed, layout, full=batch.full)
     ranked = ranked_documents(flavor, judgements, batch.retrieved)
+    all_ranked = batch.full and ranked is listed
     gains = gains_of(flavor, judgements, ideal_pool(flavor, judgements, ranked))
     if scores.is_floating_point():
-        faults = {"nan_scores": scores.isnan() & ranked}
+        faults = {"nan_scores": scores.isnan() if all_ranked else scores.isnan() & ranked}
     else:
         faults = {"equal_scores": _made_equal(layout, scores, ranked)}
         scores = scores.to(working_dtype(scores.device))
@@ -87,7 +90,7 @@ def evaluate(flavor: Flavor, ks: Sequence[int | None], batch: Batch, *, count_fa
     table = table_for(flavor, ks, layout, gains)
     if isinstance(layout, Padded) and flavor.ties == "average" and not needs_ranking(flavor):
         own = gains if batch.retrieved is None else gains.masked_fill(~ranked, 0.0)
-        dcg = _dcg_of_rows(flavor, ks, layout, scores, ranked, own, table)
+        dcg = _dcg_of_rows(flavor, ks, layout, scores, None if all_ranked else ranked, own, table)
     else:
         ranking = rank(flavor, layout, scores, ranked, gains, batch.doc_id)
         gain = layout.take(gains, ranking.order)
@@ -97,14 +100,18 @@ def evaluate(flavor: Flavor, ks: Sequence[int | None], batch: Batch, *, count_fa
         dcg = dcg.masked_fill(too_short(ks, layout, ranked), 0.0)
     # The ideal alone decides whether a query is empty, and a fault makes its own query invalid and no other.
     ideal = ideal_dcg(flavor, ks, layout, judgements, gains, ranked, ranking, table)
-    invalid = judgements.refused
-    for fault in faults.values():
-        invalid = invalid | layout.any_of(fault)
-    totals = Totals(layout.any_of(listed), dcg, ideal, empty_queries(ideal), invalid, None)
+    kinds = judgements.kinds
+    for name, fault in faults.items():
+        kinds = add_fault(kinds, name, layout.any_of(fault))
+    filled = listed[:, 0] if batch.full else layout.any_of(listed)
+    totals = Totals(filled, dcg, ideal, empty_queries(ideal), kinds, None)
     if not count_faults:
         return totals
     # Only the message of an error needs the counts, which take a reduction per kind.
-    counts = count_faults_by_kind(faults | label_faults(flavor, batch.labels.to(ideal.dtype), listed))
+    kinds = first_faults(flavor, batch.labels.to(ideal.dtype)).masked_fill(~listed, len(FAULTS))
+    for name, fault in faults.items():
+        kinds = add_fault(kinds, name, fault)
+    counts = count_kinds(kinds)
     if flavor.empty == "raise":
         counts = torch.cat([counts[:-1], totals.refused_as_empty().sum().unsqueeze(0)])
     return replace(totals, faults=counts)
@@ -129,10 +136,15 @@ class Judgements:
     """Documents with a label."""
     gainless: Tensor | None
     """Documents for whose grade no formula is evaluated, and whose gain is 0; None if there are none."""
-    refused: Tensor
-    """Queries with a label that the flavor refuses."""
+    kinds: Tensor
+    """The first fault of the labels of each query: see ``add_fault``."""
     dtype: torch.dtype
     """The dtype of the labels."""
+
+    @property
+    def refused(self) -> Tensor:
+        """Queries with a label that the flavor refuses."""
+        return self.kinds < len(FAULTS)
 
 
 def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, full: bool = False) -> Judgements:
@@ -141,27 +153,25 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, ful
     `full` means that all slots are listed, which saves operations on `listed`.
     """
     grade = labels.to(working_dtype(labels.device))
+    none = len(FAULTS)
+    plain = _requires_nonnegative_labels(flavor)
+    smallest, largest = _label_range(flavor, grade.dtype)
+    # If reading does not wait for a device, the smallest and largest label show whether any can be refused.
+    may_be_small = _may_be_below(labels.dtype, smallest)
+    if plain and not may_be_small and isinstance(layout, Padded) and labels.numel() and can_inspect(labels):
+        seen = grade if full else grade.masked_fill(~listed, 0.0)
+        least, highest = (float(bound) for bound in torch.aminmax(seen))
+        if least >= 0 and highest <= largest:
+            sound = torch.full(seen.shape[:1], none, dtype=torch.uint8, device=seen.device)
+            return Judgements(seen, listed, listed, None, sound, labels.dtype)
+    kinds = first_faults(flavor, grade)
+    if not full:
+        kinds = kinds.masked_fill(~listed, none + 1)
+    of_queries = layout.least(kinds)
     # Each operation is a launch on a device. Most flavors need only these.
-    if _requires_nonnegative_labels(flavor):
-        smallest, largest = _label_range(flavor, grade.dtype)
-        may_be_small = _may_be_below(labels.dtype, smallest)
-        # If reading does not wait for a device, the smallest and largest label show whether any can be refused.
-        if not may_be_small and isinstance(layout, Padded) and labels.numel() and can_inspect(labels):
-            seen = grade if full else grade.masked_fill(~listed, 0.0)
-            least, highest = (float(bound) for bound in torch.aminmax(seen))
-            if least >= 0 and highest <= largest:
-                none = torch.zeros(seen.shape[0], dtype=torch.bool, device=seen.device)
-                return Judgements(seen, listed, listed, None, none, labels.dtype)
-        sound = (grade >= 0) & (grade <= largest)
-        if may_be_small:
-            sound = sound & ((grade == 0) | (grade >= smallest))
-        if not full:
-            sound = sound & listed
-        unsound = ~sound
-        refused = layout.any_of(unsound if full else listed & unsound)
-        return Judgements(grade.masked_fill(unsound, 0.0), listed, listed, None, refused, labels.dtype)
-    faults = label_faults(flavor, grade, listed)
-    faulty = torch.stack(list(faults.values())).any(0)
+    if plain:
+        return Judgements(grade.masked_fill(kinds != none, 0.0), listed, listed, None, of_queries, labels.dtype)
+    faulty = kinds < none
     unjudged, negative = grade.isnan(), grade < 0
     if flavor.negative == "drop":
         listed = listed & ~negative
@@ -169,16 +179,60 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, ful
     gainless = unjudged | faulty
     if flavor.negative == "zero":
         gainless = gainless | negative
-    return Judgements(grade, listed, listed & ~unjudged, gainless, layout.any_of(faulty), labels.dtype)
+    return Judgements(grade, listed, listed & ~unjudged, gainless, of_queries, labels.dtype)
 
 
-def label_faults(flavor: Flavor, labels: Tensor, listed: Tensor) -> dict[str, Tensor]:
-    """Flag the listed slots whose label the flavor refuses, by kind of fault."""
-    unjudged = labels.isnan() & listed
-    infinite = labels.isinf() & listed
-    negative = (labels < 0) & listed
+def first_faults(flavor: Flavor, labels: Tensor) -> Tensor:
+    """Find the first fault of each label that the flavor refuses: see ``add_fault``.
+
+    Labels between two bounds have the same fault, so that one search replaces several operations for each kind.
+    Compiled code joins the operations itself, a gain table that takes any integer has too many bounds, and the bounds
+    of a flavor with a callable are not kept, because it may not be hashable.
+    """
+    of_any_integer = isinstance(flavor.gain, tuple) and flavor.off_table != "raise"
+    has_callable = callable(flavor.gain) or callable(flavor.discount)
+    if of_any_integer or has_callable or not is_plain_eager():
+        return _compare_with_rules(flavor, labels)
+    bounds = constant_tensor(_bounds_of_faults, flavor, labels.dtype, labels.device)
+    kinds = constant_tensor(_faults_at_bounds, flavor, labels.dtype, labels.device)
+    return kinds[torch.searchsorted(bounds, labels.contiguous(), out_int32=True)]
+
+
+def _bounds_of_faults(flavor: Flavor, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Compute the sorted labels up to which, each included, labels have the same fault as it has."""
+    smallest, largest = _label_range(flavor, dtype)
+    borders = [0.0, smallest, -smallest, largest, -largest, math.inf, -math.inf]
+    if flavor.max_grade is not None:
+        borders += [flavor.max_grade, float(np.float32(min(flavor.max_grade, torch.finfo(torch.float32).max)))]
+    if isinstance(flavor.gain, tuple):
+        borders += range(len(flavor.gain))
+    ends = torch.tensor(borders, dtype=dtype, device="cpu")
+    before = torch.nextafter(ends, torch.full_like(ends, -math.inf))
+    if dtype == torch.float32:  # devices without float64 treat the smallest numbers as 0
+        before = before.masked_fill(ends == 0, -torch.finfo(dtype).tiny)
+    return torch.cat([before, ends]).sort().values.to(device)
+
+
+def _faults_at_bounds(flavor: Flavor, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Compute the faults of the labels at these bounds, and of NaN, which is after all of them."""
+    ends = pad(_bounds_of_faults(flavor, dtype, torch.device("cpu")), (0, 1), value=math.nan)
+    return _compare_with_rules(flavor, ends).to(device)
+
+
+def _compare_with_rules(flavor: Flavor, labels: Tensor) -> Tensor:
+    kinds = torch.full_like(labels, len(FAULTS), dtype=torch.uint8)
+    for name, flags in label_faults(flavor, labels).items():
+        kinds = add_fault(kinds, name, flags)
+    return kinds
+
+
+def label_faults(flavor: Flavor, labels: Tensor) -> dict[str, Tensor]:
+    """Flag the labels that the flavor refuses, by kind of fault."""
+    unjudged = labels.isnan()
+    infinite = labels.isinf()
+    negative = labels < 0
     faults = {"infinite": infinite}
-    plain = listed & ~unjudged & ~infinite
+    plain = ~(unjudged | infinite)
     if flavor.unjudged == "raise":
         faults["unjudged"] = unjudged
     if flavor.negative == "raise":
@@ -429,45 +483,49 @@ def _dcg_of_rows(
     ks: Sequence[int | None],
     layout: Padded,
     scores: Tensor,
-    ranked: Tensor,
+    ranked: Tensor | None,
     gain: Tensor,
     table: Discounts,
 ) -> Tensor:
-    """Compute DCG of each row at each cut-off; `gain` is 0 for documents without a rank."""
+    """Compute DCG of each row at each cut-off; `gain` is 0 without a rank; `ranked` is None if all have one."""
     width = layout.width
     depth = _deepest(ks, width)
     # Documents without a rank get the lowest possible score and are not counted.
     key = _comparison_keys(flavor, scores)
-    key = key.masked_fill(~ranked, -math.inf)
+    if ranked is not None:
+        key = key.masked_fill(~ranked, -math.inf)
     # The discounts at ranks 0, 1, ..., depth + 1, with 0 at both ends and beyond each cut-off.
     tables = [table.up_to(depth if k is None else min(k, depth), depth + 2) for k in ks]
     groups = _upper_tie_groups(key, ranked, depth)
     return torch.stack([(gain * _mean_discounts(*groups, discounts)).sum(-1) for discounts in tables], dim=-1)
 
 
-def _upper_tie_groups(key: Tensor, ranked: Tensor, depth: int) -> tuple[Tensor, Tensor, Tensor]:
+def _upper_tie_groups(key: Tensor, ranked: Tensor | None, depth: int) -> tuple[Tensor, Tensor, Tensor]:
     """Compute for each slot the number of higher scores, the last rank of its tie group up to `depth`, and its length.
 
-    Slots below `depth` have a tie group of length 0, after all others.
+    Slots below `depth` have a tie group of length 0, after all others. `ranked` is None if all slots have a rank.
     """
     if key.dtype in (torch.float16, torch.bfloat16):
         key = key.float()  # some versions of torch cannot search half precision
-    key = key.contiguous()
-    rising = key.topk(depth).values.flip(-1)
-    edge = rising[..., :1]
-    n_to_edge = ((key >= edge) & ranked).sum(-1, keepdim=True)
-    not_above = torch.searchsorted(rising, key, right=True)
-    below = torch.searchsorted(rising, key)
+    key = -key.contiguous()
+    rising = key.topk(depth, largest=False).values
+    edge = rising[..., -1:]
+    to_edge = key <= edge
+    if ranked is not None:
+        to_edge = to_edge & ranked
+    n_to_edge = to_edge.sum(-1, keepdim=True, dtype=torch.int32)
+    before = torch.searchsorted(rising, key, out_int32=True)
+    upto = torch.searchsorted(rising, key, right=True, out_int32=True)
     # Only the tie group at the edge can extend beyond these ranks.
-    length = not_above - below + (key == edge) * (n_to_edge - depth)
-    return depth - not_above, torch.minimum(depth - below, n_to_edge), length
+    upto = torch.where(key == edge, n_to_edge, upto)
+    return before, upto.clamp(max=depth), upto - before
 
 
 def _mean_discounts(before: Tensor, upto: Tensor, length: Tensor, discounts: Discounts) -> Tensor:
     """Compute the mean discount over the ranks of each tie group."""
     shared = (discounts.sums[upto] - discounts.sums[before]) / length  # not read for length 0
     # A document without a tie has its discount itself: the difference of two sums would lose digits.
-    return torch.where(length > 1, shared, discounts.at[before + 1])
+    return torch.where(length > 1, shared, discounts.at[1:][before])
 
 
 # -- the ranking, its tie groups, and the expected discounts -----------------------------------------------------------

@@ -7,7 +7,7 @@ caller decides when to read the counts.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -136,10 +136,18 @@ def refuse(flavor: Flavor, wrong: Tensor, counts: Callable[[], Tensor], names: N
     raise ValueError(message)
 
 
-def count_faults_by_kind(faults: Mapping[str, Tensor]) -> Tensor:
-    """Count each of ``FAULTS``, from the flagged slots by kind; kinds that are missing have none."""
-    none = torch.zeros_like(next(iter(faults.values())))
-    return torch.stack([faults.get(name, none) for name in FAULTS]).flatten(1).sum(-1)
+def add_fault(kinds: Tensor, name: str, flags: Tensor) -> Tensor:
+    """Set the kind of flagged entries to this one, unless they have an earlier one.
+
+    The kind of a slot or query is the position of its first fault in ``FAULTS``, or ``len(FAULTS)`` or more for none.
+    """
+    return torch.where(flags, kinds.clamp(max=FAULTS.index(name)), kinds)
+
+
+def count_kinds(kinds: Tensor) -> Tensor:
+    """Count the entries with each of ``FAULTS`` as their first fault."""
+    every = torch.arange(len(FAULTS), dtype=kinds.dtype, device=kinds.device)
+    return (kinds.flatten().unsqueeze(-1) == every).sum(0)
 
 
 def fault_message(flavor: Flavor, counts: Sequence[int], names: Names) -> str | None:

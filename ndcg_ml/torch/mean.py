@@ -9,12 +9,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.inputs import working_dtype
-from ndcg_ml.torch.limits import FAULTS
+from ndcg_ml.torch.limits import FAULTS, add_fault, count_kinds
 
 if TYPE_CHECKING:
     from ndcg_ml._core.mean import Sums as NumPySums
@@ -34,10 +35,15 @@ class Totals:
     dcg: Tensor
     ideal: Tensor
     empty: Tensor
-    invalid: Tensor
-    """Queries with a fault in their data, shape (n_entries,)."""
+    kinds: Tensor
+    """The first fault of each entry: see ``add_fault``."""
     faults: Tensor | None
     """The number of each of ``FAULTS``, if requested."""
+
+    @property
+    def invalid(self) -> Tensor:
+        """Queries with a fault in their data, shape (n_entries,)."""
+        return self.kinds < len(FAULTS)
 
     def refused(self, flavor: Flavor) -> Tensor:
         """Flag the queries with a fault, including the empty ones under ``empty="raise"``."""
@@ -49,12 +55,17 @@ class Totals:
 
     def ndcg(self, flavor: Flavor) -> Tensor:
         """Return NDCG of each entry; nan if it is not a query, invalid, or empty without a value."""
-        ndcg = _snap_to_one(self.dcg / self.ideal.masked_fill(self.empty, 1.0))
-        ndcg = ndcg.masked_fill(self.empty, _value_if_empty(flavor))
-        return ndcg.masked_fill((self.invalid | ~self.filled).unsqueeze(-1), math.nan)
+        return self._unchecked_ndcg(flavor).masked_fill((self.invalid | ~self.filled).unsqueeze(-1), math.nan)
+
+    def _unchecked_ndcg(self, flavor: Flavor) -> Tensor:
+        """Return NDCG of each entry, a number of no meaning if it is not a query or invalid."""
+        return _snap_to_one(self.dcg / self.ideal).masked_fill(self.empty, _value_if_empty(flavor))
 
     def sums(self, flavor: Flavor) -> Sums:
-        """Return the sums of these queries, to be added to those of other queries."""
+        """Return the sums of these queries, to be added to those of other queries. They are void if there is a fault.
+
+        Without ``self.faults``, queries are counted by the first kind of their faults.
+        """
         filled = self.filled.unsqueeze(-1)
         empty = self.empty & filled  # self.empty is also set for entries without a query
         n_queries, n_empty = self.filled.sum(), empty.sum(0)
@@ -62,10 +73,15 @@ class Totals:
             numerator, denominator = (part.masked_fill(self.empty, 0.0).sum(0) for part in (self.dcg, self.ideal))
         else:
             left_out = self.empty if flavor.empty == "skip" else ~filled
-            numerator = self.ndcg(flavor).masked_fill(left_out, 0.0).sum(0)
+            numerator = self._unchecked_ndcg(flavor).masked_fill(left_out, 0.0).sum(0)
             counted = n_queries - n_empty if flavor.empty == "skip" else n_queries.expand_as(n_empty)
             denominator = counted.to(numerator.dtype)
-        faults = n_empty.new_zeros(len(FAULTS)) if self.faults is None else self.faults
+        faults = self.faults
+        if faults is None:
+            kinds = self.kinds
+            if flavor.empty == "raise":
+                kinds = add_fault(kinds, "empty", self.refused_as_empty())
+            faults = count_kinds(kinds)
         return Sums(n_queries, n_empty, faults, numerator, denominator)
 
 
@@ -91,8 +107,9 @@ class Sums(NamedTuple):
     @classmethod
     def from_numpy(cls, sums: NumPySums) -> Sums:
         """Convert the sums over queries that the NumPy kernel has ranked, which have no faults."""
-        parts = {name: torch.as_tensor(getattr(sums, name), device="cpu") for name in cls._fields if name != "faults"}
-        return cls(faults=torch.zeros(len(FAULTS), dtype=torch.int64, device="cpu"), **parts)
+        n_queries = np.array(sums.n_queries, np.int64)
+        faults = np.zeros(len(FAULTS), np.int64)
+        return cls(*map(torch.from_numpy, (n_queries, sums.n_empty, faults, sums.numerator, sums.denominator)))
 
     def mean(self, flavor: Flavor) -> Tensor:
         """Return the value at each cut-off; nan without a query, or under ``empty="skip"`` with only empty ones."""
@@ -110,4 +127,4 @@ def _value_if_empty(flavor: Flavor) -> float:
 def _snap_to_one(ndcg: Tensor) -> Tensor:
     """Round values slightly above 1, which are rounding errors of a perfect ranking, to 1."""
     rounding = 1e-12 if ndcg.dtype == torch.float64 else 1e-6
-    return ndcg.masked_fill((ndcg > 1) & (ndcg < 1 + rounding), 1.0)
+    return torch.where(ndcg < 1 + rounding, ndcg.clamp(max=1.0), ndcg)

@@ -363,7 +363,7 @@ compute_with_cache
             if _can_read(preds):
                 of_batch = evaluate_or_refuse(self.flavor, self.ks, batch, _NAMES)
             else:
-                of_batch = evaluate(self.flavor, self.ks, batch, count_faults=True)
+                of_batch = evaluate(self.flavor, self.ks, batch)
             sums = of_batch.sums(self.flavor)
             # The id of each query, from those of rows or of lists. Only the device knows which ones are of queries.
             first = of_batch.filled if batch.rows is None else batch.layout.starts
@@ -375,9 +375,8 @@ compute_with_cache
         added: dict[str, Any] = {}
         for name, more in sums._asdict().items():
             state = getattr(self, name)
-            # In the dtype of the sums, because casts of the module must not narrow them; and in a new tensor, because
-            # copies of the state share the old one.
-            added[name] = state.to(more.dtype) + more.to(state.device)
+            # In a new tensor, because copies of the state share the old one.
+            added[name] = state + more.to(state.device)
         if self.query_ids == "global" and ids is not None:
             added[held] = [*getattr(self, held), ids.to(self.device)]
         self.__dict__.update(added)  # at once, so that an interrupt leaves whole batches
@@ -451,7 +450,10 @@ compute_with_cache
         sums = self._sum_rows() if self.split_queries else Sums(*(getattr(self, name) for name in Sums._fields))
         refused = fault_message(self.flavor, sums.faults.tolist(), _NAMES)
         if refused is not None:
-            raise ValueError(f"{refused} (Found in the batches since the last reset; reset before you continue.)")
+            raise ValueError(
+                f"{refused} (Found in the batches since the last reset, where "
+                "updates on a device count queries; reset before you continue.)"
+            )
         if self.query_ids == "global" and not self.split_queries:
             self._refuse_queries_seen_twice()
         if not self._batch_alone:

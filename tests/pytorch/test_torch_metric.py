@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
 from torch import nn
-from torch_batches import LISTS, Constants, batches, elsewhere, tensors_of
+from torch_batches import LISTS, Constants, Operations, batches, elsewhere, tensors_of
 from torchmetrics import MetricCollection
 from torchmetrics.wrappers import BootStrapper, MetricTracker, Running
 
@@ -390,6 +390,19 @@ def test_update_never_waits_for_an_accelerator(settings_):
         metric.update(scores, labels, ids, mask=scores > 0)
         metric.update(scores.flatten(), labels.flatten(), indexes=labels.flatten().long())
         assert {part.device.type for part in tensors_of(metric)} == {"meta"}
+
+
+@pytest.mark.parametrize("flavor", ["sklearn", "lightgbm"])
+def test_update_on_a_device_launches_little_more_than_the_ranking(flavor):
+    scores, labels, mask = next(batches(1, torch.Generator().manual_seed(0)))
+    metric = NDCG(flavor)
+    for form in ({}, {"mask": mask}):
+        with elsewhere():
+            with Operations() as of_update:
+                metric.update(scores, labels, **form)
+            with Operations() as of_ranking:
+                ndcg(scores, labels, flavor=flavor, **form)
+        assert of_update.n < 1.25 * of_ranking.n
 
 
 @pytest.mark.parametrize("kernel", ["torch"], indirect=True)

@@ -44,6 +44,16 @@ class Constants(TorchFunctionMode):
         return made
 
 
+class Operations(TorchDispatchMode):
+    """Count the operations, each of which a device launches."""
+
+    n = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.n += 1
+        return func(*args, **(kwargs or {}))
+
+
 class Largest(TorchDispatchMode):
     """Record the number of entries of the largest storage that an operation makes."""
 

@@ -552,10 +552,9 @@ def _refuse_faults(flavor: Flavor, read: Sequence[Lists], batches: Sequence[Padd
     def counts() -> Tensor:
         of_batches = []
         for _, labels, mask in batches:
-            faults = kernel.label_faults(
-                flavor, labels.to(inputs.working_dtype(labels.device)), _full_mask(labels, mask)
-            )
-            of_batches.append(limits.count_faults_by_kind(faults))
+            kinds = kernel.first_faults(flavor, labels.to(inputs.working_dtype(labels.device)))
+            absent = ~_full_mask(labels, mask)
+            of_batches.append(limits.count_kinds(kinds.masked_fill(absent, len(limits.FAULTS))))
         return torch.stack(of_batches).sum(0)
 
     return limits.refuse(flavor, _concatenate([lists.refused for lists in read]), counts)
