@@ -19,9 +19,8 @@ from ndcg_ml._core.one_line import brief, visible
 from ndcg_ml._core.queries import read_weights
 from ndcg_ml._core.query_groups import group_by_ids, unique_ids
 from ndcg_ml._statistics.intervals import FEWEST_FOR_INTERVAL
-from ndcg_ml._unjudged.completions import ModifiedError, RangeError
-from ndcg_ml._unjudged.judge_next import ToJudge, next_to_judge
-from ndcg_ml._unjudged.ranges import Pair, Range, match_systems, require_documents
+from ndcg_ml._unjudged.judge_next import System, UnjudgedDocuments
+from ndcg_ml.results.comparison import UNEVEN, favoured
 from ndcg_ml.results.evaluation import Evaluation
 
 
@@ -369,9 +368,6 @@ def rows_of_ids(sides: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], NDArray[np
 
 Unjudged: TypeAlias = Literal["warn", "note", "refuse", "accept"]
 
-UNEVEN = 0.05
-"""A larger difference of judged@k between two systems is reported."""
-
 
 def judged_fractions(table: Matched) -> tuple[float, ...] | None:
     """Return the mean judged@k of each system; None if it is unknown for one of them."""
@@ -386,28 +382,6 @@ def judged_fractions(table: Matched) -> tuple[float, ...] | None:
         known = ~np.isnan(of_query)  # nan if nothing was retrieved
         fractions.append(float(of_query[known].mean()) if known.any() else float("nan"))
     return tuple(float(np.array(fractions)[at].mean()) for at in table.columns_of_systems())
-
-
-def favoured(names: Sequence[str], judged: Sequence[float], values: Sequence[float]) -> str | None:
-    """Describe which system is favoured and by about how much; None if judged@k hardly differs.
-
-    An unjudged document has gain 0. If the unjudged documents of a system were as good as its judged ones, its value
-    would be about value / judged.
-    """
-    known = [i for i, share in enumerate(judged) if share > 0]
-    if len(known) < 2:
-        return None
-    most, least = max(known, key=lambda i: judged[i]), min(known, key=lambda i: judged[i])
-    if judged[most] - judged[least] <= UNEVEN:
-        return None
-    gain = values[least] * (1 / judged[least] - 1) - values[most] * (1 / judged[most] - 1)
-    best = visible(names[most])
-    about = f" by about {gain:.3f}" if gain > 0 else ""
-    return (
-        f"judged@k differs: {100 * judged[most]:.0f} % of the documents of {best} above the cut-off are judged, "
-        f"and {100 * judged[least]:.0f} % of those of {visible(names[least])}. Unjudged documents have gain 0, "
-        f"which favours {best}{about} if unjudged documents are as good as judged ones"
-    )
 
 
 def check_unjudged(
@@ -434,146 +408,22 @@ def check_unjudged(
 
 # -- unjudged documents of the systems --------------------------------------------------------------------------------
 
-# Notes have ranges only if they take less than about a second: documents without a label, summed over pairs.
-_MOST_UNJUDGED = 500_000
 
-
-def count_unlabelled(sources: Iterable[Source]) -> int:
-    """Return the number of missing labels; 1 if judged@k shows some in an evaluation without its documents."""
-    n = 0
-    for evaluation in (source.evaluation for source in sources if source.evaluation is not None):
-        scored, judged = evaluation._scored, evaluation.per_query.judged
-        known = judged is None or not np.any(judged < 1)
-        n += int(not known if scored is None else np.isnan(scored.labels).sum())
-    return n
-
-
-class UnjudgedDocuments:
-    """The documents of the compared systems, from which ranges are computed when needed.
-
-    Parameters
-    ----------
-    table : Matched
-        The compared queries, with one source per system.
-    evaluations : sequence of Evaluation
-        The systems.
-    """
-
-    def __init__(self, table: Matched, evaluations: Sequence[Evaluation[Any]]) -> None:
-        self._sources, self._evaluations = table.sources, evaluations
-        # Empty queries that are skipped, or in a micro average, do not count now but would with other labels.
-        skipped = {}
-        if table.left_out.size:
-            places = [{qid: at for at, qid in enumerate(keys_of(source.qid))} for source in table.sources]
-            for qid in keys_of(table.left_out):
-                rows = [place.get(qid, -1) for place in places]
-                if all(
-                    at >= 0 and source.share[at] == 0 and source.weight[at] > 0
-                    for at, source in zip(rows, table.sources, strict=True)
-                ):
-                    skipped[qid] = rows
-        self._qid = [*keys_of(table.qid), *skipped]
-        more = np.array([*skipped.values()], dtype=np.int64).reshape(-1, len(table.sources))
-        self._rows = np.concatenate([table.rows, more])
-        self._ranges: dict[tuple[int, int, float | None], Range] = {}
-        self._latest: tuple[tuple[int, int] | None, Pair | None] = (None, None)
-
-    @classmethod
-    def from_systems(cls, table: Matched) -> UnjudgedDocuments | None:
-        """Return the documents; None for precomputed values or several runs per system."""
-        evaluations = [source.evaluation for source in table.sources if source.evaluation is not None]
-        return cls(table, evaluations) if len(evaluations) == len(table.sources) == len(table.names) else None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(None), ()  # a pickled evaluation has no documents
-
-    def __deepcopy__(self, _: dict[int, Any]) -> UnjudgedDocuments:
-        return self
-
-    def range(self, a: int, b: int, difference: float, max_grade: float | None = None) -> Range:
-        """Return the smallest and largest difference b - a over all ways to grade the unjudged documents.
-
-        Raises
-        ------
-        RangeError
-        """
-        key = (a, b, max_grade)
-        if key not in self._ranges:
-            self._ranges[key] = self._pair(a, b).range(difference, max_grade)
-        return self._ranges[key]
-
-    def judge_next(self, a: int, b: int, difference: float, n: int, max_grade: float | None = None) -> ToJudge:
-        """Return the documents whose labels can change the difference most.
-
-        Raises
-        ------
-        RangeError
-        """
-        library = self._evaluations[b].frame_library
-        return next_to_judge(self._pair(a, b), difference, self._qid, n, max_grade, library)
-
-    def may_turn(self, a: int, b: int, difference: float, names: Sequence[Any] = (), name: Any = None) -> bool:
-        """Return whether missing labels can change the sign of the difference; True if the range is unknown.
-
-        With the slice names of all queries of the first system, the difference is that of the queries with one name.
-        """
-        try:
-            if not names:
-                return not self.range(a, b, difference).settled
-            return (
-                not self._pair(a, b).within([names[row] == name for row in self._rows[:, 0]]).range(difference).settled
-            )
-        except RangeError:
-            return True
-
-    def notes(self, pairs: Sequence[tuple[int, int, float]]) -> list[str]:
-        """Return notes on the ranges; none if all documents are judged, or there is no range for the flavor."""
-        n_unlabelled = count_unlabelled(self._sources)
-        if not n_unlabelled:
-            return []
-        if n_unlabelled * len(pairs) > _MOST_UNJUDGED:
-            return ["Whether missing labels could change who leads was not computed, which takes long: see settled"]
-        known = []
-        for a, b, difference in pairs:
-            try:
-                limits = self.range(a, b, difference)
-            except ModifiedError:
-                words = "an array of labels or scores was modified after its evaluation: pass copies"
-                return [f"unknown whether labels of unjudged documents could change the sign, because {words}"]
-            except RangeError:
-                return []
-            if limits.n_unjudged:
-                known.append(limits)
-        n_open = sum(not limits.settled for limits in known)
-        if not known:
-            return []
-        if len(pairs) > 1:
-            if not n_open:
-                return ["Missing labels cannot change who leads in any pair"]
-            return [f"Missing labels could change who leads in {n_open} of {len(pairs)} pairs: see judge_next"]
-        [limits] = known
-        words = (
-            f"over all grades of {limits.n_unjudged} unjudged documents, the difference is between "
-            f"{limits.low:+.4f} and {limits.high:+.4f}"
+def as_systems(sources: Iterable[Source]) -> list[System]:
+    """Return the sources that are evaluations, with their documents."""
+    return [
+        System(
+            *(source.qid, source.values, source.share, source.weight, source.k, run.flavor, run._totals, run._scored),
+            judged=run.per_query.judged,
+            frame_library=run.frame_library,
         )
-        if n_open:
-            return [f"Missing labels could change who leads: {words}; see judge_next"]
-        return [f"Missing labels cannot change who leads: {words}"]
+        for source in sources
+        if (run := source.evaluation) is not None
+    ]
 
-    def _pair(self, a: int, b: int) -> Pair:
-        latest, pair = self._latest
-        if pair is None or latest != (a, b):
-            first, second = self._evaluations[a], self._evaluations[b]
-            k = self._sources[a].k
-            ndcg = np.stack([self._sources[at].values[self._rows[:, at]] for at in (a, b)], axis=1)
-            pair = match_systems(
-                require_documents(first._scored),
-                require_documents(second._scored),
-                first.flavor,
-                k,
-                self._rows[:, [a, b]],
-                ndcg,
-                (first._totals.at_cutoff(k).dcg[:, 0], second._totals.at_cutoff(k).dcg[:, 0]),
-            )
-            self._latest = (a, b), pair
-        return pair
+
+def unjudged_documents(table: Matched) -> UnjudgedDocuments | None:
+    """Return the documents of the systems; None for precomputed values or several runs per system."""
+    systems = as_systems(table.sources)
+    known = len(systems) == len(table.sources) == len(table.names)
+    return UnjudgedDocuments(systems, table.rows, table.left_out) if known else None

@@ -22,6 +22,7 @@ from ndcg_ml._statistics.differences import Settings, differences
 from ndcg_ml._statistics.intervals import numbered
 from ndcg_ml._statistics.means import Means, Seed, generator
 from ndcg_ml._statistics.verdict import as_margin
+from ndcg_ml._unjudged.judge_next import count_unlabelled
 from ndcg_ml.model_labels import CorrectedEvaluation, correct_pairs, corrected_systems
 from ndcg_ml.results.comparison import Comparison
 from ndcg_ml.results.evaluation import WORDS, Evaluation
@@ -280,9 +281,9 @@ def _compared(
     decisions, notes = None, list[str]()
     if corrected:
         decisions, values, *notes = correct_pairs(table, corrected, pairs, settings, rng)
-    documents = None if corrected else matching.UnjudgedDocuments.from_systems(table)
+    documents = None if corrected else matching.unjudged_documents(table)
     may_turn: Callable[..., bool] | None = None
-    if unjudged == "refuse" and not corrected and matching.count_unlabelled(sources):
+    if unjudged == "refuse" and not corrected and count_unlabelled(matching.as_systems(sources)):
         may_turn = (lambda *_, **__: True) if documents is None else documents.may_turn  # several runs have no range
     found = differences(
         names,

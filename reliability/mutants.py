@@ -206,13 +206,8 @@ def _changes(node: Any, default: bool, source: bytes, begins: list[int]) -> Iter
     elif isinstance(node, (ast.If, ast.While, ast.IfExp)):
         start, stop = span(node.test)
         yield start, stop, f"not ({source[start:stop].decode()})"
-    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
-        yield start, stop, str(not node.value)
-    elif isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
-        yield start, stop, repr(node.value + 1)
-        yield start, stop, repr(node.value - 1)
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and default:
-        yield start, stop, repr(node.value + "_")
+    elif isinstance(node, ast.Constant):
+        yield from ((start, stop, repr(other)) for other in _other_values(node.value, default))
     elif isinstance(node, ast.keyword) and node.arg and not _is_prose(node.value):
         yield start, stop + len(re.match(rb"\s*,?", source[stop:])[0]), ""
     elif isinstance(node, (ast.Name, ast.Attribute)) and name in _OTHERS:
@@ -223,6 +218,15 @@ def _changes(node: Any, default: bool, source: bytes, begins: list[int]) -> Iter
         isinstance(node, ast.Assign) and isinstance(node.targets[0], (ast.Subscript, ast.Attribute))
     ):
         yield start, stop, "pass"
+
+
+def _other_values(value: Any, default: bool) -> list[Any]:
+    """Return the values that replace a constant."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, (int, float)):
+        return [value + 1, value - 1]
+    return [value + "_"] if isinstance(value, str) and default else []
 
 
 def _is_prose(node: ast.expr) -> bool:

@@ -107,6 +107,32 @@ def _insert(best: FloatArray, n: int) -> bool:
 
 
 @_PART
+def _sort_by_digits(
+    kept: FloatArray, n: int, bucket: IntArray, ends: IntArray, room: FloatArray, best: FloatArray
+) -> None:
+    """Sort `kept` into `best` as ``_sort``, for uneven scores.
+
+    Buckets are two digits of the scores' highest bits, the lower digit first; if too many different scores share these
+    bits, digits of all bits.
+    """
+    for i in range(n):
+        best[0, i], best[1, i] = kept[0, i] + 0.0, kept[1, i]  # this makes -0.0 equal 0.0
+    width = 6 + int(np.log2(n)) // 2  # of a digit, of which there are at most 64 sqrt(n) <= 2 n + 512
+    mask = np.uint64((1 << width) - 1)
+    for first in (64 - 2 * width, 0):
+        for shift in range(first, 64, 2 * width):
+            for digit, source, to in ((shift, best, room), (min(shift + width, 63), room, best)):
+                bits = source[0].view(np.int64)
+                for i in range(n):
+                    # Unsigned integers that ascend as the scores descend.
+                    key = np.uint64(bits[i] ^ (~(bits[i] >> 63) & 0x7FFFFFFFFFFFFFFF))
+                    bucket[i] = (key >> np.uint64(digit)) & mask
+                _move(source, n, bucket, 1 << width, ends, to)
+        if _insert(best, n):
+            return
+
+
+@_PART
 def _sort(kept: FloatArray, n: int, bucket: IntArray, ends: IntArray, room: FloatArray, best: FloatArray) -> None:
     """Sort `kept` into `best`, largest first, equal scores in their order. Their rows are scores and gains."""
     scores = kept[0]
@@ -137,29 +163,60 @@ def _sort(kept: FloatArray, n: int, bucket: IntArray, ends: IntArray, room: Floa
             _move(kept, n, bucket, 2 * n + 1, ends, best)
             if _insert(best, n):
                 return
-    # Uneven scores: buckets by two digits of their highest bits, the lower digit first. If too many different scores
-    # share these bits, buckets by digits of all bits.
-    for i in range(n):
-        best[0, i], best[1, i] = scores[i] + 0.0, kept[1, i]  # this makes -0.0 equal 0.0
-    width = 6 + int(np.log2(n)) // 2  # of a digit, of which there are at most 64 sqrt(n) <= 2 n + 512
-    mask = np.uint64((1 << width) - 1)
-    for first in (64 - 2 * width, 0):
-        for shift in range(first, 64, 2 * width):
-            for digit, source, to in ((shift, best, room), (min(shift + width, 63), room, best)):
-                bits = source[0].view(np.int64)
-                for i in range(n):
-                    # Unsigned integers that ascend as the scores descend.
-                    key = np.uint64(bits[i] ^ (~(bits[i] >> 63) & 0x7FFFFFFFFFFFFFFF))
-                    bucket[i] = (key >> np.uint64(digit)) & mask
-                _move(source, n, bucket, 1 << width, ends, to)
-        if _insert(best, n):
-            return
+    _sort_by_digits(kept, n, bucket, ends, room, best)
 
 
 @_PART
 def _gain(codes: Codes, gains: FloatArray, row: int) -> float:
     """Return the gain of a row, looked up by its code if there are codes."""
     return gains[codes[row]] if codes.size > 0 else gains[row]
+
+
+@_PART
+def _bound(scores: FloatArray, n: int, depth: int, lanes: int, top: FloatArray) -> float:
+    """Return a score that at least `depth` documents reach: the depth-th largest of the maxima of the lanes."""
+    for lane in range(lanes):
+        top[lane] = scores[lane]
+    for first in range(lanes, n - lanes + 1, lanes):
+        for lane in range(lanes):
+            x = scores[first + lane]
+            top[lane] = x if x > top[lane] else top[lane]
+    rest = n % lanes
+    for lane in range(rest):
+        x = scores[n - rest + lane]
+        top[lane] = x if x > top[lane] else top[lane]
+    return _nth_largest(top, lanes, depth)
+
+
+@_PART
+def _fill_by_ties(
+    bound: float,
+    scores: FloatArray,
+    n: int,
+    codes: Codes,
+    gains: FloatArray,
+    start: int,
+    depth: int,
+    average: bool,
+    above: int,
+    kept: FloatArray,
+) -> float:
+    """Write the gains of the tie group at the bound to the ranks that remain, and return their mean.
+
+    The group needs no sorting.
+    """
+    tied, total, least, most = 0, 0.0, np.inf, -np.inf
+    for i in range(n):
+        if scores[i] == bound:
+            gain = _gain(codes, gains, start + i)
+            if above + tied < depth:
+                kept[1, above + tied] = gain
+            elif not average:
+                break
+            total += gain
+            least, most = min(least, gain), max(most, gain)
+            tied += 1
+    return min(max(total / tied, least), most)
 
 
 @_PART
@@ -191,18 +248,7 @@ def _candidates(
             for i in range(n):
                 kept[0, i], kept[1, i] = scores[i], gains[start + i]
         return n, 0.0
-    # At least `depth` documents reach the depth-th largest of the maxima of the lanes.
-    for lane in range(lanes):
-        top[lane] = scores[lane]
-    for first in range(lanes, n - lanes + 1, lanes):
-        for lane in range(lanes):
-            x = scores[first + lane]
-            top[lane] = x if x > top[lane] else top[lane]
-    rest = n % lanes
-    for lane in range(rest):
-        x = scores[n - rest + lane]
-        top[lane] = x if x > top[lane] else top[lane]
-    bound = _nth_largest(top, lanes, depth)
+    bound = _bound(scores, n, depth, lanes, top)
     above = 0
     if n < _LONG and codes.size == 0:
         # Short lists keep about one document in nine, so nearly every cache line of gains has one, and reading all
@@ -229,21 +275,9 @@ def _candidates(
         # Gains are read for kept documents only.
         for i in range(above):
             kept[0, i], kept[1, i] = scores[rows[i]], _gain(codes, gains, start + rows[i])
-    # The remaining ranks belong to the tie group at the bound, which needs no sorting.
-    tied, mean = 0, 0.0
+    mean = 0.0
     if above < depth:
-        total, least, most = 0.0, np.inf, -np.inf
-        for i in range(n):
-            if scores[i] == bound:
-                gain = _gain(codes, gains, start + i)
-                if above + tied < depth:
-                    kept[1, above + tied] = gain
-                elif not average:
-                    break
-                total += gain
-                least, most = min(least, gain), max(most, gain)
-                tied += 1
-        mean = min(max(total / tied, least), most)
+        mean = _fill_by_ties(bound, scores, n, codes, gains, start, depth, average, above, kept)
     return above, mean
 
 

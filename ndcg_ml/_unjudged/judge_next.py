@@ -1,4 +1,4 @@
-"""Select the unjudged documents to label next, and join the labels that were filled in with the judgements."""
+"""What missing labels leave open between systems: which documents to label next, and how to join their labels."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ from ndcg_ml._core.checks import whole_number
 from ndcg_ml._core.columns import ColumnNames
 from ndcg_ml._core.frames import make_frame
 from ndcg_ml._core.json_values import plain_id
-from ndcg_ml._core.layout import FloatArray, IntArray, as_objects
+from ndcg_ml._core.layout import FloatArray, IntArray, as_objects, keys_of
+from ndcg_ml._core.mean import Totals
 from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.queries import Scored
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._files.opening import AnyPath, write_atomically
 from ndcg_ml._files.read_run import Ids, RunLike, read_rows
-from ndcg_ml._unjudged.completions import Problem, compute_gains, sum_by_query
-from ndcg_ml._unjudged.ranges import Pair, Range
+from ndcg_ml._unjudged.completions import ModifiedError, Problem, RangeError, compute_gains, sum_by_query
+from ndcg_ml._unjudged.ranges import Pair, Range, match_systems, require_documents
+from ndcg_ml.flavor import Flavor
 
 # -- select the unjudged documents to label next, until it is certain which of two systems is better ------------------
 
@@ -343,3 +346,171 @@ def qrels_text(judgements: Mapping[Any, Mapping[Any, float]]) -> str:
                 )
             lines.append(f"{qid} 0 {document} {_every_digit(label)}\n")
     return "".join(lines)
+
+
+# -- the unjudged documents of compared systems ------------------------------------------------------------------------
+
+# Notes have ranges only if they take less than about a second: documents without a label, summed over pairs.
+_MOST_UNJUDGED = 500_000
+
+
+class System(NamedTuple):
+    """A system, or one of its runs, at one cut-off.
+
+    Attributes
+    ----------
+    qid, values, share, weight : ndarray, shape (n_queries,)
+        Id and NDCG of each query, its share in the mean, and its weight.
+    k, flavor, totals
+        The cut-off, the flavor, and DCG and ideal DCG.
+    scored : Scored or None
+        The documents; None if they are not known.
+    judged : ndarray or None
+        judged@k of each query of a run.
+    frame_library : str
+    """
+
+    qid: NDArray[Any]
+    values: FloatArray
+    share: FloatArray
+    weight: FloatArray
+    k: int | None
+    flavor: Flavor
+    totals: Totals
+    scored: Scored | None
+    judged: FloatArray | None
+    frame_library: str
+
+
+def count_unlabelled(systems: Iterable[System]) -> int:
+    """Return the number of missing labels; 1 if judged@k shows some in a system without its documents."""
+    n = 0
+    for system in systems:
+        unseen = system.judged is not None and bool(np.any(system.judged < 1))
+        n += int(unseen if system.scored is None else np.isnan(system.scored.labels).sum())
+    return n
+
+
+class UnjudgedDocuments:
+    """The documents of the compared systems, from which ranges are computed when needed.
+
+    Parameters
+    ----------
+    systems : sequence of System
+    rows : ndarray of int, shape (n_queries, n_systems)
+        The position of each compared query in each system.
+    left_out : ndarray
+        Ids of the queries that are not compared.
+    """
+
+    def __init__(self, systems: Sequence[System], rows: IntArray, left_out: NDArray[Any]) -> None:
+        self._systems = systems
+        # Empty queries that are skipped, or in a micro average, do not count now but would with other labels.
+        skipped = {}
+        if left_out.size:
+            places = [{qid: at for at, qid in enumerate(keys_of(source.qid))} for source in systems]
+            for qid in keys_of(left_out):
+                at_qid = [place.get(qid, -1) for place in places]
+                if all(
+                    at >= 0 and source.share[at] == 0 and source.weight[at] > 0
+                    for at, source in zip(at_qid, systems, strict=True)
+                ):
+                    skipped[qid] = at_qid
+        self._qid = [*keys_of(systems[0].qid[rows[:, 0]]), *skipped]
+        more = np.array([*skipped.values()], dtype=np.int64).reshape(-1, len(systems))
+        self._rows = np.concatenate([rows, more])
+        self._ranges: dict[tuple[int, int, float | None], Range] = {}
+        self._latest: tuple[tuple[int, int] | None, Pair | None] = (None, None)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(None), ()  # a pickled evaluation has no documents
+
+    def __deepcopy__(self, _: dict[int, Any]) -> UnjudgedDocuments:
+        return self
+
+    def range(self, a: int, b: int, difference: float, max_grade: float | None = None) -> Range:
+        """Return the smallest and largest difference b - a over all ways to grade the unjudged documents.
+
+        Raises
+        ------
+        RangeError
+        """
+        key = (a, b, max_grade)
+        if key not in self._ranges:
+            self._ranges[key] = self._pair(a, b).range(difference, max_grade)
+        return self._ranges[key]
+
+    def judge_next(self, a: int, b: int, difference: float, n: int, max_grade: float | None = None) -> ToJudge:
+        """Return the documents whose labels can change the difference most.
+
+        Raises
+        ------
+        RangeError
+        """
+        pair = self._pair(a, b)
+        return next_to_judge(pair, difference, self._qid, n, max_grade, self._systems[b].frame_library)
+
+    def may_turn(self, a: int, b: int, difference: float, names: Sequence[Any] = (), name: Any = None) -> bool:
+        """Return whether missing labels can change the sign of the difference; True if the range is unknown.
+
+        With the slice names of all queries of the first system, the difference is that of the queries with one name.
+        """
+        try:
+            if not names:
+                return not self.range(a, b, difference).settled
+            return (
+                not self._pair(a, b).within([names[row] == name for row in self._rows[:, 0]]).range(difference).settled
+            )
+        except RangeError:
+            return True
+
+    def notes(self, pairs: Sequence[tuple[int, int, float]]) -> list[str]:
+        """Return notes on the ranges; none if all documents are judged, or there is no range for the flavor."""
+        n_unlabelled = count_unlabelled(self._systems)
+        if not n_unlabelled:
+            return []
+        if n_unlabelled * len(pairs) > _MOST_UNJUDGED:
+            return ["Whether missing labels could change who leads was not computed, which takes long: see settled"]
+        known = []
+        for a, b, difference in pairs:
+            try:
+                limits = self.range(a, b, difference)
+            except ModifiedError:
+                words = "an array of labels or scores was modified after its evaluation: pass copies"
+                return [f"unknown whether labels of unjudged documents could change the sign, because {words}"]
+            except RangeError:
+                return []
+            if limits.n_unjudged:
+                known.append(limits)
+        n_open = sum(not limits.settled for limits in known)
+        if not known:
+            return []
+        if len(pairs) > 1:
+            if not n_open:
+                return ["Missing labels cannot change who leads in any pair"]
+            return [f"Missing labels could change who leads in {n_open} of {len(pairs)} pairs: see judge_next"]
+        [limits] = known
+        words = (
+            f"over all grades of {limits.n_unjudged} unjudged documents, the difference is between "
+            f"{limits.low:+.4f} and {limits.high:+.4f}"
+        )
+        if n_open:
+            return [f"Missing labels could change who leads: {words}; see judge_next"]
+        return [f"Missing labels cannot change who leads: {words}"]
+
+    def _pair(self, a: int, b: int) -> Pair:
+        latest, pair = self._latest
+        if pair is None or latest != (a, b):
+            first, second = self._systems[a], self._systems[b]
+            ndcg = np.stack([self._systems[at].values[self._rows[:, at]] for at in (a, b)], axis=1)
+            pair = match_systems(
+                require_documents(first.scored),
+                require_documents(second.scored),
+                first.flavor,
+                first.k,
+                self._rows[:, [a, b]],
+                ndcg,
+                (first.totals.at_cutoff(first.k).dcg[:, 0], second.totals.at_cutoff(first.k).dcg[:, 0]),
+            )
+            self._latest = (a, b), pair
+        return pair

@@ -16,13 +16,12 @@ from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.layout import FloatArray
 from ndcg_ml._core.one_line import block, paragraph, percent, visible, wrapped
 from ndcg_ml._core.table import Column, Record
-from ndcg_ml._matching import UnjudgedDocuments, favoured
 from ndcg_ml._statistics.differences import DIFFERENCE, INTERVAL, P_ADJUSTED, SYSTEMS, VERDICT, Difference
 from ndcg_ml._statistics.means import Interval
 from ndcg_ml._statistics.randomisation import fewest_to_reject
 from ndcg_ml._statistics.verdict import DECIDED, PASSES
 from ndcg_ml._unjudged.completions import RangeError
-from ndcg_ml._unjudged.judge_next import ToJudge
+from ndcg_ml._unjudged.judge_next import ToJudge, UnjudgedDocuments
 from ndcg_ml._unjudged.ranges import Range
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.results.evaluation import WORDS
@@ -558,6 +557,32 @@ def pairs_record(comparison: Comparison, digits: int, details: bool = False) -> 
     ] * details
     marked = [at for at, row in enumerate(rows) if row["verdict"] in DECIDED]
     return Record(columns, rows, marked, " ".join(closing_lines(comparison)), whole_number(digits, "digits", 0))
+
+
+UNEVEN = 0.05
+"""A larger difference of judged@k between two systems is reported."""
+
+
+def favoured(names: Sequence[str], judged: Sequence[float], values: Sequence[float]) -> str | None:
+    """Describe which system is favoured and by about how much; None if judged@k hardly differs.
+
+    An unjudged document has gain 0. If the unjudged documents of a system were as good as its judged ones, its value
+    would be about value / judged.
+    """
+    known = [i for i, share in enumerate(judged) if share > 0]
+    if len(known) < 2:
+        return None
+    most, least = max(known, key=lambda i: judged[i]), min(known, key=lambda i: judged[i])
+    if judged[most] - judged[least] <= UNEVEN:
+        return None
+    gain = values[least] * (1 / judged[least] - 1) - values[most] * (1 / judged[most] - 1)
+    best = visible(names[most])
+    about = f" by about {gain:.3f}" if gain > 0 else ""
+    return (
+        f"judged@k differs: {100 * judged[most]:.0f} % of the documents of {best} above the cut-off are judged, "
+        f"and {100 * judged[least]:.0f} % of those of {visible(names[least])}. Unjudged documents have gain 0, "
+        f"which favours {best}{about} if unjudged documents are as good as judged ones"
+    )
 
 
 def _without_limits(comparison: Comparison) -> str | None:

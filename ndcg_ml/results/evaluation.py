@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml import _files, _show, _statistics, _unjudged
+from ndcg_ml import _files, _show, _statistics, _unjudged, results
 from ndcg_ml._core.checks import K, whole_number
 from ndcg_ml._core.flavor_text import at_cutoff, metric_key
 from ndcg_ml._core.frames import make_frame
@@ -20,7 +20,6 @@ from ndcg_ml._core.one_line import block, paragraph
 from ndcg_ml._core.per_query import PerQuery
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.results.slices import Slices, rows_of_slices
 
 if TYPE_CHECKING:
     import os
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from ndcg_ml._show.report import Section
     from ndcg_ml._statistics.means import Interval
     from ndcg_ml._unjudged.ranges import Range
+    from ndcg_ml.results.slices import Slices
 
 V = TypeVar("V", bound="float | dict[Any, float]")
 """Type of the value: a float, or a dict by cut-off if there are several."""
@@ -126,8 +126,9 @@ class Evaluation(Generic[V]):
         if self._slice_names is None:
             return None
         totals, several, units = self._totals, isinstance(self.k, tuple), self._words()[1]
-        rows = rows_of_slices(self._slice_names)
-        return Slices(rows, totals, self.flavor, self._clusters(), several, units, self._at)
+        slices = results.slices
+        rows = slices.rows_of_slices(self._slice_names)
+        return slices.Slices(rows, totals, self.flavor, self._clusters(), several, units, self._at)
 
     @overload
     def interval(self: Evaluation[float], confidence: float = ...) -> Interval: ...

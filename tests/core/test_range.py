@@ -15,7 +15,7 @@ import pytest
 from comparing import by_scores
 
 from ndcg_ml import Comparison, Flavor, RangeError, compare, evaluate, evaluate_ranked, evaluate_run, with_labels
-from ndcg_ml import _matching as matching
+from ndcg_ml._unjudged import judge_next
 
 TEN_THOUSAND = pytest.param(10_000, marks=pytest.mark.exhaustive)
 
@@ -352,7 +352,7 @@ def test_a_slice_is_undecided_if_labels_could_turn_it(monkeypatch):
     verdicts = {how: [part.pairs[0].verdict for part in each.slices.values()] for how, each in found.items()}
     assert verdicts == {"accept": ["better", "better"], "refuse": ["better", "undecided"]}
     assert found["refuse"].verdict == "better"  # labels cannot turn the whole
-    monkeypatch.setattr(matching, "_MOST_UNJUDGED", 15)
+    monkeypatch.setattr(judge_next, "_MOST_UNJUDGED", 15)
     many = "Whether missing labels could change who leads was not computed, which takes long: see settled"
     assert many in compare(*sides, unjudged="accept").notes
 

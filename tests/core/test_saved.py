@@ -344,6 +344,23 @@ def drawn(rng):
     }
 
 
+def changed_labels(rng, documents, one, other, kind):
+    """The labels of a query with one change."""
+    # The order of the rows of a table is that of its system.
+    change = rng.choice(["grade", "swap", "add", "remove", *["order"] * (kind == "run")])
+    if change == "grade":
+        documents[one] += 1
+    elif change == "swap":
+        documents[one], documents[other] = documents[other], documents[one]
+    elif change == "add":
+        documents["new"] = rng.randrange(3)
+    elif change == "remove":
+        del documents[one]
+    else:
+        return dict(rng.sample(sorted(documents.items()), len(documents)))
+    return documents
+
+
 def changed(rng, setting, what):
     """The setting with a change of this one thing; None where its kind of data does not have it."""
     labels = {q: dict(v) for q, v in setting.labels.items()}
@@ -351,18 +368,7 @@ def changed(rng, setting, what):
     documents = labels[query]
     one, other = rng.sample(sorted(documents), 2)
     if what == "labels":
-        # The order of the rows of a table is that of its system.
-        change = rng.choice(["grade", "swap", "add", "remove", *["order"] * (setting.kind == "run")])
-        if change == "grade":
-            documents[one] += 1
-        elif change == "swap":
-            documents[one], documents[other] = documents[other], documents[one]
-        elif change == "add":
-            documents["new"] = rng.randrange(3)
-        elif change == "remove":
-            del documents[one]
-        else:
-            labels[query] = dict(rng.sample(sorted(documents.items()), len(documents)))
+        labels[query] = changed_labels(rng, documents, one, other, setting.kind)
     elif what == "documents" and setting.kind != "positions":
         labels[query] = {"renamed" if d == one else d: grade for d, grade in documents.items()}
     elif what == "queries":
