@@ -1,4 +1,4 @@
-"""Match the systems of a comparison by query, refuse those that cannot be compared, and find unjudged documents."""
+"""Match the systems of a comparison by query, and refuse those that cannot be compared."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ndcg_ml._core.checks import one_of
 from ndcg_ml._core.frames import align_by_id
 from ndcg_ml._core.layout import BoolArray, FloatArray, as_objects, keys_of
-from ndcg_ml._core.one_line import brief, visible
+from ndcg_ml._core.printable import brief, visible
 from ndcg_ml._core.queries import read_weights
 from ndcg_ml._core.query_groups import group_by_ids, unique_ids
 from ndcg_ml._statistics.intervals import FEWEST_FOR_INTERVAL

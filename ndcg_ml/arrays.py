@@ -15,7 +15,7 @@ from ndcg_ml._core.checks import K, KSpec, OneK, warn_caller, warn_of_lists_of_o
 from ndcg_ml._core.columns import ColumnNames, Wanted, column_names
 from ndcg_ml._core.frames import Frame, is_frame, library_of, refuse_lazy, select_columns
 from ndcg_ml._core.mean import shape_values
-from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.printable import brief
 from ndcg_ml._core.queries import Queries, Scored, Weights
 from ndcg_ml._core.query_groups import group_by_sizes
 from ndcg_ml._core.ranking import Ranking

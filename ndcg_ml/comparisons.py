@@ -15,7 +15,7 @@ from ndcg_ml import _matching as matching
 from ndcg_ml._core.checks import as_confidence, one_of, whole_number
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.layout import FloatArray
-from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.printable import brief
 from ndcg_ml._core.queries import Weights
 from ndcg_ml._core.slice_names import column_by_id, slice_names_by_id
 from ndcg_ml._statistics.differences import Settings, differences

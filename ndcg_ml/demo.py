@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml import PRESETS, Flavor, ndcg_score
 from ndcg_ml._core.flavor_text import at_cutoff
-from ndcg_ml._core.one_line import visible
+from ndcg_ml._core.printable import visible
 from ndcg_ml._core.suggestions import install
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._files.opening import write_atomically

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast, get_args
 from ndcg_ml._core import checks, flavor_text, suggestions
 from ndcg_ml._core.divergences import declared
 from ndcg_ml._core.flavor_text import switch_text
-from ndcg_ml._core.one_line import block, brief, paragraph
+from ndcg_ml._core.printable import block, brief, paragraph
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml.presets import MIRRORS
 

@@ -18,7 +18,7 @@ from ndcg_ml._core.checks import as_confidence, as_float
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.layout import IntArray, keys_of
-from ndcg_ml._core.one_line import brief, escape_markdown, markdown_paragraph, percent, visible
+from ndcg_ml._core.printable import brief, escape_markdown, markdown_paragraph, percent, visible
 from ndcg_ml._core.slice_names import slice_names_by_id
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._matching import describe_changes, list_ids, rows_of_ids

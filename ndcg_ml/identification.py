@@ -18,7 +18,7 @@ from ndcg_ml._core.flavor_text import WORDS, in_short, switch_text
 from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.layout import Groups, as_float32
 from ndcg_ml._core.mean import Totals
-from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.printable import brief
 from ndcg_ml._core.queries import Queries, Weights
 from ndcg_ml._core.ranking import Ranking
 from ndcg_ml.flavor import PRESETS, Flavor

@@ -19,7 +19,7 @@ from ndcg_ml._core.columns import Wanted
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.frames import is_frame, refuse_lazy
 from ndcg_ml._core.mean import Sums
-from ndcg_ml._core.one_line import brief, brief_text
+from ndcg_ml._core.printable import brief, brief_text
 from ndcg_ml._core.queries import Queries, Weights, read_weights
 from ndcg_ml._core.query_groups import group_by_ids, unique_ids
 from ndcg_ml._core.ranking import Ranking

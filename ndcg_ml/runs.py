@@ -16,7 +16,7 @@ from ndcg_ml._core.checks import TIES_BY_ID, K, KSpec, OneK, cutoffs, one_of, wa
 from ndcg_ml._core.columns import ColumnNames
 from ndcg_ml._core.frames import library_of, refuse_unknown_ids
 from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray, as_float32, as_objects, keys_of, ranges, starts_of
-from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.printable import brief
 from ndcg_ml._core.queries import DocumentNames, Queries, Weights, find_repeats, read_weights
 from ndcg_ml._core.query_groups import group_by_sizes
 from ndcg_ml._core.ranking import Ranking

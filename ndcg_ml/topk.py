@@ -14,7 +14,7 @@ from ndcg_ml._core.checks import K, KSpec, OneK, cutoffs, is_vector, warn_caller
 from ndcg_ml._core.frames import refuse_unknown_ids
 from ndcg_ml._core.layout import FloatArray, Groups, IntArray, keys_of, starts_of
 from ndcg_ml._core.mean import Totals
-from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.printable import brief
 from ndcg_ml._core.queries import Queries, Weights, find_repeats, read_weights
 from ndcg_ml._core.query_groups import group_by_ids, unique_ids
 from ndcg_ml._core.ranking import Ranking

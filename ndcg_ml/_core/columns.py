@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
-from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.printable import brief
 from ndcg_ml._core.suggestions import nearest
 
 ColumnNames: TypeAlias = "Mapping[str, Hashable | list[Hashable]]"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from ndcg_ml._core.checks import quote
-from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.printable import brief
 from ndcg_ml._core.suggestions import did_you_mean, unknown_preset
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.columns import Wanted
 from ndcg_ml._core.layout import keys_of
-from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.printable import brief
 
 # -- lazy frames, which are not in memory -----------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from ndcg_ml._core.checks import one_of
 from ndcg_ml._core.gains_and_discounts import Coded, Gains
 from ndcg_ml._core.layout import FloatArray, Groups, IntArray
 from ndcg_ml._core.numpy_kernel import Cutoffs, Scores
-from ndcg_ml._core.one_line import brief, brief_text
+from ndcg_ml._core.printable import brief, brief_text
 from ndcg_ml._core.suggestions import install
 
 if TYPE_CHECKING:

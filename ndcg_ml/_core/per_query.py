@@ -1,4 +1,4 @@
-"""The table of queries of an evaluation."""
+"""The table of queries of an evaluation: its columns, and its rows in frames and JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain, plain_ids
-from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.printable import brief
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)

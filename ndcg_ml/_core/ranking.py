@@ -1,4 +1,4 @@
-"""Prepare queries under one flavor, and rank them by many sets of scores. NaN scores are refused here."""
+"""Rank prepared queries by scores: DCG and ideal DCG of each query. NaN scores are refused here."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from string import Formatter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ndcg_ml._core.flavor_text import at_cutoff
-from ndcg_ml._core.one_line import escape_markdown, escaped, markdown_paragraph, visible
+from ndcg_ml._core.printable import escape_markdown, escaped, markdown_paragraph, visible
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import IO, Any, TypeAlias
 
 from ndcg_ml._core.checks import EXACT_INTEGERS
-from ndcg_ml._core.one_line import brief, brief_text
+from ndcg_ml._core.printable import brief, brief_text
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 

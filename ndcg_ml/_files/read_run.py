@@ -1,4 +1,4 @@
-"""Read qrels and runs from dicts, files and data frames as rows."""
+"""Read qrels and runs from dicts, files and data frames as rows, and warn of likely mistakes in them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ndcg_ml._core.checks import EXACT_INTEGERS, warn_caller
 from ndcg_ml._core.columns import ColumnNames, Wanted, column_names, documents_of
 from ndcg_ml._core.frames import Frame, is_frame, refuse_lazy, select_columns
 from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray, ranges
-from ndcg_ml._core.one_line import brief, brief_text
 from ndcg_ml._core.per_query import PerQuery
+from ndcg_ml._core.printable import brief, brief_text
 from ndcg_ml._core.query_groups import group_by_ids
 from ndcg_ml._files.byte_ids import Growing, Names
 from ndcg_ml._files.opening import DataFileError, numbered

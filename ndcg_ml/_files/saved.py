@@ -1,4 +1,4 @@
-"""Write evaluations to files and read them back.
+"""The saved form of an evaluation: what the file holds, and the digests that detect changes.
 
 A file is JSON with one line per query, so that you can review the diff of two baselines, and holds a digest of all its
 values.
@@ -21,8 +21,8 @@ from ndcg_ml._core.checks import cutoffs
 from ndcg_ml._core.json_values import plain, unique_keys
 from ndcg_ml._core.layout import as_objects
 from ndcg_ml._core.mean import Totals
-from ndcg_ml._core.one_line import brief, brief_text
 from ndcg_ml._core.per_query import PerQuery
+from ndcg_ml._core.printable import brief, brief_text
 from ndcg_ml._core.queries import Scored
 from ndcg_ml._core.ranking import Ranking
 from ndcg_ml._files.byte_ids import Names, digests

@@ -22,7 +22,7 @@ from ndcg_ml._core.arrays import real_array
 from ndcg_ml._core.checks import EXACT_INTEGERS
 from ndcg_ml._core.columns import Wanted, kind, with_usual_name
 from ndcg_ml._core.layout import keys_of
-from ndcg_ml._core.one_line import brief, brief_text
+from ndcg_ml._core.printable import brief, brief_text
 from ndcg_ml._files import json_files, opening, trec
 from ndcg_ml._files.cells import NUMBERS, read_column
 from ndcg_ml._files.opening import AnyPath, ColumnError, DataFileError, as_number, as_text

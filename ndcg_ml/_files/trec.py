@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import EXACT_INTEGERS
 from ndcg_ml._core.layout import FloatArray, IntArray
-from ndcg_ml._core.one_line import brief, brief_text
+from ndcg_ml._core.printable import brief, brief_text
 from ndcg_ml._files import opening
 from ndcg_ml._files.byte_ids import PADDING, Names, cells
 from ndcg_ml._files.cells import read_column, usual_numbers

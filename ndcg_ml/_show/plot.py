@@ -1,4 +1,4 @@
-"""Draw evaluations, slices and comparisons. Matplotlib is imported when needed.
+"""Draw values, slices and differences. Matplotlib is imported when needed.
 
 No global setting of Matplotlib is changed, and pyplot creates a figure only if no axes are passed.
 """
@@ -268,7 +268,7 @@ def _forest(axes: Axes, rows: Sequence[_Row], most: tuple[float, float], words: 
     for i, row in enumerate(rows):
         lines = textwrap.wrap(row.name, _letters(axes, 4.4))
         name = axes.annotate("\n".join(lines), (0, i), xycoords=axes.get_yaxis_transform(), fontsize="small", **above)
-        name.set_in_layout(False)  # long names do not shrink the axes
+        name.set_in_layout(False)  # constrained layout of Matplotlib 3.11 would shrink the axes for long names
     axes.set_yticks([])
     axes.set_ylim(len(rows) + 0.4, -0.8)  # room for the legend below the last row
     low, high = axes.get_xlim()

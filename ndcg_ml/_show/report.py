@@ -1,7 +1,7 @@
-"""Write evaluations and comparisons as one HTML page, and show versions.
+"""Write one HTML page from the sections of a result, and show versions.
 
 The page contains its styles and the drawing. It has no scripts, and its content security policy forbids loading
-anything. Text is escaped by Jinja2 in the template, and by ``_core.one_line`` in tables. Pages are reproducible.
+anything. Text is escaped by Jinja2 in the template, and by ``_core.printable`` in tables. Pages are reproducible.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain_id
 from ndcg_ml._core.kernel_and_threads import kernel_in_use, thread_count
 from ndcg_ml._core.layout import FloatArray
-from ndcg_ml._core.one_line import brief_text, paragraph, visible
+from ndcg_ml._core.printable import brief_text, paragraph, visible
 from ndcg_ml._core.suggestions import install
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._files.opening import write_atomically
@@ -217,6 +217,7 @@ def drawing(plot: Callable[[Axes], object], n_rows: int) -> str:
     from matplotlib import style
     from matplotlib.figure import Figure
 
+    # Matplotlib 3.11 draws ids at random unless there is a salt, and text as paths unless it is told otherwise.
     with style.context(["default", {"svg.fonttype": "none", "svg.hashsalt": "ndcg_ml"}]):
         figure = Figure(figsize=(_INCHES, height(n_rows)), layout="constrained")
         try:

@@ -1,4 +1,4 @@
-"""Intervals of the value of an evaluation, at each of its cut-offs."""
+"""Intervals of values, also of the best of several candidates; clusters; how few queries are too few."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from ndcg_ml._core.checks import as_confidence
 from ndcg_ml._core.layout import FloatArray, IntArray
 from ndcg_ml._core.mean import Totals
-from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.printable import brief
 from ndcg_ml._statistics.distributions import t_quantile
 from ndcg_ml._statistics.means import SAME, Interval, Means, skewness
 from ndcg_ml.flavor import Flavor

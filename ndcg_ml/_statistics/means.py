@@ -10,7 +10,7 @@ import numpy as np
 
 from ndcg_ml._core.checks import whole_number
 from ndcg_ml._core.layout import FloatArray
-from ndcg_ml._core.one_line import percent
+from ndcg_ml._core.printable import percent
 
 Seed: TypeAlias = "int | np.random.Generator | None"
 

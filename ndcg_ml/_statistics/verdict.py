@@ -1,11 +1,11 @@
-"""Map the interval of a difference to a verdict."""
+"""Decide: from the interval of a difference and a margin to the verdict."""
 
 from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
 from ndcg_ml._core.checks import as_float
-from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.printable import brief
 from ndcg_ml._statistics.intervals import FEWEST_FOR_TEST
 from ndcg_ml._statistics.means import SAME
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from ndcg_ml._core.gains_and_discounts import discounts, gain, grade
 from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray, ranges, starts_of
 from ndcg_ml._core.numpy_kernel import order_ties
-from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.printable import brief
 from ndcg_ml._core.queries import Queries
 from ndcg_ml.flavor import Flavor
 

@@ -19,7 +19,7 @@ from ndcg_ml._core.frames import make_frame
 from ndcg_ml._core.json_values import plain_id
 from ndcg_ml._core.layout import FloatArray, IntArray, as_objects, keys_of
 from ndcg_ml._core.mean import Totals
-from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.printable import brief
 from ndcg_ml._core.queries import Scored
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._files.opening import AnyPath, write_atomically

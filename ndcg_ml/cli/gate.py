@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import click
 
-from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.printable import brief
 from ndcg_ml._files.opening import write_atomically
 from ndcg_ml.cli import inputs
 from ndcg_ml.gating import BASE, GateError, OnChange

@@ -22,7 +22,7 @@ from ndcg_ml._core.checks import KSpec, OneK
 from ndcg_ml._core.columns import Wanted
 from ndcg_ml._core.json_values import plain_id, plain_ids
 from ndcg_ml._core.layout import as_objects
-from ndcg_ml._core.one_line import brief, visible
+from ndcg_ml._core.printable import brief, visible
 from ndcg_ml._core.queries import Queries
 from ndcg_ml._core.slice_names import slice_names
 from ndcg_ml._core.suggestions import install

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ndcg_ml._core.checks import OneK
-from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.printable import brief
 from ndcg_ml._files.opening import DataFileError, write_atomically
 from ndcg_ml._unjudged.judge_next import qrels_text, read_filled, with_labels
 from ndcg_ml.cli import inputs

@@ -1,4 +1,4 @@
-"""The result of a comparison: values, differences, tables and notes."""
+"""The result of a comparison: values, differences, tables, and the notes that warn its reader."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ndcg_ml._core.checks import one_of, true_or_false, whole_number
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.layout import FloatArray
-from ndcg_ml._core.one_line import block, paragraph, percent, visible, wrapped
+from ndcg_ml._core.printable import block, paragraph, percent, visible, wrapped
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._statistics.differences import DIFFERENCE, INTERVAL, P_ADJUSTED, SYSTEMS, VERDICT, Difference
 from ndcg_ml._statistics.means import Interval

@@ -1,4 +1,4 @@
-"""The result of an evaluation: the value and the table of queries."""
+"""The result of an evaluation of arrays or of a run: what it holds, prints, saves and draws."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ndcg_ml._core.flavor_text import at_cutoff, metric_key
 from ndcg_ml._core.frames import make_frame
 from ndcg_ml._core.json_values import plain, plain_ids
 from ndcg_ml._core.mean import shape_values
-from ndcg_ml._core.one_line import block, paragraph
 from ndcg_ml._core.per_query import PerQuery
+from ndcg_ml._core.printable import block, paragraph
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml.flavor import Flavor
 

@@ -17,7 +17,7 @@ from ndcg_ml import _show, _statistics
 from ndcg_ml._core.json_values import plain, plain_id
 from ndcg_ml._core.layout import FloatArray, IntArray
 from ndcg_ml._core.mean import Totals
-from ndcg_ml._core.one_line import block, brief, visible
+from ndcg_ml._core.printable import block, brief, visible
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml.flavor import Flavor
 

@@ -1,4 +1,4 @@
-"""Wrap a ranker of LightGBM, XGBoost or CatBoost so that it takes one query id per row, as in scikit-learn."""
+"""Wrap a ranker, regressor or classifier so that it takes one query id per row, as in scikit-learn."""
 
 from __future__ import annotations
 

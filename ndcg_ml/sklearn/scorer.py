@@ -23,7 +23,7 @@ from ndcg_ml._core.flavor_text import metric_key
 from ndcg_ml._core.frames import Axes, match_index
 from ndcg_ml._core.kernel_and_threads import Cache
 from ndcg_ml._core.mean import EmptyQueryError
-from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.printable import brief
 from ndcg_ml._core.queries import Queries
 from ndcg_ml._core.query_groups import group_by_ids
 from ndcg_ml._core.ranking import Ranking
@@ -299,7 +299,7 @@ class NDCGScorer:
         except EmptyQueryError as error:
             return _raise_or_return(ValueError(f"a fold cannot be scored: {error}"))
         except Exception as error:
-            # With several cut-offs scikit-learn would replace the dict by one number, and then read its keys.
+            # With several cut-offs, scikit-learn 1.9 would replace the dict by one number, and then read its keys.
             return _raise_or_return(error, of_the_estimator=self.names is None)
         if self.kept is not None and (fit := _current_fit(X)) is not None:
             candidate, split, test = fit
@@ -520,6 +520,8 @@ class Carrier(float):
 
 # -- the search that calls the scorer, read from the variables of the calling functions -------------------------------
 
+# scikit-learn 1.9 passes a scorer neither the split nor the number of the candidate.
+
 
 def _current_split(scored: NDArray[Any], qid_column: str | None) -> tuple[NDArray[Any], NDArray[np.int64]] | None:
     """Return the ids of all rows and the positions of the test rows of scikit-learn's split.
@@ -562,8 +564,8 @@ def _current_fit(X: Any) -> tuple[int, int, NDArray[np.int64]] | None:  # noqa: 
     return candidate, split, np.asarray(found["test"])
 
 
-# The functions of scikit-learn and dask-ml that turn an exception into a score. The variable `error_score` is in the
-# function itself (0) or in its caller (1).
+# The functions of scikit-learn 1.9 and dask-ml that turn an exception into a score. The variable `error_score` is in
+# the function itself (0) or in its caller (1).
 _TURN_ERRORS = {
     ("sklearn.model_selection._validation", "_score"): 0,
     ("sklearn.metrics._scorer", "__call__"): 1,
@@ -585,7 +587,7 @@ def _error_score_of_caller() -> float | None:
 
 def _passes_on(frame: FrameType) -> bool:
     """Whether the function passes on what this package returns, as do methods ``score`` of pipelines and searches."""
-    # With scoring=None, scikit-learn calls this package through _PassthroughScorer.
+    # With scoring=None, scikit-learn 1.9 calls this package through _PassthroughScorer.
     through = type(frame.f_locals.get("self")).__name__ == "_PassthroughScorer" or frame.f_code.co_name == "score"
     return _module(frame).startswith("ndcg_ml.") or (through and _module(frame).startswith("sklearn."))
 

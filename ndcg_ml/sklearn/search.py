@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ndcg_ml._core.checks import as_confidence, whole_number
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.layout import FloatArray
-from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.printable import brief
 from ndcg_ml._core.query_groups import group_by_ids
 from ndcg_ml._statistics.intervals import FEWEST_TO_SPLIT, HonestValue, honest_value
 from ndcg_ml._statistics.means import Seed, generator

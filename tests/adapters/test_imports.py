@@ -3,6 +3,8 @@
 import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -144,6 +146,8 @@ def test_only_the_metric_needs_torchmetrics_and_imports_it_on_first_use():
     pytest.importorskip("torch")
     code = """
 import sys
+import tomllib
+from pathlib import Path
 import ndcg_ml.torch
 assert not {"torchmetrics", "torch._dynamo"} & set(sys.modules)
 sys.modules["torchmetrics"] = None
@@ -189,3 +193,13 @@ def test_a_missing_package_is_named_with_what_to_install(missing):
     assert message in done.stdout + done.stderr
     assert ("The above exception was the direct cause" in done.stderr) == (missing != "click")
     assert ("Traceback" in done.stderr) == (missing != "click")
+
+
+def test_the_drawing_of_the_layers_is_the_contract():
+    root = Path(__file__).parents[2]
+    drawn = (root / "docs" / "design.md").read_text(encoding="utf-8").partition("```\n")[2].partition("```")[0]
+    layers = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"][
+        0
+    ]
+    contract = [sorted(re.findall(r"\w+", layer)) for layer in layers["layers"]]
+    assert [sorted(line[15:68].replace("/", "").split()) for line in drawn.splitlines()] == contract

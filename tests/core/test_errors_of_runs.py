@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ndcg_ml import Evaluation, Flavor, align, evaluate_run, evaluate_topk, with_labels
-from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.printable import brief
 from ndcg_ml._files import opening as lines_module
 from ndcg_ml.flavor import as_flavor
 from ndcg_ml.readers import DataFileError, read_columns, read_letor

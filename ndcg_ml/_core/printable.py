@@ -1,4 +1,4 @@
-"""Format a caller's values for messages and tables, on one line of limited length, and escape them for pages."""
+"""Make a caller's values safe to print: on one line of limited length, and escaped in HTML and Markdown."""
 
 from __future__ import annotations
 
