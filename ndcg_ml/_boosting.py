@@ -59,16 +59,16 @@ def support(params: Callable[[Flavor | str], object], flavor: Flavor | str) -> S
 
 # The base of the logarithm cancels in NDCG, so log2 and ln are one discount.
 LOGARITHM = Rule(("log2", "ln"), "discounts by 1/log2(rank + 1)")
-IDEAL: Mapping[str, Rule] = {
+METRIC: Mapping[str, Rule] = {
     "ideal": Rule(("recall", "global"), "divides by the DCG of the best order of all rows of the query"),
     "recall_depth": Rule((None,), "divides by the DCG of the best order of all rows of the query"),
     # In these libraries, all documents of a query are retrieved.
     "ideal_depth": Rule(("k", "retrieved"), "cuts off the ideal at the same rank as the ranking"),
     "short_lists": Rule(("score",), "scores a query with fewer than k documents like any other"),
     "aggregate": Rule(("macro",), "takes the mean of the queries' NDCG"),
+    "ties": Rule(("first",), "ranks tied rows in the order of the data"),
+    "empty": Rule((1.0,), "gives a query without a relevant document the score 1"),
 }
-EMPTY_IS_ONE = Rule((1.0,), "gives a query without a relevant document the score 1")
-IN_ROW_ORDER = Rule(("first",), "ranks tied rows in the order of the data")
 FLOAT64 = Rule(("float64",), "compares scores in float64")
 
 # The largest number that XGBoost and CatBoost read, and more rows than a query can have there (3.2, 1.2.10).

@@ -25,32 +25,10 @@ from ndcg_ml.results.evaluation import Evaluation
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Source:
-    """The values of a system, or of one of its runs, by query.
+class Source(System):
+    """The values of a system, or of one of its runs, by query, with its evaluation; None for precomputed values."""
 
-    Attributes
-    ----------
-    name : str
-    qid : ndarray
-    values : ndarray of float64, shape (n_queries,)
-        Nan if a query has none.
-    share : ndarray of float64, shape (n_queries,)
-        Share of each query in the mean; 0 if it does not count.
-    weight : ndarray of float64, shape (n_queries,)
-        Weight of each query, as passed.
-    evaluation : Evaluation or None
-        None for precomputed values.
-    k : int or None
-        The cut-off.
-    """
-
-    name: str
-    qid: NDArray[Any]
-    values: FloatArray
-    share: FloatArray
-    weight: FloatArray
-    evaluation: Evaluation[Any] | None
-    k: int | None = None
+    evaluation: Evaluation[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,7 +166,22 @@ def sources_of_evaluations(named: Mapping[str, list[Any]], k: int | None | Ellip
     sources = []
     for name, run in runs:
         ndcg, share, _ = run._totals.shares(run.flavor, cut_off)
-        sources.append(Source(name, run.per_query.qid, ndcg, share, run.per_query.weight, run, cut_off))
+        sources.append(
+            Source(
+                name,
+                run.per_query.qid,
+                ndcg,
+                share,
+                run.per_query.weight,
+                cut_off,
+                run.flavor,
+                dcg=run._totals.at_cutoff(cut_off).dcg[:, 0],
+                scored=run._scored,
+                judged=run.per_query.judged,
+                frame_library=run.frame_library,
+                evaluation=run,
+            )
+        )
     return sources
 
 
@@ -217,7 +210,7 @@ def sources_of_values(named: Mapping[str, list[Any]], qid: Any, query_weight: An
                 )
             if np.isinf(numbers).any():
                 raise ValueError(f"{name} must be finite, or nan where a query has no value; got infinity.")
-            sources.append(Source(name, ids, numbers, weight / weight.sum(), weight, None))
+            sources.append(Source(name, ids, numbers, weight / weight.sum(), weight))
     return sources
 
 
@@ -409,21 +402,7 @@ def check_unjudged(
 # -- unjudged documents of the systems --------------------------------------------------------------------------------
 
 
-def as_systems(sources: Iterable[Source]) -> list[System]:
-    """Return the sources that are evaluations, with their documents."""
-    return [
-        System(
-            *(source.qid, source.values, source.share, source.weight, source.k, run.flavor, run._totals, run._scored),
-            judged=run.per_query.judged,
-            frame_library=run.frame_library,
-        )
-        for source in sources
-        if (run := source.evaluation) is not None
-    ]
-
-
 def unjudged_documents(table: Matched) -> UnjudgedDocuments | None:
     """Return the documents of the systems; None for precomputed values or several runs per system."""
-    systems = as_systems(table.sources)
-    known = len(systems) == len(table.sources) == len(table.names)
-    return UnjudgedDocuments(systems, table.rows, table.left_out) if known else None
+    known = len(table.sources) == len(table.names) and all(source.evaluation for source in table.sources)
+    return UnjudgedDocuments(table.sources, table.rows, table.left_out) if known else None

@@ -241,9 +241,8 @@ _CATBOOST = boosting.Library(
         "unjudged": boosting.Rule(("raise",), "refuses a NaN label"),
     },
     metric={
-        **boosting.IDEAL,
+        **boosting.METRIC,
         "ties": boosting.Rule(("worst",), "ranks tied rows by ascending gain"),
-        "empty": boosting.EMPTY_IS_ONE,
         "score_dtype": boosting.FLOAT64,
     },
 )

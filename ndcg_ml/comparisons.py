@@ -283,7 +283,7 @@ def _compared(
         decisions, values, *notes = correct_pairs(table, corrected, pairs, settings, rng)
     documents = None if corrected else matching.unjudged_documents(table)
     may_turn: Callable[..., bool] | None = None
-    if unjudged == "refuse" and not corrected and count_unlabelled(matching.as_systems(sources)):
+    if unjudged == "refuse" and not corrected and count_unlabelled(sources):
         may_turn = (lambda *_, **__: True) if documents is None else documents.may_turn  # several runs have no range
     found = differences(
         names,

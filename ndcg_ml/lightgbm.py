@@ -385,12 +385,7 @@ _LIGHTGBM = boosting.Library(
         "negative": boosting.Rule(("raise",), "refuses negative labels"),
         "unjudged": boosting.Rule(("raise",), "reads a NaN label as grade 0, or refuses it"),
     },
-    metric={
-        **boosting.IDEAL,
-        "ties": boosting.IN_ROW_ORDER,
-        "empty": boosting.EMPTY_IS_ONE,
-        "score_dtype": boosting.FLOAT64,
-    },
+    metric={**boosting.METRIC, "score_dtype": boosting.FLOAT64},
 )
 
 

@@ -21,21 +21,10 @@ from ndcg_ml._core.queries import DocumentNames, Queries, Weights, find_repeats,
 from ndcg_ml._core.query_groups import group_by_sizes
 from ndcg_ml._core.ranking import Ranking
 from ndcg_ml._core.slice_names import column_by_id, slice_names_by_id
+from ndcg_ml._files import read_run
 from ndcg_ml._files.byte_ids import digests as judgement_digests
 from ndcg_ml._files.byte_ids import earlier
-from ndcg_ml._files.read_run import (
-    Ids,
-    RunLike,
-    RunRows,
-    Topics,
-    Which,
-    read_rows,
-    refuse_lost_topics,
-    warn_of_empty_answers,
-    warn_of_excluded,
-    warn_of_no_match,
-    warn_of_ranks,
-)
+from ndcg_ml._files.read_run import Ids, RunLike, RunRows, Topics, Which, read_rows
 from ndcg_ml.arrays import Prepared
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.results.evaluation import Evaluation, of_run
@@ -208,8 +197,8 @@ def evaluate_run(
         _digests=aligned.digests,
         _excluded=aligned.excluded,
     )
-    refuse_lost_topics(result.per_query, flavor, of_users=False)
-    warn_of_empty_answers(result.per_query, aligned.qrels_only.tolist(), of_users=False)
+    read_run.refuse_lost_topics(result.per_query, flavor, of_users=False)
+    read_run.warn_of_empty_answers(result.per_query, aligned.qrels_only.tolist(), of_users=False)
     return result
 
 
@@ -375,8 +364,8 @@ def _aligned(
     grades = np.full(ranked.topic.size, np.nan)
     grades[match >= 0] = judged.value[match[match >= 0]]
     if included.any():  # otherwise, ``evaluate_run`` warns of empty answers
-        warn_of_no_match(judged, ranked, match, included, int(chosen.sum()))
-        warn_of_ranks(ranked, grades)
+        read_run.warn_of_no_match(judged, ranked, match, included, int(chosen.sum()))
+        read_run.warn_of_ranks(ranked, grades)
         # The formats of files differ, so that they cannot be swapped.
         if judged.lines is None and are_fractions(judged.value) and are_grades(ranked.value):
             warn_of_swap("qrels", "run")
@@ -552,7 +541,7 @@ def _find_excluded(exclude: Exclude, pair: _Pair) -> tuple[BoolArray, NDArray[np
     while (at := at[at >= 0]).size:
         flags[at[at < n_rows]] = True
         at = before[at]
-    warn_of_excluded(judged, flags[:n_judged] & pair.chosen[judged.topic] & (judged.value > 0))
+    read_run.warn_of_excluded(judged, flags[:n_judged] & pair.chosen[judged.topic] & (judged.value > 0))
     listed = slice(n_rows, len(ids.documents))
     digests = judgement_digests(ids.documents, listed, topic, np.ones(topic.size), len(ids.topics))
     return flags[n_judged:], digests

@@ -417,8 +417,7 @@ _XGBOOST = boosting.Library(
     },
     # Its predictions are float32, so the ties are the same in float64 and float32.
     metric={
-        **boosting.IDEAL,
-        "ties": boosting.IN_ROW_ORDER,
+        **boosting.METRIC,
         "empty": boosting.Rule(
             (1.0, 0.0), "gives a query without a relevant document the score 1, or 0 under 'ndcg@k-'"
         ),

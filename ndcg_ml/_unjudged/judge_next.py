@@ -18,7 +18,6 @@ from ndcg_ml._core.columns import ColumnNames
 from ndcg_ml._core.frames import make_frame
 from ndcg_ml._core.json_values import plain_id
 from ndcg_ml._core.layout import FloatArray, IntArray, as_objects, keys_of
-from ndcg_ml._core.mean import Totals
 from ndcg_ml._core.printable import brief
 from ndcg_ml._core.queries import Scored
 from ndcg_ml._core.table import Column, Record
@@ -354,15 +353,18 @@ def qrels_text(judgements: Mapping[Any, Mapping[Any, float]]) -> str:
 _MOST_UNJUDGED = 500_000
 
 
-class System(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class System:
     """A system, or one of its runs, at one cut-off.
 
     Attributes
     ----------
+    name : str
     qid, values, share, weight : ndarray, shape (n_queries,)
-        Id and NDCG of each query, its share in the mean, and its weight.
-    k, flavor, totals
-        The cut-off, the flavor, and DCG and ideal DCG.
+        Id and value of each query (nan if it has none), its share in the mean (0 if it does not count), and its weight,
+        as passed.
+    k, flavor, dcg
+        The cut-off, the flavor, and DCG of each query; None for precomputed values.
     scored : Scored or None
         The documents; None if they are not known.
     judged : ndarray or None
@@ -370,16 +372,17 @@ class System(NamedTuple):
     frame_library : str
     """
 
+    name: str
     qid: NDArray[Any]
     values: FloatArray
     share: FloatArray
     weight: FloatArray
-    k: int | None
-    flavor: Flavor
-    totals: Totals
-    scored: Scored | None
-    judged: FloatArray | None
-    frame_library: str
+    k: int | None = None
+    flavor: Flavor | None = None
+    dcg: Any = None
+    scored: Scored | None = None
+    judged: FloatArray | None = None
+    frame_library: str = "pandas"
 
 
 def count_unlabelled(systems: Iterable[System]) -> int:
@@ -502,6 +505,7 @@ class UnjudgedDocuments:
         latest, pair = self._latest
         if pair is None or latest != (a, b):
             first, second = self._systems[a], self._systems[b]
+            assert first.flavor is not None
             ndcg = np.stack([self._systems[at].values[self._rows[:, at]] for at in (a, b)], axis=1)
             pair = match_systems(
                 require_documents(first.scored),
@@ -510,7 +514,7 @@ class UnjudgedDocuments:
                 first.k,
                 self._rows[:, [a, b]],
                 ndcg,
-                (first.totals.at_cutoff(first.k).dcg[:, 0], second.totals.at_cutoff(first.k).dcg[:, 0]),
+                (first.dcg, second.dcg),
             )
             self._latest = (a, b), pair
         return pair

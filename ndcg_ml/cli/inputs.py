@@ -18,6 +18,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml import _show
 from ndcg_ml._core.checks import KSpec, OneK
 from ndcg_ml._core.columns import Wanted
 from ndcg_ml._core.json_values import plain_id, plain_ids
@@ -117,10 +118,8 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON obje
 def _report_file(_: click.Context, __: click.Parameter, file: str | None) -> str | None:
     if file is None:
         return None
-    from ndcg_ml._show.report import require  # imported only for reports, because it imports much
-
     try:
-        require()
+        _show.report.require()
     except ImportError as error:
         raise click.ClickException(str(error)) from error
     return file

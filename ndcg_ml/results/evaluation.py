@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml import _files, _show, _statistics, _unjudged, results
+from ndcg_ml import _files, _show, _statistics, _unjudged
 from ndcg_ml._core.checks import K, whole_number
 from ndcg_ml._core.flavor_text import at_cutoff, metric_key
 from ndcg_ml._core.frames import make_frame
@@ -125,10 +125,11 @@ class Evaluation(Generic[V]):
         """The evaluations of the slices of ``evaluate(..., by=)``, by column and label; None without `by`."""
         if self._slice_names is None:
             return None
+        from ndcg_ml.results.slices import Slices, rows_of_slices  # few evaluations have slices
+
         totals, several, units = self._totals, isinstance(self.k, tuple), self._words()[1]
-        slices = results.slices
-        rows = slices.rows_of_slices(self._slice_names)
-        return slices.Slices(rows, totals, self.flavor, self._clusters(), several, units, self._at)
+        rows = rows_of_slices(self._slice_names)
+        return Slices(rows, totals, self.flavor, self._clusters(), several, units, self._at)
 
     @overload
     def interval(self: Evaluation[float], confidence: float = ...) -> Interval: ...
