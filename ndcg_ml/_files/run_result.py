@@ -95,7 +95,8 @@ class RunEvaluation(Evaluation[V]):
     def _notes(self) -> list[str]:
         counts, flavor = Evaluation._notes(self)
         if self.queries == "users":
-            return [counts, *[f"{self.n_unanswered} users without a retrieved item"] * bool(self.n_unanswered), flavor]
+            users = f"{self.n_unanswered} user{'s' * (self.n_unanswered != 1)}"
+            return [counts, *[f"{users} without a retrieved item"] * bool(self.n_unanswered), flavor]
         topics = "; ".join(
             f"{len(ids)} of the {one} are not in the {other}{f', {treatment}' * bool(len(ids))}"
             for one, other, ids, treatment in self.one_sided()

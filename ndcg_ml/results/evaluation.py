@@ -590,11 +590,12 @@ class Evaluation(Generic[V]):
         )
         n_empty = sorted(set(self.n_empty.values() if isinstance(self.n_empty, dict) else [self.n_empty]))
         least_to_most = "-".join(str(n) for n in dict.fromkeys((n_empty[0], n_empty[-1])))
-        _, queries, documents, _ = self._words()
+        query, queries, documents, _ = self._words()
         n_docs = int(self.per_query.n_docs.sum())
+        units = query if self.n_queries == 1 else queries
         return [
-            f"{self.n_queries} {queries}, {least_to_most} empty ({rule}); {n_docs} {documents}",
-            str(self.flavor),
+            f"{self.n_queries} {units}, {least_to_most} empty ({rule}); {n_docs} {documents}",
+            str(self.flavor.replace(k=self._totals.ks[0]) if len(self._totals.ks) == 1 else self.flavor),
         ]
 
     def __format__(self, spec: str) -> str:
