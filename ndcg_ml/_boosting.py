@@ -144,6 +144,18 @@ class NamedMetric:
         """Return the flavor, cut-offs and name as arguments of a call."""
         return as_arguments(self.flavor, self.ks, self._several) + self._named
 
+    def refuse_data_of_others(self, data: object) -> None:
+        """Refuse the data set of another library, which calls this function otherwise."""
+        library, mine = type(data).__module__.partition(".")[0], type(self).__module__
+        if library in ("lightgbm", "xgboost") and not mine.endswith(library):
+            raise TypeError(f"{library} needs ndcg_ml.{library}.NDCGEval; got {mine}.NDCGEval.")
+
+    def evaluate(self, *_: Any) -> Any:
+        """Refuse to be a metric of CatBoost, whose ``NDCGEval`` overrides this."""
+        raise TypeError(f"CatBoost needs ndcg_ml.catboost.NDCGEval; got {type(self).__module__}.NDCGEval.")
+
+    is_max_optimal = evaluate
+
     def one_score_per_row(self, scores: Any) -> Any:
         """Return the scores; refuse several numbers per row, unless they are of a classifier."""
         if self.of_classes is not None and np.ndim(scores) == 2:

@@ -311,6 +311,8 @@ class Flavor:
         'exponential'
         """
         if name not in PRESETS:
+            if isinstance(name, str) and {*"@["} & {*name}:
+                raise ValueError(f"name must name a preset; got a flavor's text. Write Flavor.parse({brief(name)}).")
             raise suggestions.unknown_preset("name must be the name of a preset", brief(name), name, PRESETS)
         return PRESETS[name].replace(**changes)
 

@@ -15,6 +15,7 @@ from ndcg_ml._core.checks import KSpec, plain_signature, whole_number
 from ndcg_ml._core.frames import match_index, refuse_index
 from ndcg_ml._core.gains_and_discounts import gain
 from ndcg_ml._core.kernel_and_threads import Cache
+from ndcg_ml._core.one_line import brief
 from ndcg_ml._core.queries import Queries, mean_row_weight
 from ndcg_ml._core.ranking import Ranking
 from ndcg_ml.flavor import Flavor
@@ -103,6 +104,7 @@ class NDCGEval(boosting.NamedMetric):
         -------
         list of (name, value, is_higher_better)
         """
+        self.refuse_data_of_others(b)
         scores, labels, weight, group = _rows_of(a, b, weight, group)
         totals = self._prepared(group, np.asarray(labels), weight).totals(self.one_score_per_row(scores))
         return [(name, value, True) for name, value in zip(self.names, totals.values(self.flavor), strict=True)]
@@ -363,6 +365,12 @@ def _check_valid(entry: Any, number: int) -> None:
     where = f"of validation set {number}"
     match_index({f"X {where}": X, f"y {where}": y, f"sample_weight {where}": weight[0] if weight else None})
     refuse_index(group, f"group {where}", "Pass the sizes in the order of the rows")
+    sizes, n_rows = np.asarray(group), np.shape(y)[0]
+    if sizes.dtype.kind not in "iuf" or sizes.sum() != n_rows:
+        raise ValueError(
+            f"group {where} must be the sizes of the queries, which sum to its {n_rows} rows; got {brief(group)}. If "
+            "these are ids, pass [len([*rows]) for _, rows in itertools.groupby(ids)]."
+        )
 
 
 # -- LightGBM's own parameters ---------------------------------------------------------------------------------------

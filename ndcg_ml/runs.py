@@ -628,13 +628,14 @@ def _check_labels(aligned: AlignedRun, flavor: Flavor) -> None:
     """Raise if the flavor does not allow the labels, and name the first document; warn if its library changes them."""
     unjudged, negative = np.isnan(aligned.y_true), aligned.y_true < 0
     for switch, rule, bad, what, others in (
-        ("unjudged", flavor.unjudged, unjudged, "a document without a judgement", "'zero' or 'condense'"),
-        ("negative", flavor.negative, negative, "a negative grade", "'zero', 'drop' or 'allow'"),
+        ("unjudged", flavor.unjudged, unjudged, "a document without a judgement", "'condense'"),
+        ("negative", flavor.negative, negative, "a negative grade", "'drop' or 'allow'"),
     ):
         if rule == "raise" and bad.any():
             raise ValueError(
                 f"{what} is an error under {switch}='raise'; got {int(bad.sum())}, the first in "
-                f"{aligned.place_of(int(np.flatnonzero(bad)[0]))}. Choose a flavor with {switch}={others}."
+                f"{aligned.place_of(int(np.flatnonzero(bad)[0]))}. Use {flavor._advice(**{switch: 'zero'})}, or choose "
+                f"{switch}={others}."
             )
     fractions = aligned.y_true[~unjudged & (aligned.y_true != np.floor(aligned.y_true))]
     if fractions.size and flavor.preset_name in ("trec_eval", "trec_eval10"):

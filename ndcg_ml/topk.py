@@ -204,6 +204,8 @@ def _as_integers(value: Any, name: str) -> NDArray[np.integer[Any]]:
         ids = convert_ids(ids.ravel()).reshape(ids.shape)
     if ids.size and ids.dtype.kind not in "iu":
         fix = "For scores, pass numpy.argsort(-scores, axis=1)[:, :k]. " if name == "retrieved_ids" else ""
+        if fix and ids.dtype.kind == "f" and np.isnan(ids).any():
+            fix = "If NaN fills short lists, pass numpy.nan_to_num(ids, nan=-1).astype(int). "
         raise TypeError(
             f"{name} must hold integers, numbers from 0; got dtype {ids.dtype}. {fix}Use evaluate_run for other ids."
         )
@@ -241,6 +243,8 @@ def _read_held_out(value: Any, n_users: int, users: NDArray[Any] | None) -> _Hel
     hint = (
         "Call its .tocsr()." if hasattr(value, "tocsr") else "Convert a dense array by scipy.sparse.csr_array(array)."
     )
+    if isinstance(value, tuple) and len(value) == 2:
+        hint = "Add grades: (users, items, numpy.ones(len(items)))."
     raise TypeError(
         "held_out must be a SciPy CSR matrix of users by items, a tuple of three arrays (users, items, grades), or the "
         f"relevant items of each user as a list of lists or a dict; got {type(value).__name__}. {hint}"
@@ -382,7 +386,7 @@ def _queries(
         invalid = int(np.flatnonzero(~hit)[0])
         raise ValueError(
             f"retrieved items must be held out under unjudged='raise'; got item {item[invalid]} of user "
-            f"{first + user[invalid]}. Choose a flavor with unjudged='zero' or 'condense'."
+            f"{first + user[invalid]}. Use {flavor._advice(unjudged='zero')}, or choose unjudged='condense'."
         )
     unretrieved = np.ones(held_keys.size, dtype=bool)
     unretrieved[at[hit]] = False

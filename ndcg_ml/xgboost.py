@@ -105,6 +105,7 @@ class NDCGEval(boosting.NamedMetric):
         list of (name, value)
             In the reverse order of `names`.
         """
+        self.refuse_data_of_others(dmatrix)
         if not hasattr(dmatrix, "get_uint_info"):
             raise ValueError(
                 "NDCGEval cannot be the eval_metric of an XGBoost estimator, which calls it with the labels and scores "

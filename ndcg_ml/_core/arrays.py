@@ -78,7 +78,7 @@ def _real(array: NDArray[Any], name: str) -> NDArray[Any]:
         except (TypeError, ValueError) as error:
             raise TypeError(
                 f"{name} must hold real numbers; got an array of Python objects ({brief_text(str(error))})."
-                f"{_PER_ROW.get(name, '') if array.ndim else ''}"
+                f"{_PER_ROW.get(name, '') if array.ndim else _OF_DICTS * isinstance(array.item(), dict)}"
             ) from error
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers; got dtype {array.dtype}.")
@@ -145,6 +145,7 @@ _OF_TEXT = "Map words to grades, and convert numbers with float() or .astype(flo
 _OF_COLUMNS = (
     "For names of columns, use evaluate(df, columns={'qid': 'user', 'label': 'rating', 'score': 'prediction'})."
 )
+_OF_DICTS = " For qrels and a run, use evaluate_run(qrels, run), or pass **align(qrels, run).arguments()."
 _NOT_REAL = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
 
 

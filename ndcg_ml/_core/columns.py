@@ -124,14 +124,20 @@ class Wanted(NamedTuple):
             words = _usual(what, (), 0, 1) if given is None else [given]
             match = next(filter(None, (nearest(_spelled(word), left, 0.75) for word in words)), None)
             whose.append(_CONTENTS[what] + f", not {brief(given)}" * (given is not None))
-            if usual:
-                names.append(f"{what!r}: {[self.elsewhere[meaning], usual[0]][:: 1 if 'run' in self.within else -1]}")
+            several = [*given] if isinstance(given, tuple) else str(given).split(",")
+            if len(several) == 2 and {*several} <= {*has}:
+                names.append(f"{what!r}: {several}")
+            elif usual or (match is None and given is not None and meaning in self.elsewhere):
+                pair = [repr(self.elsewhere[meaning]), repr(usual[0]) if usual else "NAME"]
+                names.append(f"{what!r}: [{', '.join(pair[:: 1 if 'run' in self.within else -1])}]")
             elif given is None:
                 names.append(f"{what!r}: {'NAME' if match is None else repr(left.pop(match))}")
             elif match is not None:
                 meant.append(repr(left.pop(match)))
         advice = f" Did you mean {' and '.join(meant)}?" * bool(meant)
         advice += f" Name yours: columns={{{', '.join(names)}}}." * (names != [] and "documents" not in self.within)
+        if missing == ["score"] and "run" in self.within and with_usual_name("label", has):
+            advice += " Or are qrels and run swapped?"
         if missing == ["label"] and "docno" in found:
             advice += f" If each row has grade 1, name its documents: columns={{'docno': {found['docno']!r}}}."
         return f"{' and its '.join(whose)}; got {_listed(has, found)}.{advice}"

@@ -284,7 +284,11 @@ def table_columns(path: AnyPath, wanted: Wanted) -> tuple[dict[Any, str], dict[A
             parts = [((), batch) for batch in batches]
         elif json_files.is_json(head):
             unit, first, objects = json_files.read_objects(path, wanted, head, file)
-            columns = wanted.choose(f"{path}: its first object", [*first], ColumnError)
+            try:
+                columns = wanted.choose(f"{path}: its first object", [*first], ColumnError)
+            except ColumnError as error:
+                fix = " If documents are in lists, pass it as qrels and run: columns={'docno': [RELEVANT, RETRIEVED]}."
+                raise ColumnError(f"{error}{fix * any(isinstance(each, list) for each in first.values())}") from None
             read = partial(json_files.object_columns, path, unit or "record", columns)
             parts = [(batch[0], read(batch)) for batch in objects]
         else:

@@ -100,8 +100,8 @@ def require_documents(scored: Scored | None) -> Scored:
     """
     if scored is None:
         raise completions.RangeError(
-            "the range needs the documents of the evaluation, which pickled and saved evaluations, parts and slices do "
-            "not hold. Evaluate the labels and scores again."
+            "the range needs the documents of the evaluation, which pickled and saved evaluations, parts, slices and "
+            "results of evaluate_topk do not hold. Evaluate the labels and scores again, or use evaluate_run."
         )
     return scored
 

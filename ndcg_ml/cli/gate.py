@@ -107,7 +107,7 @@ def gate(
                 raise
             raise GateError(
                 f"{data.qrels}: the baseline names this file as its judgements, but they cannot be used with this run. "
-                "Pass the file as --qrels to see why."
+                "Give --document and other names of columns as for eval, or pass the file as --qrels to see why."
             ) from None
         result = compared(
             base,

@@ -228,6 +228,9 @@ class Inputs:
         columns = [name for name in _OPTION_OF.values() if getattr(self, name)]
         if columns and self.labels is not None:
             raise click.UsageError(f"--{columns[0]} requires --qrels and --run, or --table.")
+        for name in columns:
+            if len(getattr(self, name)) > (1 if self.qrels is None else 2):
+                raise click.UsageError(f"--{name} must be given once, or twice for --qrels F --run F, in this order.")
 
     @property
     def flavor(self) -> Flavor:
@@ -385,6 +388,7 @@ def _one_line(message: object) -> str:
     """Return the message on one line, without the path of the copy of standard input, and with names as options."""
     stdin = click.get_current_context().meta.get(_STDIN)
     text = re.sub(r"columns=\{([^}]*)\}", _as_options, str(message))
+    text = re.sub(r"\bflavor=('[^']*')", r"--flavor \1", text)
     return " ".join((text.replace(stdin, _STDIN) if stdin else text).split())
 
 

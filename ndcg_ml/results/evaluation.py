@@ -574,16 +574,18 @@ class Evaluation(Generic[V]):
         )
         n_empty = sorted(set(self.n_empty.values() if isinstance(self.n_empty, dict) else [self.n_empty]))
         least_to_most = "-".join(str(n) for n in dict.fromkeys((n_empty[0], n_empty[-1])))
-        _, queries, documents, _ = self._words()
+        query, queries, documents, _ = self._words()
         n_docs = int(self.per_query.n_docs.sum())
-        counts = f"{self.n_queries} {queries}, {least_to_most} empty ({rule}); {n_docs} {documents}"
-        return [counts, *self._notes_on_run(), str(self.flavor)]
+        units = query if self.n_queries == 1 else queries
+        counts = f"{self.n_queries} {units}, {least_to_most} empty ({rule}); {n_docs} {documents}"
+        flavor = self.flavor.replace(k=self._totals.ks[0]) if len(self._totals.ks) == 1 else self.flavor
+        return [counts, *self._notes_on_run(), str(flavor)]
 
     def _notes_on_run(self) -> Iterator[str]:
         """Yield what a run does not answer, or answers beside the evaluated topics."""
         n_unanswered = self.n_unanswered or 0
         if self.queries == "users" and n_unanswered:
-            yield f"{n_unanswered} users without a retrieved item"
+            yield f"{n_unanswered} user{'s' * (n_unanswered != 1)} without a retrieved item"
         if self.queries in (None, "users") or self.qrels_only is None:
             return
         topics = "; ".join(

@@ -17,6 +17,7 @@ from catboost import CatBoostError, CatBoostRanker, Pool, cv
 
 from ndcg_ml import Flavor, ndcg_score
 from ndcg_ml.catboost import NDCGEval
+from ndcg_ml.lightgbm import NDCGEval as LightGBMs
 
 QUIET = {"thread_count": 1, "verbose": False, "allow_writing_files": False, "random_seed": 0, "depth": 3}
 
@@ -206,6 +207,8 @@ REFUSED = {
     "cut-offs": (lambda: made(k=(5, 10)), TypeError, r"k must be one cut-off.*\(5, 10\). Pass k=5", lambda: made(k=5)),
     **{switch: (lambda flavor=flavor: made(flavor), ValueError, f"does not support {switch}", None) for switch,
         flavor in {"ties='docid'": "trec_eval", "empty=nan": Flavor(empty=math.nan)}.items()},
+    "LightGBM's": (lambda: LightGBMs("sklearn").evaluate((np.zeros(2),), np.array([1, 0]), None), TypeError,
+        r"CatBoost needs ndcg_ml\.catboost\.NDCGEval; got ndcg_ml\.lightgbm", made),
     "no pools": (lambda: made(pools=[]), ValueError, "pools must hold at least one data set", None),
     "an array": (lambda: made(pools=np.zeros((2, 2))), TypeError, r"pools must be a list of.*Write pools=\[...\]",
         None),

@@ -8,6 +8,7 @@ pytest.importorskip("sklearn")
 import copy
 import inspect
 import pickle
+from itertools import groupby
 
 import lightgbm as lgb
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.model_selection import GroupKFold
 
 from ndcg_ml import Flavor, ndcg_score
 from ndcg_ml.lightgbm import NDCGEval, StopEarly
+from ndcg_ml.xgboost import NDCGEval as XGBoosts
 
 __all__ = ["data"]  # data is a fixture
 PARAMS = {"objective": "lambdarank", "verbosity": -1, "num_leaves": 4, "min_data_in_leaf": 10, "num_threads": 1}
@@ -253,6 +255,14 @@ REFUSED = {
         "one score per row.*ranking", None),
     "fewer weights": (lambda: NDCGEval("sklearn")(Y, S, np.ones(1), [2]), ValueError,
         "weight must have one entry per row, 2; got 1", None),
+    "XGBoost's": (lambda: logged(XGBoosts("sklearn"), dataset(*ONE), dataset(*TWO), 2), TypeError,
+        r"lightgbm needs ndcg_ml\.lightgbm\.NDCGEval; got ndcg_ml\.xgboost",
+        lambda: logged(NDCGEval("sklearn"), dataset(*ONE), dataset(*TWO), 2)),
+    "data of XGBoost": (lambda: NDCGEval("sklearn")(S, type("DMatrix", (), {"__module__": "xgboost.core"})()),
+        TypeError, r"xgboost needs ndcg_ml\.xgboost\.NDCGEval; got ndcg_ml\.lightgbm", None),
+    "ids as sizes": (lambda: STOP.fit((*TWO[:2], np.repeat(range(len(TWO[2])), TWO[2]))), ValueError,
+        r"group of validation set 0 must be the sizes.*If these are ids, pass \[len\(\[\*rows\]\) for _, rows in",
+        lambda: STOP.fit((*TWO[:2], [len([*rows]) for _, rows in groupby(np.repeat(range(len(TWO[2])), TWO[2]))]))),
     "rounds": (lambda: StopEarly("sklearn", rounds=0), ValueError, "rounds must be an integer >= 1; got 0", None),
     "rounds by position": (lambda: StopEarly("sklearn", 5, 7), TypeError, "positional",
         lambda: StopEarly("sklearn", 5, rounds=7)),

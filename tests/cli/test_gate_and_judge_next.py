@@ -338,6 +338,13 @@ def test_judgements_are_found_beside_the_baseline(files):
     assert result.exit_code == 2
     assert "names no judgements in its folder or below" in result.stderr
     assert invoke("gate data/base.json --run old.json --qrels qrels.json --margin .01").exit_code == 0
+    Path("data/judged.csv").write_text("sujet,piece,note\nq1,a,1\n")
+    Path("data/run.csv").write_text("qid,docno,score\nq1,a,1\n")
+    names = "--query sujet --query qid --document piece --document docno --label note"
+    assert invoke(f"eval --qrels data/judged.csv --run data/run.csv {names} --save data/own.json").exit_code == 0
+    result = invoke("gate data/own.json --run data/run.csv --margin .01")
+    assert "Give --document and other names of columns as for eval" in result.stderr
+    assert invoke(f"gate data/own.json --run data/run.csv --margin .01 {names}").exit_code in (0, 4)
     Path("qrels.json").rename("moved.json")
     result = invoke("gate base.json --run old.json --margin .01")
     assert result.exit_code == 2

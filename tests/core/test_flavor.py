@@ -287,6 +287,8 @@ def test_an_unknown_preset_is_refused():
         Flavor("lightgbm")
     with pytest.raises(ValueError, match=r"a preset; got '\w+'\. Did you mean 'catboost'\? List the presets with"):
         Flavor.preset("catbost")
+    with pytest.raises(ValueError, match=r"a preset; got a flavor's text\. Write Flavor\.parse\('sklearn@5'\)"):
+        Flavor.preset("sklearn@5")
     assert all(Flavor.preset(name).describe() for name in list(PRESETS))
     with pytest.raises(ValueError, match="must be the name of a preset"):
         Flavor.preset(Flavor())

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples, flavors
 
-from ndcg_ml import Evaluation, compare, evaluate_run, evaluate_topk, topk
+from ndcg_ml import Evaluation, RangeError, compare, evaluate_run, evaluate_topk, topk
 
 RECOMMENDERS = (
     *("implicit", "recbole", "cornac", "elliot", "lenskit", "rectools", "rectools_achievable", "replay"),
@@ -162,6 +162,10 @@ def test_a_catalogue_has_users_and_items_and_says_who_is_shown_nothing(tmp_path)
         b = evaluate_topk([[7, 8], [3, 4], [9, 3], [-1, -1]] * 10, held, k=2, qid=range(40))
     lines = str(a).splitlines()
     assert lines[1:-1] == ["held out@2 = 0.375000", "40 users, 0 empty (scored 0); 80 items"]
+    assert "\n10 users without a retrieved item\n" in str(b)
+    assert "\n1 user, 0 empty" in str(evaluate_topk([[1]], [[1]]))
+    with pytest.raises(RangeError, match=r"results of evaluate_topk do not hold\..*or use evaluate_run"):
+        a.range()
     b.save(tmp_path / "base.json")
     both = compare(a, Evaluation.load(tmp_path / "base.json"))  # its judged share is the hits, so nothing warns of it
     assert str(both).startswith("system    NDCG@2  unanswered\n")

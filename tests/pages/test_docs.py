@@ -38,9 +38,9 @@ RECORDS = sorted([*ROOT.glob("benchmarks/results/*.md"), *ROOT.glob("reliability
 @pytest.mark.parametrize(
     ("name", "n_blocks", "needs", "printed"),
     [
-        ("sklearn", 11, "sklearn pandas lightgbm", "queries that it scores"),
+        ("sklearn", 13, "sklearn pandas lightgbm", "queries that it scores"),
         ("boosting", 8, "sklearn lightgbm xgboost catboost", "ties='average'"),
-        ("runs", 5, "pandas", "look like 'd1', those of run like 'D1'"),
+        ("runs", 6, "pandas", "look like 'd1', those of run like 'D1'"),
         ("losses", 7, "torch torchmetrics", "no ranks to cut off: flavor.k must be None in SoftmaxLoss"),
     ],
 )
