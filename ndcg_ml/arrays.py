@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ndcg_ml._core.arrays import real_array, score_array
 from ndcg_ml._core.checks import K, KSpec, OneK, warn_caller, warn_of_lists_of_one
-from ndcg_ml._core.columns import ColumnNames, Wanted, column_names
+from ndcg_ml._core.column_names import ColumnNames, Wanted, column_names
 from ndcg_ml._core.frames import Frame, is_frame, library_of, refuse_lazy, select_columns
 from ndcg_ml._core.mean import shape_values
 from ndcg_ml._core.printable import brief

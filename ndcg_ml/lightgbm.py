@@ -15,7 +15,7 @@ from ndcg_ml._core.checks import KSpec, plain_signature, whole_number
 from ndcg_ml._core.frames import match_index, refuse_index
 from ndcg_ml._core.gains_and_discounts import gain
 from ndcg_ml._core.kernel_and_threads import Cache
-from ndcg_ml._core.one_line import brief
+from ndcg_ml._core.printable import brief
 from ndcg_ml._core.queries import Queries, mean_row_weight
 from ndcg_ml._core.ranking import Ranking
 from ndcg_ml.flavor import Flavor

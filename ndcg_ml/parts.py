@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core.arrays import convert_ids, flag_array, ids_as_array, is_integer, plain_array, real_array, score_array
 from ndcg_ml._core.checks import KSpec, cutoffs, refuse_docid, warn_of_lists_of_one
-from ndcg_ml._core.columns import Wanted
+from ndcg_ml._core.column_names import Wanted
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.frames import is_frame, refuse_lazy
 from ndcg_ml._core.mean import Sums

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.columns import ColumnNames, Wanted, column_names
+from ndcg_ml._core.column_names import ColumnNames, Wanted, column_names
 from ndcg_ml._core.layout import FloatArray
 from ndcg_ml._files.cells import read_column
 from ndcg_ml._files.opening import (

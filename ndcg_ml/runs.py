@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core.arrays import are_fractions, are_grades
 from ndcg_ml._core.checks import TIES_BY_ID, K, KSpec, OneK, cutoffs, one_of, warn_caller, warn_of_swap
-from ndcg_ml._core.columns import ColumnNames
+from ndcg_ml._core.column_names import ColumnNames
 from ndcg_ml._core.frames import library_of, refuse_unknown_ids
 from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray, as_float32, as_objects, keys_of, ranges, starts_of
 from ndcg_ml._core.printable import brief

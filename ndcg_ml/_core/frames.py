@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.columns import Wanted
+from ndcg_ml._core.column_names import Wanted
 from ndcg_ml._core.layout import keys_of
 from ndcg_ml._core.printable import brief
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ndcg_ml._core.checks import EXACT_INTEGERS
-from ndcg_ml._core.columns import kind
+from ndcg_ml._core.column_names import kind
 from ndcg_ml._core.json_values import json_repr
 from ndcg_ml._core.layout import FloatArray
 from ndcg_ml._files.opening import ROUNDED, DataFileError, as_number, is_rounded

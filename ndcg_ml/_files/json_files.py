@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from ndcg_ml._core.columns import Wanted, with_usual_name
+from ndcg_ml._core.column_names import Wanted, with_usual_name
 from ndcg_ml._core.json_values import json_repr, unique_keys
 from ndcg_ml._core.layout import IntArray
 from ndcg_ml._core.printable import brief, brief_text

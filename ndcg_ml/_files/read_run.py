@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ndcg_ml._core import checks
 from ndcg_ml._core.arrays import are_ranks, ids_as_array, is_missing, plain_array, real_array, score_array
 from ndcg_ml._core.checks import EXACT_INTEGERS, warn_caller
-from ndcg_ml._core.columns import ColumnNames, Wanted, column_names, documents_of
+from ndcg_ml._core.column_names import ColumnNames, Wanted, column_names, documents_of
 from ndcg_ml._core.frames import Frame, is_frame, refuse_lazy, select_columns
 from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray, ranges
 from ndcg_ml._core.per_query import PerQuery

@@ -1,4 +1,4 @@
-"""Detect the format of a file, and read CSV, TSV, JSONL, JSON and Parquet: which columns hold what.
+"""Detect the format of a file, and read CSV, TSV, JSONL, JSON and Parquet.
 
 The first bytes of a file decide its format, not its name. Lines of columns are read by ``trec``, JSON by
 ``json_files``.
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.arrays import real_array
 from ndcg_ml._core.checks import EXACT_INTEGERS
-from ndcg_ml._core.columns import Wanted, kind, with_usual_name
+from ndcg_ml._core.column_names import Wanted, kind, with_usual_name
 from ndcg_ml._core.layout import keys_of
 from ndcg_ml._core.printable import brief, brief_text
 from ndcg_ml._files import json_files, opening, trec

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import whole_number
-from ndcg_ml._core.columns import ColumnNames
+from ndcg_ml._core.column_names import ColumnNames
 from ndcg_ml._core.frames import make_frame
 from ndcg_ml._core.json_values import plain_id
 from ndcg_ml._core.layout import FloatArray, IntArray, as_objects, keys_of

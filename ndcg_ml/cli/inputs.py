@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml import _show
 from ndcg_ml._core.checks import KSpec, OneK
-from ndcg_ml._core.columns import Wanted
+from ndcg_ml._core.column_names import Wanted
 from ndcg_ml._core.json_values import plain_id, plain_ids
 from ndcg_ml._core.layout import as_objects
 from ndcg_ml._core.printable import brief, visible
