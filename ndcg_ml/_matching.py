@@ -246,7 +246,9 @@ def matched(sources: Sequence[Source], missing: Literal["raise", "drop"]) -> Mat
     one_of(missing, "missing", ("raise", "drop"))
     ids, rows = rows_of_ids([source.qid for source in sources])
     absent = rows < 0
-    share, values, weight = np.zeros(rows.shape), np.full(rows.shape, np.nan), np.full(rows.shape, np.nan)
+    share = np.zeros(rows.shape)
+    values = np.full(rows.shape, np.nan)
+    weight = np.full(rows.shape, np.nan)
     for i, source in enumerate(sources):
         present, row = ~absent[:, i], rows[~absent[:, i], i]
         values[present, i], share[present, i] = source.values[row], source.share[row]

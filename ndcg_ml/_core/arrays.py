@@ -232,7 +232,8 @@ def column_codes(column: Any) -> tuple[NDArray[Any], Callable[[IntArray], Any]] 
     Rows with different ids have different integers. The reverse may fail, because a dictionary of pyarrow may hold an
     id twice. None for other values, and for columns that lack a value.
     """
-    library, dtype = library_of(column), str(getattr(column, "dtype", getattr(column, "type", ""))).partition("(")[0]
+    library = library_of(column)
+    dtype = str(getattr(column, "dtype", getattr(column, "type", ""))).partition("(")[0]
     codes: Any = None
     if type(column) is list and set(map(type, column)) == {str}:
         codes, take = hash_codes(column)[0], lambda rows: [column[row] for row in rows]
@@ -395,7 +396,9 @@ def are_ranks(scores: NDArray[Any], labels: NDArray[Any], groups: Groups) -> boo
     some = scores[rows] if groups.order is None else scores[groups.order[rows]]
     if some.min() != 1 or some.max() != some.size:
         return False
-    order, rank, counted = groups.sort_rows(scores).rows(), ranges(np.ones_like(sizes), sizes), np.repeat(long, sizes)
+    order = groups.sort_rows(scores).rows()
+    rank = ranges(np.ones_like(sizes), sizes)
+    counted = np.repeat(long, sizes)
     from_middle = rank - np.repeat((sizes + 1) / 2, sizes)
     falls = (np.nan_to_num(labels[order]) * from_middle)[counted].sum() < 0
     return bool(falls and (scores[order] == rank)[counted].all())

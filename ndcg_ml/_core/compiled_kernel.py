@@ -505,7 +505,9 @@ def rank(
         lanes *= 2
     line = np.empty(longest if order.size > 0 else 0)
     kept, room, best = np.empty((2, longest + 1)), np.empty((2, longest)), np.empty((2, longest))
-    top, rows, ends = np.empty(lanes), np.empty(longest + 1, np.int64), np.empty(2 * longest + 514, np.int64)
+    top = np.empty(lanes)
+    rows = np.empty(longest + 1, np.int64)
+    ends = np.empty(2 * longest + 514, np.int64)
     if not _rank_short_lists(scores, order, codes, gains, starts, sizes, discounts, cuts, average, dcg):
         return False
     for query in range(sizes.size):

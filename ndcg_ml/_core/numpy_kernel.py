@@ -183,7 +183,8 @@ def _select_top(scores: Scores, gains: Gains, depth: int) -> tuple[Scores, Gains
         return scores, gains
     # Documents that passed move to the front of their row; the slots after them are padding.
     at = np.arange(slots.size) + (row * longest - starts_of(lengths)[row])
-    near, near_gains = np.full((n_rows, longest), -np.inf, dtype=scores.dtype), np.zeros((n_rows, longest))
+    near = np.full((n_rows, longest), -np.inf, dtype=scores.dtype)
+    near_gains = np.zeros((n_rows, longest))
     near.ravel()[at] = scores.ravel().take(slots)
     near_gains.ravel()[at] = take_gains(gains, slots)
     return near, near_gains

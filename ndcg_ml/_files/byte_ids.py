@@ -229,7 +229,8 @@ def earlier(topic: NDArray[Any], names: Names) -> NDArray[np.signedinteger[Any]]
         same = names.are_equal(before, after)
         found[after[same]] = before[same]
         for mixed in set((one[pairs[~same]] & ~lowest).tolist()):
-            start, stop = np.searchsorted(key, mixed), np.searchsorted(key, mixed + lowest, side="right")
+            start = np.searchsorted(key, mixed)
+            stop = np.searchsorted(key, mixed + lowest, side="right")
             last: dict[bytes, int] = {}
             for row in (key[start:stop] & lowest).tolist():
                 found[row] = last.get(names[row], -1)

@@ -174,7 +174,8 @@ def json_documents(path: AnyPath, wanted: Wanted, head: bytes, file: IO[bytes]) 
     [of], value = wanted.within, wanted.meanings[-1]
     unit, first, batches = read_objects(path, wanted, head, file)
     if not unit and all(isinstance(entries, (dict, list, NoneType)) for entries in first.values()):
-        keys, topics = {"qid": "qid", "docno": "docno"}, [{"qid": key, "docno": first[key]} for key in first]
+        keys = {"qid": "qid", "docno": "docno"}
+        topics = [{"qid": key, "docno": first[key]} for key in first]
         batches = iter([(np.arange(1, len(topics) + 1), topics)])
         return Documents(_topic_lines(path, "topic", keys, batches, of), unit="topic")
     wanted, source = wanted._replace(within=(of, f"lists of {of}")), f"{path}: its first object"

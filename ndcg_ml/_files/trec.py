@@ -111,7 +111,8 @@ def as_ranges(
     numbers: Any, topics: Sequence[str], lengths: IntArray, documents: Sequence[str], values: FloatArray
 ) -> Lines:
     """Return ranges of documents of a topic as lines."""
-    text, sizes = "".join(documents).encode(), np.fromiter(map(len, documents), np.int64, len(documents))
+    text = "".join(documents).encode()
+    sizes = np.fromiter(map(len, documents), np.int64, len(documents))
     if len(text) > sizes.sum():  # not ASCII
         sizes = np.array([len(document.encode()) for document in documents])
     names = Names()

@@ -335,7 +335,9 @@ class FewChanged:
         if not changed:
             return cls(0.0, n, largest or 0.0, largest or 0.0)
         part = share * counts / changed
-        mean, m, deviation = float(part @ d), n_equal(part), math.sqrt(float(share @ d**2) * d.size / (d.size - 1))
+        mean = float(part @ d)
+        m = n_equal(part)
+        deviation = math.sqrt(float(share @ d**2) * d.size / (d.size - 1))
         loss, gain = max(0.0, float(-d.min())), max(0.0, float(d.max()))
         if largest is not None and changed * n <= FEWEST_FOR_TEST - 0.5:
             loss = gain = worst

@@ -126,7 +126,8 @@ def _test(
     at = rejected(level, n_all) - (not exact)
     if at >= signed.size:
         return SignFlip(p_value, exact, difference, difference)
-    low, high = np.partition(lows, at)[at], np.partition(highs, signed.size - 1 - at)[signed.size - 1 - at]
+    low = np.partition(lows, at)[at]
+    high = np.partition(highs, signed.size - 1 - at)[signed.size - 1 - at]
     near = 0.0 if p_value > level * (1 + SAME) else difference
     return SignFlip(p_value, exact, min(float(low), difference, near), max(float(high), difference, near))
 

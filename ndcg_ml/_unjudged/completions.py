@@ -497,7 +497,8 @@ def _make_tables(
     # A document adds its gain times its weight. A step of the scale adds the difference of two gains. All documents
     # have at least the lowest gain, which is part of the base.
     numerator, ideal = np.diff(scale)[:, None, None] * coefficients, np.zeros((n_steps, n, width + 1))
-    base_numerator, base_ideal = problem.constant[queries] + scale[0] * coefficients[:, -1], np.zeros(n)
+    base_numerator = problem.constant[queries] + scale[0] * coefficients[:, -1]
+    base_ideal = np.zeros(n)
     # The levels are all gains that a document has or may have. Count the judged documents that reach each level.
     gains = problem.judged_gain[judged]
     levels = np.union1d(gains, scale)

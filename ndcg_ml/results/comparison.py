@@ -640,7 +640,8 @@ def _unseen(comparison: Comparison) -> Iterator[str]:
             effective = "effective " * (comparison.n_clusters is None and n != pair.interval.n_queries)
             more = ""
             if comparison.margin is not None and comparison.margin < 1:
-                needed, costs = math.ceil(pair._seen_by(comparison.margin)), "costs less than the margin"
+                needed = math.ceil(pair._seen_by(comparison.margin))
+                costs = "costs less than the margin"
                 more = f", which {costs}" if needed <= n else f"; with {needed} {what}, such a problem {costs}"
                 more += f" of {comparison.margin:g} even if a {comparison._words[0]} loses 1"
             yield f"{n} {effective}{what}{place} can miss a problem that {100 * pair.unseen:.2g} % of {what} have{more}"

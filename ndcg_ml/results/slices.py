@@ -245,7 +245,8 @@ def _distance(one: _Mean, other: _Mean) -> float:
     """Return the distance of two means in standard errors, -1 if it is unknown. It only orders slices."""
     if one.estimate is None or other.estimate is None:
         return -1.0
-    difference, error = abs(one.value - other.value), math.hypot(one.estimate.error, other.estimate.error)
+    difference = abs(one.value - other.value)
+    error = math.hypot(one.estimate.error, other.estimate.error)
     return difference / error if error > 0 else (math.inf if difference else 0.0)
 
 

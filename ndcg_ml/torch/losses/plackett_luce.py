@@ -125,7 +125,8 @@ class _PLRank(torch.autograd.Function):
         present = logits.isfinite()
         left = torch.where(present, logits, torch.finfo(logits.dtype).min).flip(-1).logcumsumexp(-1).flip(-1)
         # Cumulative sums of discount / total and ahead / total, as logs, because the totals span any scale.
-        of_discount, of_ahead = _log_cumulative_ratios(discount, left), _log_cumulative_ratios(ahead, left)
+        of_discount = _log_cumulative_ratios(discount, left)
+        of_ahead = _log_cumulative_ratios(ahead, left)
         slope = (ahead - reward) + gain * torch.exp(logits + of_discount) - torch.exp(logits + of_ahead)
         slope = torch.where(present, slope, 0.0)  # the others are drawn last, and are in no sum of these
         gradient = torch.zeros_like(slope).scatter(-1, order, slope).mean(0)
