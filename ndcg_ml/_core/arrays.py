@@ -242,7 +242,8 @@ def column_codes(column: Any) -> tuple[NDArray[Any], Callable[[IntArray], Any]] 
     elif library == "pandas" and dtype in ("str", "string"):
         codes, take = column.factorize()[0], column.take
     elif library == "polars" and dtype in ("String", "Categorical", "Enum"):
-        codes = (column.rank("dense") if dtype == "String" else column.to_physical()).to_numpy()
+        named = column.cast(sys.modules["polars"].Categorical) if dtype == "String" else column
+        codes = named.to_physical().to_numpy()
         take = column.gather
     elif library == "pyarrow" and dtype.partition("<")[0] in ("string", "large_string", "dictionary"):
         encoded = column.dictionary_encode()
