@@ -178,7 +178,7 @@ def of_small_batches(modules: list[ModuleType]) -> Iterator[str]:
             kernel, on_device = importlib.import_module(f"{package.__name__}.kernel"), metric.to("meta")
             batch = scores.to("meta"), labels.to("meta"), None, (scores > 0).to("meta") if form != "all slots" else None
             on_device.update(*batch)  # constants are made once
-            with patch.object(kernel, "is_plain_eager", return_value=True), Launches() as seen:
+            with patch.object(kernel, "is_plain_eager", return_value=True, create=True), Launches() as seen:
                 on_device.update(*batch)
             counts.append(f"{seen.n}, {seen.n_bytes / scores.numel():.0f}")
         *earlier, ours = counts

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core.checks import TIES_BY_ID, KSpec, cutoffs, finite_number, optional_whole_number
-from ndcg_ml._core.flavor_text import WORDS, in_short, switch_text
+from ndcg_ml._core.flavor_text import WORDS, summarise, switch_text
 from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.layout import Groups, as_float32
 from ndcg_ml._core.mean import Totals
@@ -130,7 +130,7 @@ class Identification:
         printed, n_all = listed[:_PRINTED], len(self.matches or self.nearest)
         lines = [self._headline()]
         for match in printed:
-            lines.append(f"  {match.value:.6f}  {in_short(match.flavor, match.flavor._changes_of(Flavor()))}")
+            lines.append(f"  {match.value:.6f}  {summarise(match.flavor, match.flavor._changes_of(Flavor()))}")
             lines.append(f"    {'; '.join([match.name, *_list_equal_flavors(match)])}")
         if n_all > len(printed):
             lines.append(f"  and {n_all - len(printed)} more, in .{'matches' if self.matches else 'nearest'}")

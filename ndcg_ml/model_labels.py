@@ -221,8 +221,8 @@ def correct_labels(model: Evaluation[float], human: Evaluation[float]) -> Correc
     bounds = min(0.0, float(f.min()), float(d.min())), max(1.0, float(f.max()), float(d.max()))
     value, parts, dof = float(np.clip(found.value[0], *bounds)), found.parts[:, 0], float(d.size - 2)
     error = float(np.sqrt(np.square(parts).sum()))
-    # Differences below .05 are none, and those of .1 count in full.
-    apart = np.abs(parts[: d.size] - np.median(parts[: d.size])) * d.size
+    # Differences up to .05 do not count, and those from .1 on count in full.
+    distance = np.abs(parts[: d.size] - np.median(parts[: d.size])) * d.size
     # A query counts as its human label plus a part of the model's mean of the others minus the model's label.
     added = found.largest * (np.delete(f, labelled).mean() - f)
     estimate = Estimate(
@@ -231,7 +231,7 @@ def correct_labels(model: Evaluation[float], human: Evaluation[float]) -> Correc
         dof,
         skewness=float(((parts / error) ** 3).sum()) * math.sqrt(dof + 1) if error > SAME else 0.0,
         bounds=(bounds[0] + min(0.0, float(added.min())), bounds[1] + max(0.0, float(added.max()))),
-        apart=float(np.clip(apart / 0.05 - 1, 0, 1).mean()),
+        changed_labels=float(np.clip(distance / 0.05 - 1, 0, 1).mean()),
     )
     return CorrectedEvaluation(
         value=value,

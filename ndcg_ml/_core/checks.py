@@ -178,7 +178,7 @@ F = TypeVar("F")
 
 
 def plain_signature(function: F) -> F:
-    """Let ``help`` show the default of `k` in words, and leave out private and refused parameters."""
+    """Let ``help`` show the default of `k` in words, and leave out private parameters."""
     signature = inspect.signature(function)  # type: ignore[arg-type]
     shown = [
         each.replace(default=_Own()) if each.name == "k" and each.default is ... else each

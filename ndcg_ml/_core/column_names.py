@@ -99,12 +99,12 @@ class Wanted(NamedTuple):
             if meaning in given:
                 columns = [column for column in has if column == given[meaning] and column not in found.values()]
             else:
-                columns = with_usual_name(meaning, others, self.within)
+                columns = usual_columns(meaning, others, self.within)
             if len(columns) > 1:
                 advice = f"Name one: columns={{{kind(meaning)!r}: {columns[0]!r}}}."
                 if len(set(columns)) == 1 or "documents" in self.within:
                     advice = "Rename the others."
-                both = _listed(columns, {})
+                both = _enumerate_columns(columns, {})
                 raise error(f"{source} must name its {_CONTENTS[kind(meaning)]} once; got {both}. {advice}")
             if columns:
                 found[meaning] = columns[0]
@@ -120,7 +120,7 @@ class Wanted(NamedTuple):
         whose, meant, names = [], [], []
         for meaning in missing:
             what, given = kind(meaning), self.names.get(meaning)
-            usual = with_usual_name(meaning, [*left.values()], self.within) if meaning in self.elsewhere else []
+            usual = usual_columns(meaning, [*left.values()], self.within) if meaning in self.elsewhere else []
             words = _usual(what, (), 0, 1) if given is None else [given]
             match = next(filter(None, (nearest(_spelled(word), left, 0.75) for word in words)), None)
             whose.append(_CONTENTS[what] + f", not {brief(given)}" * (given is not None))
@@ -136,11 +136,11 @@ class Wanted(NamedTuple):
                 meant.append(repr(left.pop(match)))
         advice = f" Did you mean {' and '.join(meant)}?" * bool(meant)
         advice += f" Name yours: columns={{{', '.join(names)}}}." * (names != [] and "documents" not in self.within)
-        if missing == ["score"] and "run" in self.within and with_usual_name("label", has):
+        if missing == ["score"] and "run" in self.within and usual_columns("label", has):
             advice += " Or are qrels and run swapped?"
         if missing == ["label"] and "docno" in found:
             advice += f" If each row has grade 1, name its documents: columns={{'docno': {found['docno']!r}}}."
-        return f"{' and its '.join(whose)}; got {_listed(has, found)}.{advice}"
+        return f"{' and its '.join(whose)}; got {_enumerate_columns(has, found)}.{advice}"
 
     def are_ranks(self, columns: Mapping[Any, Any]) -> bool:
         """Return whether the column of scores was found by its name, rank: 1 is the best."""
@@ -154,7 +154,7 @@ def documents_of(table: str, names: Mapping[Any, Any]) -> Wanted:
     return Wanted(("qid", "docno", "label" if table == "qrels" else "score"), own, (table,), elsewhere=others)
 
 
-def with_usual_name(meaning: Any, columns: Sequence[Any], within: Sequence[str] = ()) -> list[Any]:
+def usual_columns(meaning: Any, columns: Sequence[Any], within: Sequence[str] = ()) -> list[Any]:
     """Return the columns whose names usually have this meaning: those of the first rank, if any."""
     for rank in (0, 1):
         usual = _usual(kind(meaning), within, rank)
@@ -181,7 +181,7 @@ def _are_pairs(others: Sequence[Any], given: Mapping[Any, Any]) -> bool:
     return "docno" in given or all(_spelled(column) in ids for column in others)
 
 
-def _listed(columns: Sequence[Any], found: Mapping[Any, Any]) -> str:
+def _enumerate_columns(columns: Sequence[Any], found: Mapping[Any, Any]) -> str:
     known = {column: f" ({_CONTENTS[kind(meaning)]})" for meaning, column in found.items()}
     listed = [brief(column) + known.get(column, "") for column in columns[:_SHOWN]]
     return (", ".join(listed) or "none") + f" and {len(columns) - _SHOWN} others" * (len(columns) > _SHOWN)

@@ -117,7 +117,7 @@ def _sort_by_digits(
     """
     for i in range(n):
         best[0, i], best[1, i] = kept[0, i] + 0.0, kept[1, i]  # this makes -0.0 equal 0.0
-    width = 6 + int(np.log2(n)) // 2  # of a digit, of which there are at most 64 sqrt(n) <= 2 n + 512
+    width = 6 + int(np.log2(n)) // 2  # bits of a digit; its 64 sqrt(n) values are at most 2 n + 512
     mask = np.uint64((1 << width) - 1)
     for first in (64 - 2 * width, 0):
         for shift in range(first, 64, 2 * width):

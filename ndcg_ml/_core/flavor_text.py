@@ -281,8 +281,8 @@ _TIES = {
 }
 
 
-def in_short(flavor: Flavor, changed: Mapping[str, object]) -> str:
-    """Return gain, ties and empty queries, and what else was changed from the default, on one line."""
+def summarise(flavor: Flavor, changed: Mapping[str, object]) -> str:
+    """Return gain, ties, empty queries and the other changed switches, on one line."""
     gain = flavor.gain if isinstance(flavor.gain, str) else switch_text(flavor.gain)
     empty = {"skip": "skipped", "raise": "refused"}.get(str(flavor.empty), f"score {switch_text(flavor.empty)}")
     words = [f"NDCG{at_cutoff(flavor.k)}: {gain} gain", f"ties {_TIES[flavor.ties]}", f"empty queries {empty}"]

@@ -155,16 +155,17 @@ def _number(ids: NDArray[Any]) -> tuple[IntArray, IntArray]:
         by_key = np.argsort(keys)
         places, ordered = np.zeros(ids.size, dtype=np.int64), keys[by_key]
         places[by_key[1:]] = np.cumsum(ordered[1:] != ordered[:-1])
-    codes, seen = _by_appearance(places)
+    codes, seen = _renumber(places)
     if is_text and not (ids[seen][codes] == ids).all():  # two texts have one hash
-        return _by_appearance(hash_codes(ids.tolist())[0])
+        return _renumber(hash_codes(ids.tolist())[0])
     return codes, seen
 
 
-def _by_appearance(places: IntArray) -> tuple[IntArray, IntArray]:
-    """Return integers from 0 numbered anew by first appearance, and the position of the first of each number."""
+def _renumber(places: IntArray) -> tuple[IntArray, IntArray]:
+    """Return places renumbered from 0 by first appearance, and the first position of each number."""
     first = np.full(int(places.max()) + 1, places.size, dtype=np.int64)
-    first[places[::-1]] = np.arange(places.size)[::-1]  # of several values for one place, the last one remains
+    # Assigned in reverse: if a place occurs several times, NumPy keeps the last value, which is the first position.
+    first[places[::-1]] = np.arange(places.size)[::-1]
     seen = np.sort(first[first < places.size])
     first[places[seen]] = np.arange(seen.size)
     return first[places], seen

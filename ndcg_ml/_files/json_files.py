@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from ndcg_ml._core.column_names import Wanted, with_usual_name
+from ndcg_ml._core.column_names import Wanted, usual_columns
 from ndcg_ml._core.json_values import json_repr, unique_keys
 from ndcg_ml._core.layout import IntArray
 from ndcg_ml._core.printable import brief, brief_text
@@ -128,7 +128,7 @@ def _has_topic(record: Any, wanted: Wanted) -> bool:
     if not isinstance(record, dict):
         return False
     named = wanted.names.get("qid")
-    keys = [named] if named is not None else with_usual_name("qid", [*record])
+    keys = [named] if named is not None else usual_columns("qid", [*record])
     return any(isinstance(record.get(key), (str, int)) for key in keys)
 
 
@@ -142,7 +142,7 @@ def _are_topics(value: Any, wanted: Wanted) -> bool:
     """Return whether a value is a list of objects that have topics, or are no documents; or an object of topics."""
     if isinstance(value, list):
         first = next(iter(value), None)
-        return _has_topic(first, wanted) or (isinstance(first, dict) and not with_usual_name("docno", [*first]))
+        return _has_topic(first, wanted) or (isinstance(first, dict) and not usual_columns("docno", [*first]))
     return isinstance(value, dict) and value != {} and all(isinstance(each, (list, dict)) for each in value.values())
 
 

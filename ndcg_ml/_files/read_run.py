@@ -194,7 +194,7 @@ class RunRows:
     value: FloatArray
     path: str | os.PathLike[str] = ""
     lines: Growing[np.uint32] | None = None  # line numbers, if the rows come from a file
-    unit: str = "line"  # what they count
+    unit: str = "line"  # the unit of the line numbers
     columns: Mapping[str, Any] = field(default_factory=dict)  # those that were read, by meaning, if they have names
 
     def name(self, row: int) -> str:

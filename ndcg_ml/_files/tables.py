@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.arrays import real_array
 from ndcg_ml._core.checks import EXACT_INTEGERS
-from ndcg_ml._core.column_names import Wanted, kind, with_usual_name
+from ndcg_ml._core.column_names import Wanted, kind, usual_columns
 from ndcg_ml._core.layout import keys_of
 from ndcg_ml._core.printable import brief, brief_text
 from ndcg_ml._files import json_files, opening, trec
@@ -74,7 +74,7 @@ def _detect_form(path: AnyPath, wanted: Wanted, head: bytes) -> tuple[Form, dict
     below = head[len(first.head + line) :].strip().partition(b"\n")[0]
     size = len(below.split(delimiter.encode() or None)) if below else len(cells)
     n_short = len(cells) if of == "qrels" and size == len(cells) else 0
-    is_named = any(with_usual_name(meaning, cells) for meaning in ("qid", "docno"))
+    is_named = any(usual_columns(meaning, cells) for meaning in ("qid", "docno"))
     if n_short == 3 and is_number[2] and not is_named:
         return short, {}
     has_columns = len(words) == len(form.columns) or (form.longer and len(words) > len(form.columns))

@@ -366,7 +366,7 @@ def _contains_second_line(tokens: list[bytes]) -> bool:
 
 # -- CSV --------------------------------------------------------------------------------------------------------------
 
-_ROWS = 512  # of a batch: with more, the garbage collector takes as long as the parser
+_ROWS = 512  # per batch: with more, the garbage collector takes as long as the parser
 
 
 def _csv_lines(path: opening.AnyPath, form: Form, number: int, blocks: Iterable[bytes]) -> Iterator[Lines]:

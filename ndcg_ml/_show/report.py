@@ -128,7 +128,7 @@ def headline(pair: Difference, measure: str) -> str:
     return f"{verdict}: {measure} {pair.difference:+.4f} ({share:g} % interval {low:+.4f} to {high:+.4f})"
 
 
-def in_words(pairs: Sequence[Difference], units: str, detectable: float) -> Iterator[str]:
+def explain_table(pairs: Sequence[Difference], units: str, detectable: float) -> Iterator[str]:
     """Yield the meaning of the table of differences. `detectable` is the smallest that would be found."""
     verdicts = dict.fromkeys(pair.verdict for pair in pairs)
     names = {"a": "a", "b": "b"}  # the columns of the table
@@ -217,7 +217,7 @@ def drawing(plot: Callable[[Axes], object], n_rows: int) -> str:
     from matplotlib import style
     from matplotlib.figure import Figure
 
-    # Matplotlib 3.11 draws ids at random unless there is a salt, and text as paths unless it is told otherwise.
+    # Matplotlib 3.11 draws ids at random unless there is a salt, and text as paths unless ``svg.fonttype`` is "none".
     with style.context(["default", {"svg.fonttype": "none", "svg.hashsalt": "ndcg_ml"}]):
         figure = Figure(figsize=(_INCHES, height(n_rows)), layout="constrained")
         try:

@@ -113,7 +113,7 @@ class Estimate:
         Skewness of the values.
     bounds : tuple of float
         The smallest and the largest value that a query may have.
-    apart : float
+    changed_labels : float
         Share of corrected labels that differ from the others. If few do, the sample may lack an error of the model.
     """
 
@@ -122,7 +122,7 @@ class Estimate:
     dof: float
     skewness: float
     bounds: tuple[float, float] = (0.0, 1.0)
-    apart: float = 1.0
+    changed_labels: float = 1.0
 
     def limits(self, confidence: float) -> tuple[float, float]:
         """Return the limits of the confidence interval of the mean, which are within the bounds.
@@ -131,7 +131,7 @@ class Estimate:
         -----
         Let m be the mean, and the bounds 0 and 1. Two pseudo-queries, one at each bound and each with the weight
 
-            w = 1 / (1 + 2 n min(m (1 - m), apart))
+            w = 1 / (1 + 2 n min(m (1 - m), changed_labels))
 
         stand for values that the sample may lack. The variance and the third moment of the n queries and of these two
         about m give the standard error s of a mean of n + 2 w queries and its skewness g, so that the width is never 0.
@@ -148,7 +148,7 @@ class Estimate:
         span, n = most - least, self.dof + 1
         m = min(1.0, max(0.0, (self.value - least) / span))
         product = m * (1 - m)
-        pseudo = 1 / (1 + 2 * n * min(product, self.apart))
+        pseudo = 1 / (1 + 2 * n * min(product, self.changed_labels))
         total = n + 2 * pseudo
         deviation = self.error / span * math.sqrt(self.dof)
         variance = (n * deviation**2 + pseudo * (1 - 2 * product)) / total

@@ -210,7 +210,7 @@ def fewest_to_reject(level: float) -> int:
 
 
 class Case(NamedTuple):
-    """A test in another sample, in which another number of queries may have changed.
+    """A test in another sample, in which more or fewer queries may have changed.
 
     Attributes
     ----------

@@ -440,7 +440,7 @@ class Comparison:
         """Return the title and the sections of the report."""
         report, pairs, units = _show.report, self.pairs, self._words[1]
         drawing = report.drawing(self.plot, len(pairs) if len(pairs) > 1 else 7)
-        meaning = report.in_words(pairs, units, self.smallest_detectable())
+        meaning = report.explain_table(pairs, units, self.smallest_detectable())
         values = [self._repr_html_(), *map(paragraph, meaning), drawing]
         if n_left_out := len(self.not_compared):
             values.append(

@@ -582,7 +582,7 @@ class Evaluation(Generic[V]):
         return [counts, *self._notes_on_run(), str(flavor)]
 
     def _notes_on_run(self) -> Iterator[str]:
-        """Yield what a run does not answer, or answers beside the evaluated topics."""
+        """Yield notes on unanswered topics, on topics that only one side has, and on excluded documents."""
         n_unanswered = self.n_unanswered or 0
         if self.queries == "users" and n_unanswered:
             yield f"{n_unanswered} user{'s' * (n_unanswered != 1)} without a retrieved item"

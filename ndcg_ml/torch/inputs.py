@@ -161,7 +161,7 @@ def check_tensor(value: object, name: str) -> Tensor:
     while isinstance(first, (list, tuple)) and first:
         first = first[0]
     if isinstance(first, (str, bytes)):
-        order = "sorted(ids), 10**9" if name == "doc_id" else "ids"  # which are compared as text
+        order = "sorted(ids), 10**9" if name == "doc_id" else "ids"  # document ids are compared as text
         raise TypeError(
             f"{got} of text. Number the ids of the whole data set once, before the loader: number = {{q: i for i, q in "
             f"enumerate({order})}}, and pass torch.tensor([number[q] for q in {name}])."

@@ -355,7 +355,7 @@ compute_with_cache
             sums = Sums.from_numpy(totals.sums(self.flavor))
             if list_ids is not None or indexes is not None:
                 ids = torch.from_numpy(totals.ids.astype(np.int64))
-                ids = ids if list_ids is None else list_ids[ids]  # of padded lists, these were positions
+                ids = ids if list_ids is None else list_ids[ids]  # ids of padded lists were positions
         else:
             batch = inputs.read_batch(self.flavor, preds, target, mask=mask, indexes=indexes, names=_NAMES)
             if batch is None:

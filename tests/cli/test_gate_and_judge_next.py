@@ -150,7 +150,7 @@ def test_a_run_must_pass_against_the_baseline_and_the_last_run():
         assert result.exit_code == code, result.output
         saved = Path("last.json").exists() and Evaluation.load("last.json").value
         better = evaluate_run("qrels.json", "better.json", k=10).value
-        assert saved == (False if run == "worse" else {10: better})  # what is worse is not saved
+        assert saved == (False if run == "worse" else {10: better})  # a worse run is not saved
     found = invoke(f"{gate} old.json")
     assert found.stdout.startswith("worse: ndcg@10 against the last run\n")
     assert "margin 0.01; confidence 0.95 with each reference" in found.stdout

@@ -307,7 +307,7 @@ def test_different_document_ids_of_a_list_stay_different(ids):
 
 
 def test_text_ids_with_one_hash_are_different_queries():
-    words = np.array([ODD + 5, 7 << 56, 5, (7 << 56) + 1], dtype=np.uint64)  # as text, one after another
+    words = np.array([ODD + 5, 7 << 56, 5, (7 << 56) + 1], dtype=np.uint64)  # two texts of two words each
     ids = words.astype("<u8").view("S16")[[0, 1, 0, 1, 1]]
     found = evaluate([1, 0, 2, 1, 3], [1, 2, 3, 4, 5], qid=ids)
     assert found.per_query.qid.tolist() == ids[:2].tolist()

@@ -105,7 +105,7 @@ def test_parts_add_up_to_the_whole_in_any_grouping(data: st.DataObject) -> None:
     np.testing.assert_array_equal(merged.ids, everything.ids)
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy, about the overflow
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy warns of the overflow
 @pytest.mark.parametrize("empty", [0.0, math.nan])
 def test_a_nan_that_is_not_of_an_empty_query_is_refused(empty: float) -> None:
     flavor = Flavor(gain=lambda grade: grade * 1e100, discount=lambda rank: 1e300, empty=empty)

@@ -251,7 +251,7 @@ SCENARIOS = {
     "refused, then goes on": (refused_then_goes_on, QUERIES.score),
     "local": (local, None),
 }
-if find_spec("lightning"):  # of 41 queries, 21 train in each process, in batches of 8
+if find_spec("lightning"):  # each process trains on 21 of 41 queries, in batches of 8
     SCENARIOS["lightning"] = (lightning_loads_a_share_per_process, lambda: [3, 41])
 """What each process does, and the value or the error that both must have."""
 

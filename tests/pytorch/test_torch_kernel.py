@@ -98,7 +98,7 @@ def both(flavor, problem, ks):
             tensor(p["y_score"]), tensor(p["y_true"]), flavor=flavor, k=ks, mask=tensor(p["mask"]),
             retrieved=tensor(p["retrieved"]), doc_id=tensor(p["doc_id"]),
         )  # fmt: skip
-    want = np.full((len(p["y_true"]), len(ks)), math.nan)  # of a list without documents, which is no query
+    want = np.full((len(p["y_true"]), len(ks)), math.nan)  # a list without documents is no query
     if p["y_true"].size if p["mask"] is None else p["mask"].any():
         found = evaluate(**problem, flavor=flavor, k=ks).per_query
         want[found.qid] = found.ndcg
