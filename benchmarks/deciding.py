@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ndcg_ml import Comparison, compare, evaluate, evaluate_run
-from ndcg_ml._statistics.randomisation import queries_needed
+from ndcg_ml._statistics.p_values_and_sample_sizes import queries_needed
 from ndcg_ml.readers import read_columns
 
 ROOT = Path(__file__).parents[1]

@@ -103,7 +103,7 @@ def draw_queries_needed(path: Path) -> None:
     import numpy as np
     from matplotlib import pyplot as plt
 
-    from ndcg_ml._statistics.randomisation import queries_needed
+    from ndcg_ml._statistics.p_values_and_sample_sizes import queries_needed
 
     rows = json.loads((ROOT / "benchmarks" / "results" / "deciding.json").read_text())["rows"]
     differences = np.geomspace(0.003, 0.3, 100)

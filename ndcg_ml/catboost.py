@@ -17,7 +17,7 @@ from ndcg_ml._core.kernel_and_threads import Cache
 from ndcg_ml._core.layout import IntArray
 from ndcg_ml._core.queries import Queries, mean_row_weight
 from ndcg_ml._core.query_groups import group_by_ids
-from ndcg_ml._core.ranking import Ranking
+from ndcg_ml._core.scores import Ranking
 from ndcg_ml.flavor import Flavor
 
 __all__ = ["NDCGEval", "catboost_params", "supports"]

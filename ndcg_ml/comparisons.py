@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ndcg_ml import _matching as matching
+from ndcg_ml import _matched_systems as matching
 from ndcg_ml._core.checks import as_confidence, one_of, whole_number
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.layout import FloatArray

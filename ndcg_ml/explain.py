@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ndcg_ml._core.checks import optional_whole_number, whole_number
 from ndcg_ml._core.flavor_text import switch_text
 from ndcg_ml._core.json_values import plain, plain_id
-from ndcg_ml._core.mean import Totals
+from ndcg_ml._core.mean_and_empty_queries import Totals
 from ndcg_ml._core.per_query import PerQuery
 from ndcg_ml._core.queries import Queries, Weights
 from ndcg_ml._core.table import Column, Record

@@ -21,7 +21,7 @@ from ndcg_ml._core.layout import IntArray, keys_of
 from ndcg_ml._core.printable import brief, escape_markdown, markdown_paragraph, percent, visible
 from ndcg_ml._core.slice_names import slice_names_by_id
 from ndcg_ml._core.table import Column, Record
-from ndcg_ml._matching import describe_changes, list_ids, rows_of_ids
+from ndcg_ml._matched_systems import describe_changes, list_ids, rows_of_ids
 from ndcg_ml._statistics.differences import DIFFERENCE, INTERVAL, VERDICT, Difference, Settings
 from ndcg_ml._statistics.intervals import FEWEST_FOR_INTERVAL, FEWEST_FOR_TEST
 from ndcg_ml._statistics.verdict import PASSES

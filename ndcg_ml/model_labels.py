@@ -18,12 +18,12 @@ from ndcg_ml._core.checks import as_confidence
 from ndcg_ml._core.flavor_text import at_cutoff, metric_key
 from ndcg_ml._core.layout import FloatArray, IntArray, keys_of
 from ndcg_ml._core.queries import Scored
-from ndcg_ml._matching import Matched, list_ids, matched, sources_of_evaluations
+from ndcg_ml._matched_systems import Matched, list_ids, matched, sources_of_evaluations
 from ndcg_ml._statistics.differences import MOST_QUERIES, Decision, Pairs, Settings
 from ndcg_ml._statistics.distributions import t_quantile, t_tail
 from ndcg_ml._statistics.intervals import FEWEST_TO_SPLIT, Estimate, estimates
 from ndcg_ml._statistics.means import SAME, Interval, Means
-from ndcg_ml._statistics.randomisation import normal_max_t
+from ndcg_ml._statistics.p_values_and_sample_sizes import normal_max_t
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.results.evaluation import Evaluation
 

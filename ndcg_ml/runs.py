@@ -19,7 +19,7 @@ from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray, as_float32, as
 from ndcg_ml._core.printable import brief
 from ndcg_ml._core.queries import DocumentNames, Queries, Weights, find_repeats, read_weights
 from ndcg_ml._core.query_groups import group_by_sizes
-from ndcg_ml._core.ranking import Ranking
+from ndcg_ml._core.scores import Ranking
 from ndcg_ml._core.slice_names import column_by_id, slice_names_by_id
 from ndcg_ml._files import read_run
 from ndcg_ml._files.byte_ids import digests as judgement_digests

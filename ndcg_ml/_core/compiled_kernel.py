@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numba import boolean, float64, int64, njit, types, uint8
 
-from ndcg_ml._core.gains_and_discounts import Codes
+from ndcg_ml._core.labels_gains_discounts import Codes
 from ndcg_ml._core.layout import FloatArray, IntArray
 
 # Lists are sorted by counting up to this length, and by buckets beyond.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _ALWAYS = ("gain", "discount", "ideal", "ties", "empty")
 
 # The named values of switches. To add a discount, add its name here and its formula to DISCOUNTS in
-# _core/gains_and_discounts.py and torch/kernel.py; type checkers use NamedDiscount in flavor.py.
+# _core/labels_gains_discounts.py and torch/kernel.py; type checkers use NamedDiscount in flavor.py.
 WORDS: Mapping[str, Mapping[str, str]] = {
     "gain": {
         "linear": "y",

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import one_of
-from ndcg_ml._core.gains_and_discounts import Coded, Gains
+from ndcg_ml._core.labels_gains_discounts import Coded, Gains
 from ndcg_ml._core.layout import FloatArray, Groups, IntArray
 from ndcg_ml._core.numpy_kernel import Cutoffs, Scores
 from ndcg_ml._core.printable import brief, brief_text

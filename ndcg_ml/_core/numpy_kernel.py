@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import EXACT_INTEGERS, TIES_BY_ID, without_doc_ids
-from ndcg_ml._core.gains_and_discounts import Coded, Gains, Graded, all_integers, full, take_gains, top_gain
+from ndcg_ml._core.labels_gains_discounts import Coded, Gains, Graded, all_integers, full, take_gains, top_gain
 from ndcg_ml._core.layout import Block, FloatArray, Groups, IntArray, as_float32, starts_of
 from ndcg_ml.flavor import Flavor
 

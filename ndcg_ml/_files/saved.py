@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from ndcg_ml._core.checks import cutoffs
 from ndcg_ml._core.json_values import plain, unique_keys
 from ndcg_ml._core.layout import as_objects
-from ndcg_ml._core.mean import Totals
+from ndcg_ml._core.mean_and_empty_queries import Totals
 from ndcg_ml._core.per_query import PerQuery
 from ndcg_ml._core.printable import brief, brief_text
 from ndcg_ml._core.queries import Scored
-from ndcg_ml._core.ranking import Ranking
+from ndcg_ml._core.scores import Ranking
 from ndcg_ml._files.byte_ids import Names, digests
 from ndcg_ml._files.opening import AnyPath, DataFileError, open_with_head, whole_text, write_atomically
 from ndcg_ml._files.read_run import id_array

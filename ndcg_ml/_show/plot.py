@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ndcg_ml._core.mean import Totals
+    from ndcg_ml._core.mean_and_empty_queries import Totals
     from ndcg_ml._statistics.differences import Difference
     from ndcg_ml._statistics.means import Interval
     from ndcg_ml.flavor import Flavor

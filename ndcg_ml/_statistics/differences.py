@@ -17,7 +17,7 @@ from ndcg_ml._core.table import Column
 from ndcg_ml._statistics.distributions import beta_cdf, beta_quantile, normal_quantile, t_quantile, t_tail
 from ndcg_ml._statistics.intervals import FEWEST_FOR_TEST, aggregate_clusters, effective_queries
 from ndcg_ml._statistics.means import SAME, Interval, Means, n_equal, skewness
-from ndcg_ml._statistics.randomisation import (
+from ndcg_ml._statistics.p_values_and_sample_sizes import (
     Case,
     changed_cases,
     exchange_tests,

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.gains_and_discounts import discounts, gain, grade
+from ndcg_ml._core.labels_gains_discounts import discounts, gain, grade
 from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray, ranges, starts_of
 from ndcg_ml._core.numpy_kernel import order_ties
 from ndcg_ml._core.printable import brief

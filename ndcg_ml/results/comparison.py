@@ -18,7 +18,7 @@ from ndcg_ml._core.printable import block, paragraph, percent, visible, wrapped
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._statistics.differences import DIFFERENCE, INTERVAL, P_ADJUSTED, SYSTEMS, VERDICT, Difference
 from ndcg_ml._statistics.means import Interval
-from ndcg_ml._statistics.randomisation import fewest_to_reject
+from ndcg_ml._statistics.p_values_and_sample_sizes import fewest_to_reject
 from ndcg_ml._statistics.verdict import DECIDED, PASSES
 from ndcg_ml._unjudged.completions import RangeError
 from ndcg_ml._unjudged.judge_next import ToJudge, UnjudgedDocuments

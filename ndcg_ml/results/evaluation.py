@@ -15,7 +15,7 @@ from ndcg_ml._core.checks import K, whole_number
 from ndcg_ml._core.flavor_text import at_cutoff, metric_key
 from ndcg_ml._core.frames import make_frame
 from ndcg_ml._core.json_values import plain, plain_ids
-from ndcg_ml._core.mean import shape_values
+from ndcg_ml._core.mean_and_empty_queries import shape_values
 from ndcg_ml._core.per_query import PerQuery
 from ndcg_ml._core.printable import block, paragraph
 from ndcg_ml._core.table import Column, Record
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ndcg_ml._core.mean import Totals
+    from ndcg_ml._core.mean_and_empty_queries import Totals
     from ndcg_ml._core.queries import Scored
     from ndcg_ml._files.read_run import Which
     from ndcg_ml._files.saved import Saved, Stored

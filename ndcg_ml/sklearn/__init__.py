@@ -15,7 +15,7 @@ try:
 except ImportError as _error:
     raise ImportError(f"ndcg_ml.sklearn needs scikit-learn. Install it with: {_install('sklearn')}") from _error
 
-from ndcg_ml.sklearn.folds import CutQueryWarning, QueryKFold
+from ndcg_ml.sklearn.queries_and_folds import CutQueryWarning, QueryKFold
 from ndcg_ml.sklearn.ranker import QueryRanker
 from ndcg_ml.sklearn.scorer import NDCGScorer, ndcg_scorer
 

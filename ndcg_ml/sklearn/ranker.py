@@ -19,7 +19,7 @@ from ndcg_ml._core.layout import FloatArray, Groups, IntArray, ranges
 from ndcg_ml._core.query_groups import group_by_ids
 from ndcg_ml.arrays import ndcg_score
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.sklearn.folds import WholeQueries, ids_of_rows, split_column, table, weight_of_queries
+from ndcg_ml.sklearn.queries_and_folds import WholeQueries, ids_of_rows, split_column, table, weight_of_queries
 from ndcg_ml.sklearn.scorer import NDCGScorer, expected_grade, scores_of
 
 

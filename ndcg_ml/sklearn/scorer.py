@@ -22,13 +22,13 @@ from ndcg_ml._core.checks import KSpec, cutoffs, log_name, plain_signature, refu
 from ndcg_ml._core.flavor_text import metric_key
 from ndcg_ml._core.frames import Axes, match_index
 from ndcg_ml._core.kernel_and_threads import Cache
-from ndcg_ml._core.mean import EmptyQueryError
+from ndcg_ml._core.mean_and_empty_queries import EmptyQueryError
 from ndcg_ml._core.printable import brief
 from ndcg_ml._core.queries import Queries
 from ndcg_ml._core.query_groups import group_by_ids
-from ndcg_ml._core.ranking import Ranking
+from ndcg_ml._core.scores import Ranking
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
-from ndcg_ml.sklearn import folds
+from ndcg_ml.sklearn import queries_and_folds as folds
 
 
 @plain_signature

@@ -18,12 +18,12 @@ from torch import Tensor
 
 from ndcg_ml._core import checks
 from ndcg_ml._core.queries import Queries
-from ndcg_ml._core.ranking import Ranking
+from ndcg_ml._core.scores import Ranking
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.torch.limits import Names, is_plain_eager, once_per_graph
 
 if TYPE_CHECKING:
-    from ndcg_ml._core.mean import Totals
+    from ndcg_ml._core.mean_and_empty_queries import Totals
 
 # -- the slots of each query: rows of a padded tensor, or consecutive parts of a flat one ------------------------------
 

@@ -20,9 +20,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ndcg_ml._core.gains_and_discounts import discounts
-from ndcg_ml._core.gains_and_discounts import gain as host_gain
-from ndcg_ml._core.gains_and_discounts import top_gain as host_top_gain
+from ndcg_ml._core.labels_gains_discounts import discounts
+from ndcg_ml._core.labels_gains_discounts import gain as host_gain
+from ndcg_ml._core.labels_gains_discounts import top_gain as host_top_gain
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.inputs import Batch, Layout, Padded, working_dtype
 from ndcg_ml.torch.limits import (

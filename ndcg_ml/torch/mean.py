@@ -1,6 +1,6 @@
 """The mean in torch: the rule for empty queries, NDCG of each query, and the sums whose ratio is the mean.
 
-Names and rules are those of ``ndcg_ml._core.mean``, written separately for tensors.
+Names and rules are those of ``ndcg_ml._core.mean_and_empty_queries``, written separately for tensors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ndcg_ml.torch.inputs import working_dtype
 from ndcg_ml.torch.limits import FAULTS, add_fault, count_kinds
 
 if TYPE_CHECKING:
-    from ndcg_ml._core.mean import Sums as NumPySums
+    from ndcg_ml._core.mean_and_empty_queries import Sums as NumPySums
 
 
 def empty_queries(ideal: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from strategies import examples
 from ndcg_ml import Comparison, Flavor, compare, compare_values, correct_labels, evaluate, evaluate_run
 from ndcg_ml._statistics.intervals import Estimate
 from ndcg_ml._statistics.means import Means
-from ndcg_ml._statistics.randomisation import exchange_tests
+from ndcg_ml._statistics.p_values_and_sample_sizes import exchange_tests
 
 RNG = np.random.default_rng(2)
 Y = RNG.integers(0, 4, (60, 10))

@@ -11,7 +11,7 @@ from comparing import by_values, interval_by_hand, of_values
 from ndcg_ml import Flavor, compare, evaluate, evaluate_run
 from ndcg_ml._statistics.intervals import aggregate_clusters, estimates, robust_error
 from ndcg_ml._statistics.means import Means
-from ndcg_ml._statistics.randomisation import exchange_tests, max_t
+from ndcg_ml._statistics.p_values_and_sample_sizes import exchange_tests, max_t
 from ndcg_ml._statistics.verdict import verdict
 from ndcg_ml.gating import gate
 from ndcg_ml.results.comparison import favoured

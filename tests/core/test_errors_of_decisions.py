@@ -10,7 +10,7 @@ from comparing import by_values, of_values
 
 from ndcg_ml import Flavor, RangeError, compare, compare_values, correct_labels, evaluate, evaluate_ranked, evaluate_run
 from ndcg_ml._statistics.differences import Settings
-from ndcg_ml._statistics.randomisation import queries_needed
+from ndcg_ml._statistics.p_values_and_sample_sizes import queries_needed
 from ndcg_ml.explain import explain_difference
 from ndcg_ml.gating import gate
 

@@ -23,7 +23,7 @@ from oracle import (
 from strategies import SORTED_IDEALS, Problem, examples, flavors, problems, square_root
 
 from ndcg_ml import Evaluation, Flavor, dcg_score, evaluate, evaluate_ranked, ndcg_score, prepare
-from ndcg_ml._core import gains_and_discounts as gains
+from ndcg_ml._core import labels_gains_discounts as gains
 from ndcg_ml._core import layout, numpy_kernel
 
 pytestmark = pytest.mark.usefixtures("kernel")

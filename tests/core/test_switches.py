@@ -21,7 +21,7 @@ from ndcg_ml import (
     ndcg_score,
     prepare,
 )
-from ndcg_ml._core import gains_and_discounts as gains
+from ndcg_ml._core import labels_gains_discounts as gains
 from ndcg_ml._core.query_groups import group_by_sizes
 
 LOG3 = 1 / math.log2(3)

@@ -13,10 +13,10 @@ from comparing import Paired, by_values, of_values
 stats = pytest.importorskip("scipy.stats")
 
 from ndcg_ml import compare, correct_labels, evaluate_run
-from ndcg_ml._statistics import randomisation
+from ndcg_ml._statistics import p_values_and_sample_sizes
 from ndcg_ml._statistics.distributions import normal_cdf, normal_quantile, t_quantile, t_tail
 from ndcg_ml._statistics.means import Means
-from ndcg_ml._statistics.randomisation import exchange_tests, max_t, queries_needed
+from ndcg_ml._statistics.p_values_and_sample_sizes import exchange_tests, max_t, queries_needed
 from ndcg_ml._statistics.verdict import verdict
 
 
@@ -110,7 +110,7 @@ def test_drawn_randomisation_on_the_same_signs(n, monkeypatch):
     p_value, signs = permutation_test(differences, 999)
     assert signs.shape == (999, n)
     assert set(np.unique(signs)) == {-1.0, 1.0}
-    monkeypatch.setattr(randomisation, "drawn_signs", lambda *_: iter([signs[:500], signs[500:]]))
+    monkeypatch.setattr(p_values_and_sample_sizes, "drawn_signs", lambda *_: iter([signs[:500], signs[500:]]))
     found = Paired(np.zeros(n), differences).test(n_resamples=999)
     assert not found.exact
     assert 0.002 < p_value < 0.998

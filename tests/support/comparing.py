@@ -11,7 +11,7 @@ import numpy as np
 from ndcg_ml import Comparison, Evaluation, Flavor, compare, compare_values, evaluate
 from ndcg_ml._statistics.distributions import t_quantile
 from ndcg_ml._statistics.means import Means
-from ndcg_ml._statistics.randomisation import exchange_tests
+from ndcg_ml._statistics.p_values_and_sample_sizes import exchange_tests
 
 # NDCGs from -1 to 2.
 WIDE = Flavor(gain=lambda y: y if y < 2 else 1.0, ideal="max", max_grade=2, negative="allow", k=1)
