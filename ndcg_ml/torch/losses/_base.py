@@ -282,28 +282,12 @@ class ListLoss(nn.Module):
         ValueError
             Shapes do not match, a callable gain is negative, or, on the CPU, the flavor refuses a label.
         """
-        return self.mean_over_draws([scores], labels, mask, indexes)
-
-    def mean_over_draws(
-        self, draws: Sequence[Tensor], labels: Tensor, mask: Tensor | None, indexes: Tensor | None
-    ) -> Tensor:
-        """Compute the mean of the loss over several scores of the same lists, as ``forward`` does for one.
-
-        Labels are read once, unless the ideal depends on the scores.
-        """
-        means: list[Tensor] = []
-        read: list[Lists] = []
-        for scores in draws:
-            batches, places = pad_lists(scores, labels, mask, indexes)
-            if read and not kernel.needs_ranking(self.flavor):
-                read = [_replace_scores(lists, batch[0]) for lists, batch in zip(read, batches, strict=True)]
-            else:
-                read = [self._read(*batch) for batch in batches]
-                looked = _refuse_faults(self.flavor, read, batches)
-                full = _all_have_loss(read)
-            losses = [self._losses_of(lists, looked=looked, full=full) for lists in read]
-            means.append(self._reduce(_concatenate(losses), places, None if full else [lists.empty for lists in read]))
-        return means[0] if len(means) == 1 else torch.stack(means).mean(0)
+        batches, places = pad_lists(scores, labels, mask, indexes)
+        read = [self._read(*batch) for batch in batches]
+        looked = _refuse_faults(self.flavor, read, batches)
+        full = _all_have_loss(read)
+        losses = _concatenate([self._losses_of(lists, looked=looked, full=full) for lists in read])
+        return self._reduce(losses, places, None if full else [lists.empty for lists in read])
 
     def extra_repr(self) -> str:
         """The flavor and the parameters, for ``repr``."""
@@ -350,7 +334,14 @@ class ListLoss(nn.Module):
                 _refuse_negative_gain(gains.min().item(), repr(self.flavor.gain))
             weight, empty = self._weigh(layout, scores, judgements, ranked, gains)
             absent = None if mask is None and ranked is listed else ~ranked
-        return _replace_scores(Lists(scores, gains, weight, ranked, empty, judgements.refused, None, absent), scores)
+        # Before any arithmetic, because a padded NaN times 0 is NaN.
+        clean = scores if absent is None else scores.masked_fill(absent, 0.0)
+        nan_penalty = None
+        with torch.no_grad():
+            # A finite sum has finite terms. An infinite one may be an overflow, so each list is checked.
+            if not (limits.can_inspect(clean) and math.isfinite(clean.sum())):
+                nan_penalty = (clean * 0.0).sum(-1, keepdim=True)
+        return Lists(clean, gains, weight, ranked, empty, judgements.refused, nan_penalty, absent)
 
     def _weigh(
         self, layout: inputs.Padded, scores: Tensor, judgements: kernel.Judgements, ranked: Tensor, gains: Tensor
@@ -379,20 +370,6 @@ def widen(scores: Tensor) -> Tensor:
 def _full_mask(labels: Tensor, mask: Tensor | None) -> Tensor:
     """Return the mask; without one, all slots have a document."""
     return torch.ones_like(labels, dtype=torch.bool) if mask is None else mask
-
-
-def _replace_scores(lists: Lists, scores: Tensor) -> Lists:
-    """Replace the scores of lists by these."""
-    clean = widen(scores)
-    # Before any arithmetic, because a padded NaN times 0 is NaN.
-    if lists.absent is not None:
-        clean = clean.masked_fill(lists.absent, 0.0)
-    nan_penalty = None
-    with torch.no_grad():
-        # A finite sum has finite terms. An infinite one may be an overflow, so each list is checked.
-        if not (limits.can_inspect(clean) and math.isfinite(clean.sum())):
-            nan_penalty = (clean * 0.0).sum(-1, keepdim=True)
-    return lists._replace(scores=clean, nan_penalty=nan_penalty)
 
 
 def _concatenate(parts: Sequence[Tensor]) -> Tensor:

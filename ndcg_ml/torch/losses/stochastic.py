@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ndcg_ml._core.checks import positive_number, whole_number
 from ndcg_ml.torch.limits import never_compile
-from ndcg_ml.torch.losses._base import ListLoss, check_lists, widen
+from ndcg_ml.torch.losses._base import check_lists, widen
 
 # -- random numbers for losses, from the caller's generator or the default one of torch --------------------------------
 
@@ -141,17 +141,9 @@ class Stochastic(nn.Module):
         scores, labels, mask, indexes = check_lists(scores, labels, mask, indexes)
         wide = widen(scores)
         drawn = wide + self.scale * gumbel(wide.detach(), self.samples, self.generator)
-        if isinstance(self.loss, ListLoss) and _is_unobserved(self.loss):
-            return self.loss.mean_over_draws(list(drawn), labels, mask, indexes)
         rows, named = ((mask,), {}) if indexes is None else ((), {"indexes": indexes})
         return torch.stack([self.loss(one, labels, *rows, **named) for one in drawn]).mean(0)
 
     def extra_repr(self) -> str:
         """The parameters, for ``repr``."""
         return f"samples={self.samples}, scale={self.scale}"
-
-
-def _is_unobserved(loss: ListLoss) -> bool:
-    """Whether a call of the loss does no more than ``ListLoss.forward``."""
-    hooks = (loss._forward_hooks, loss._forward_pre_hooks, loss._backward_hooks, loss._backward_pre_hooks)
-    return type(loss).forward is ListLoss.forward and not any(hooks)
