@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast, get_args
 
 from ndcg_ml._core import checks, flavor_text, suggestions
-from ndcg_ml._core.divergences import declared
 from ndcg_ml._core.flavor_text import switch_text
 from ndcg_ml._core.printable import block, brief, paragraph
 from ndcg_ml._core.table import Column, Record
@@ -426,17 +425,9 @@ class Flavor:
         NDCG@10 = DCG@10 / IDCG@10, DCG@10 = sum over documents of gain(y) * D(rank)
         ...
         """
-        also: list[tuple[str, str]] = []
-        mirror = MIRRORS.get(self.preset_name or "")
-        if mirror is not None:
-            also += [("preset", f"{mirror.name}: {mirror.library}"), ("note", mirror.unusual)]
-            also += [("verified", mirror.verified), *(("differs", str(entry)) for entry in declared(mirror.name))]
-            mine = self._key_without_k()
-            same = [name for name, key in _keys_of_presets().items() if key == mine and name != mirror.name]
-            for name, other in ((name, MIRRORS[name]) for name in same):
-                alias = "" if other.alias_of is None else f" (an alias of {other.alias_of})"
-                also.append(("also", f"{name}: {other.library}{alias}"))
-        return flavor_text.describe(self, also)
+        mine = self._key_without_k()
+        equal = (name for name, key in _keys_of_presets().items() if key == mine and name != self.preset_name)
+        return flavor_text.describe(self, equal)
 
     def _repr_html_(self) -> str:
         """Return a table of the switches, compared with the nearest preset, with the differences marked."""

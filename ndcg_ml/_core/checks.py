@@ -53,16 +53,6 @@ def one_of(value: object, name: str, allowed: Collection[str], alternative: str 
     raise kind(f"{name} must be one of {quote(allowed)}{also}; got {brief(value)}.{did_you_mean(value, allowed)}")
 
 
-def log_name(name: object, default: str) -> str:
-    """Return a name for logs: `name`, which gets ``ndcg_`` in front unless it begins with that, or the default."""
-    if name is None:
-        return default
-    if not isinstance(name, str) or not name.replace("_", "").isalnum():
-        kind = ValueError if isinstance(name, str) else TypeError
-        raise kind(f"name must consist of letters, digits and '_', such as 'mine'; got {brief(name)}.")
-    return f"ndcg_{name.removeprefix('ndcg_')}"
-
-
 def true_or_false(value: object, name: str) -> bool:
     """Return the value if it is a bool."""
     if not isinstance(value, bool):

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from ndcg_ml._core.checks import quote
+from ndcg_ml._core.divergences import declared
 from ndcg_ml._core.printable import brief
 from ndcg_ml._core.suggestions import did_you_mean, unknown_preset
+from ndcg_ml.presets import MIRRORS
 
 if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor
@@ -93,6 +95,16 @@ def at_cutoff(k: int | None) -> str:
 def metric_key(k: int | None, name: str = "ndcg") -> str:
     """Return the name of NDCG that every tracker accepts: ``ndcg``, or ``ndcg_at_10`` for a cut-off of 10."""
     return name if k is None else f"{name}_at_{k}"
+
+
+def log_name(name: object, default: str) -> str:
+    """Return a name for logs: `name`, which gets ``ndcg_`` in front unless it begins with that, or the default."""
+    if name is None:
+        return default
+    if not isinstance(name, str) or not name.replace("_", "").isalnum():
+        kind = ValueError if isinstance(name, str) else TypeError
+        raise kind(f"name must consist of letters, digits and '_', such as 'mine'; got {brief(name)}.")
+    return f"ndcg_{name.removeprefix('ndcg_')}"
 
 
 def write(values: Mapping[str, object], defaults: Mapping[str, object]) -> str:
@@ -194,11 +206,18 @@ def _identify_callable(function: Callable[..., Any]) -> str:
 # -- the words ------------------------------------------------------------------------------------------------------
 
 
-def describe(flavor: Flavor, also: Iterable[tuple[str, str]]) -> str:
-    """Return the formula and every switch in words. `also` holds further rows, before the text."""
+def describe(flavor: Flavor, also: Iterable[str]) -> str:
+    """Return the formula, every switch in words and, for a preset, its notes. `also` names the presets equal to it."""
     names = {"score_dtype": "scores", "duplicates": "repeats"}
     rows = [(names.get(switch, switch), words) for switch, words in switches_in_words(flavor).items()]
-    rows += [*also, ("text", str(flavor))]
+    mirror = MIRRORS.get(flavor.preset_name or "")
+    if mirror is not None:
+        rows += [("preset", f"{mirror.name}: {mirror.library}"), ("note", mirror.unusual)]
+        rows += [("verified", mirror.verified), *(("differs", str(entry)) for entry in declared(mirror.name))]
+        for other in (MIRRORS[name] for name in also):
+            alias = "" if other.alias_of is None else f" (an alias of {other.alias_of})"
+            rows.append(("also", f"{other.name}: {other.library}{alias}"))
+    rows.append(("text", str(flavor)))
     return "\n".join([formula(flavor), *(f"  {name:<10} {words}" for name, words in rows)])
 
 

@@ -18,8 +18,8 @@ from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from ndcg_ml._core.arrays import ids_as_array, plain_array
-from ndcg_ml._core.checks import KSpec, cutoffs, log_name, plain_signature, refuse_docid, refuse_nan, true_or_false
-from ndcg_ml._core.flavor_text import metric_key
+from ndcg_ml._core.checks import KSpec, cutoffs, plain_signature, refuse_docid, refuse_nan, true_or_false
+from ndcg_ml._core.flavor_text import log_name, metric_key
 from ndcg_ml._core.frames import Axes, match_index
 from ndcg_ml._core.kernel_and_threads import Cache
 from ndcg_ml._core.mean_and_empty_queries import EmptyQueryError
