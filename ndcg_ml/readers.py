@@ -46,10 +46,8 @@ class ScoredRows:
     ----------
     y_true, y_score : ndarray of float64
     qid : ndarray
-        The query of each row: strings, or the values of a Parquet file.
+        The query of each row, as a string.
     doc_id : ndarray or None
-    lines : ndarray of int or None
-        The line of each row in the file, if known.
     columns_read : dict
         The columns that were read, by meaning, if they have names.
     """
@@ -58,7 +56,6 @@ class ScoredRows:
     y_score: FloatArray
     qid: NDArray[Any]
     doc_id: NDArray[Any] | None = None
-    lines: NDArray[np.int64] | None = None
     columns_read: Mapping[str, str] = field(default_factory=dict)
 
     def arguments(self) -> dict[str, Any]:
@@ -187,8 +184,8 @@ def read_columns(path: AnyPath, columns: ColumnNames | None = None) -> ScoredRow
     Returns
     -------
     ScoredRows
-        From CSV and JSON, ``qid`` and ``doc_id`` are strings; integers in JSON are converted. A label that is empty,
-        null or ``nan`` is NaN, for an unjudged document. ``columns_read`` says which columns were read.
+        ``qid`` and ``doc_id`` are strings; integers in JSON and Parquet are converted. A label that is empty, null or
+        ``nan`` is NaN, for an unjudged document. ``columns_read`` says which columns were read.
 
     Raises
     ------
@@ -224,15 +221,11 @@ def score_columns(path: AnyPath, columns: ColumnNames, scores: Sequence[str] = (
     named: list[Any] = [("score", score) for score in scores] or ["score"]
     names |= {("score", score): score for score in scores}
     wanted = Wanted(("qid", "docno", "label", *named), names, optional=("docno",))
-    read, values, numbers = table_columns(path, wanted)
-    if numbers is not None:
-        values |= {meaning: _string_ids(values[meaning]) for meaning in ("qid", "docno") if meaning in values}
+    read, values = table_columns(path, wanted)
+    qid = _string_ids(values["qid"])
+    docno = _string_ids(values["docno"]) if "docno" in values else None
     sign = -1.0 if wanted.are_ranks(read) else 1.0
-    lines = None if numbers is None else np.array(numbers)
-    return [
-        ScoredRows(values["label"], sign * values[each], values["qid"], values.get("docno"), lines, read)
-        for each in named
-    ]
+    return [ScoredRows(values["label"], sign * values[each], qid, docno, read) for each in named]
 
 
 # -- ids ------------------------------------------------------------------------------------------------------------

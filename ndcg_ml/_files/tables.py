@@ -7,26 +7,25 @@ The first bytes of a file decide its format, not its name. Lines of columns are 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ndcg_ml._core.arrays import real_array
-from ndcg_ml._core.checks import EXACT_INTEGERS
 from ndcg_ml._core.column_names import Wanted, kind, usual_columns
-from ndcg_ml._core.layout import keys_of
 from ndcg_ml._core.printable import brief, brief_text
 from ndcg_ml._files import json_files, opening, trec
 from ndcg_ml._files.cells import NUMBERS, read_column
 from ndcg_ml._files.opening import AnyPath, ColumnError, DataFileError, as_number, as_text
 from ndcg_ml._files.trec import Documents, Form, Lines
+
+Batch: TypeAlias = tuple[Sequence[int], dict[Any, Any]]
+"""Numbers of rows, and their columns by meaning."""
 
 # -- text -------------------------------------------------------------------------------------------------------------
 
@@ -97,6 +96,7 @@ def _detect_form(path: AnyPath, wanted: Wanted, head: bytes) -> tuple[Form, dict
 
 _BATCH = 1 << 14  # rows
 _ROW = 64  # bytes of memory assumed per row
+_FLOATS = ("halffloat", "float", "double")  # types whose values are no ids, because 7.0 may be the id 7
 
 
 def _is_parquet(path: AnyPath, head: bytes) -> bool:
@@ -104,8 +104,8 @@ def _is_parquet(path: AnyPath, head: bytes) -> bool:
     return head.startswith(b"PAR1") and os.path.isfile(path)
 
 
-def open_parquet(path: AnyPath, wanted: Wanted) -> tuple[dict[Any, str], Iterator[dict[Any, NDArray[Any]]]]:
-    """Return the column of each meaning, as ``Wanted.choose`` does, and their numbers and ids, in batches.
+def open_parquet(path: AnyPath, wanted: Wanted) -> tuple[dict[Any, str], Iterator[Batch]]:
+    """Return the column of each meaning, as ``Wanted.choose`` does, and batches of rows.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def open_parquet(path: AnyPath, wanted: Wanted) -> tuple[dict[Any, str], Iterato
     return columns, _parquet_batches(path, parquet, columns)
 
 
-def _parquet_batches(path: AnyPath, parquet: Any, columns: Mapping[Any, str]) -> Iterator[dict[Any, NDArray[Any]]]:
+def _parquet_batches(path: AnyPath, parquet: Any, columns: Mapping[Any, str]) -> Iterator[Batch]:
     # Unpack repeated ids once, and read pages only when they are needed.
     shared = [name for meaning, name in columns.items() if kind(meaning) not in NUMBERS]
     first = 1
@@ -145,26 +145,19 @@ def _parquet_batches(path: AnyPath, parquet: Any, columns: Mapping[Any, str]) ->
         parquet.ParquetFile(path, read_dictionary=shared, pre_buffer=False, buffer_size=1 << 20) as file,
     ):
         for batch in file.iter_batches(batch_size=_BATCH, columns=[*columns.values()], use_threads=False):
-            yield {
-                meaning: _check_column(path, first, name, batch.column(name), kind(meaning))
-                for meaning, name in columns.items()
-            }
-            first += len(batch)
+            numbers = range(first, first + len(batch))
+            read = partial(_read_column, path, trec.place_in(path, numbers, "row"))
+            yield numbers, {each: read(name, batch.column(name), each) for each, name in columns.items()}
+            first = numbers.stop
 
 
-def _parquet_lines(
-    path: AnyPath, columns: Mapping[Any, str], batches: Iterator[dict[Any, NDArray[Any]]]
-) -> Iterator[Lines]:
-    first, n_bytes, limit = 1, 0, opening.unpacked_limit()
-    for batch in batches:
-        numbers = range(first, first + len(batch["qid"]))
-        place = trec.place_in(path, numbers, "row")
-        ids = [read_column(place, columns[each], keys_of(batch[each]), each) for each in ("qid", "docno")]
-        n_bytes += sum(map(len, chain.from_iterable(ids)))
+def _parquet_lines(path: AnyPath, batches: Iterator[Batch]) -> Iterator[Lines]:
+    n_bytes, limit = 0, opening.unpacked_limit()
+    for numbers, columns in batches:
+        n_bytes += sum(map(len, chain(columns["qid"], columns["docno"])))
         if n_bytes > limit:
             raise opening.too_large(path, limit)
-        yield trec.as_lines(numbers, *ids, *[batch[each] for each in columns if each in NUMBERS])
-        first = numbers.stop
+        yield trec.as_lines(numbers, *columns.values())
 
 
 def _check_size(path: AnyPath, metadata: Any, chosen: Sequence[str]) -> None:
@@ -177,49 +170,23 @@ def _check_size(path: AnyPath, metadata: Any, chosen: Sequence[str]) -> None:
         raise opening.too_large(path, limit)
 
 
-def _check_column(path: AnyPath, first: int, name: str, column: Any, meaning: str) -> NDArray[Any]:
-    """Check a column of a batch, whose rows are numbered from `first`, and return its values."""
-    if meaning not in NUMBERS:
-        ids = _ids(column)
-        listed = ids.tolist()
-        invalid = {value for value in set(listed) if value in ("", b"", None) or value != value or _has_line_end(value)}
-        if invalid:
-            row = next(row for row, value in enumerate(listed) if value in invalid or value != value)
-            got = brief(listed[row])
-            raise DataFileError(f"{path}, row {first + row}: {name} must be an id, without a line end; got {got}.")
-        return ids
-    known = column.drop_null().to_numpy(zero_copy_only=False)  # with nulls, integers would become floats
-    rounded = np.zeros(len(column), dtype=bool)
-    try:
-        if known.dtype.kind in "iuO":  # integers and decimals
-            is_known = column.is_valid().to_numpy(zero_copy_only=False)
-            rounded[is_known] = (known > EXACT_INTEGERS) | (known < -EXACT_INTEGERS)
-        _refuse_rows(path, first, column, rounded, f"{name}: {opening.ROUNDED}")
-        numbers = real_array(column.to_numpy(zero_copy_only=False), name).astype(np.float64)
-    except TypeError as error:
-        raise DataFileError(f"{path}: column {name} must hold numbers; got {column.type}.") from error
-    are_wrong, allowed = NUMBERS[meaning]
-    _refuse_rows(path, first, column, are_wrong(numbers), f"{name} must be {allowed}")
-    return numbers
-
-
-def _has_line_end(value: Any) -> bool:
-    return isinstance(value, str) and ("\n" in value or "\r" in value)
-
-
-def _refuse_rows(path: AnyPath, first: int, column: Any, bad: NDArray[np.bool_], why: str) -> None:
-    if bad.any():
-        at = int(np.flatnonzero(bad)[0])
-        raise DataFileError(f"{path}, row {first + at}: {why}; got {column[at]}.")
-
-
-def _ids(column: Any) -> NDArray[Any]:
-    """Return integers, or Python objects in which equal ids share an object."""
-    if not hasattr(column, "dictionary"):
-        return column.to_numpy(zero_copy_only=False)
-    names = np.array([*column.dictionary.to_pylist(), None], dtype=object)
-    indices: NDArray[Any] = column.indices.fill_null(len(names) - 1).to_numpy()
-    return names[indices]
+def _read_column(path: AnyPath, place: Callable[[int], str], name: str, column: Any, meaning: Any) -> Any:
+    """Return the numbers of a column, or its ids as text, of which equal ones share an object."""
+    if kind(meaning) in NUMBERS:
+        try:
+            values = column if "string" in str(column.type) else column.cast("float64")
+        except (ValueError, NotImplementedError) as error:
+            why = f"numbers, integers up to 2^53; got {column.type}: {brief_text(str(error))}"
+            raise DataFileError(f"{path}: column {name} must hold {why}.") from error
+    elif hasattr(column, "dictionary"):
+        names = np.array([*column.dictionary.cast("string").to_pylist(), None], dtype=object)
+        codes = column.indices.fill_null(len(names) - 1).to_numpy()
+        used, first = np.unique(codes, return_index=True)
+        names[used] = read_column(lambda at: place(int(first[at])), name, names[used].tolist(), meaning)
+        return names[codes].tolist()
+    else:
+        values = column if str(column.type) in _FLOATS else column.cast("string")
+    return read_column(place, name, values.to_numpy(zero_copy_only=False).tolist(), meaning)
 
 
 @contextmanager
@@ -255,7 +222,7 @@ def open_documents(path: AnyPath, wanted: Wanted) -> Iterator[Documents]:
     with opening.open_with_head(path) as (head, file):
         if _is_parquet(path, head):
             columns, batches = open_parquet(path, wanted)
-            yield Documents(_parquet_lines(path, columns, batches), columns, "row", len(columns) == 2)
+            yield Documents(_parquet_lines(path, batches), columns, "row", len(columns) == 2)
         elif json_files.is_json(head):
             yield json_files.json_documents(path, wanted, head, file)
         else:
@@ -263,10 +230,8 @@ def open_documents(path: AnyPath, wanted: Wanted) -> Iterator[Documents]:
             yield Documents(trec.trec_lines(path, form, file), columns, are_pairs=len(form.used) == 2)
 
 
-def table_columns(path: AnyPath, wanted: Wanted) -> tuple[dict[Any, str], dict[Any, Any], list[int] | None]:
-    """Read columns of a Parquet, JSON or CSV file: their names and values by meaning, and the line of each row.
-
-    Ids are lists of strings. Parquet has no lines, and ids of any type.
+def table_columns(path: AnyPath, wanted: Wanted) -> tuple[dict[Any, str], dict[Any, Any]]:
+    """Read columns of a Parquet, JSON or CSV file: their names and values by meaning. Ids are lists of strings.
 
     Raises
     ------
@@ -277,11 +242,11 @@ def table_columns(path: AnyPath, wanted: Wanted) -> tuple[dict[Any, str], dict[A
     OSError
         The file cannot be read.
     """
-    parts: list[tuple[Any, dict[Any, Any]]]
+    parts: list[dict[Any, Any]]
     with opening.open_with_head(path) as (head, file):
         if _is_parquet(path, head):
             columns, batches = open_parquet(path, wanted)
-            parts = [((), batch) for batch in batches]
+            parts = [part for _, part in batches]
         elif json_files.is_json(head):
             unit, first, objects = json_files.read_objects(path, wanted, head, file)
             try:
@@ -290,16 +255,14 @@ def table_columns(path: AnyPath, wanted: Wanted) -> tuple[dict[Any, str], dict[A
                 fix = " If documents are in lists, pass it as qrels and run: columns={'docno': [RELEVANT, RETRIEVED]}."
                 raise ColumnError(f"{error}{fix * any(isinstance(each, list) for each in first.values())}") from None
             read = partial(json_files.object_columns, path, unit or "record", columns)
-            parts = [(batch[0], read(batch)) for batch in objects]
+            parts = [*map(read, objects)]
         else:
             form, columns = _below_header(path, wanted, *_first_line(path, head))
-            parts = [*trec.csv_columns(path, form, form.first, trec.after_head(path, form, file))]
+            parts = [part for _, part in trec.csv_columns(path, form, form.first, trec.after_head(path, form, file))]
     if not parts:
         raise DataFileError(f"{path}: has no rows.")
-    lists = {meaning: [part[meaning] for _, part in parts] for meaning in columns}
-    joined = {
+    lists = {meaning: [part[meaning] for part in parts] for meaning in columns}
+    return columns, {
         meaning: list(chain.from_iterable(each)) if isinstance(each[0], list) else np.concatenate(each)
         for meaning, each in lists.items()
     }
-    numbers = [number for some, _ in parts for number in some]
-    return columns, joined, numbers or None

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from ndcg_ml import _show
 from ndcg_ml._core.checks import KSpec, OneK
 from ndcg_ml._core.column_names import Wanted
-from ndcg_ml._core.json_values import plain_id, plain_ids
-from ndcg_ml._core.layout import as_objects
 from ndcg_ml._core.printable import brief, visible
 from ndcg_ml._core.queries import Queries
 from ndcg_ml._core.slice_names import slice_names
@@ -284,7 +282,7 @@ class Inputs:
         assert self.table is not None
         each = score_columns(self.table, self.names() or {}, scores)
         self._note({"table": each[0].columns_read})
-        return [{**rows.arguments(), "qid": plain_ids(rows.qid)} for rows in each]
+        return [rows.arguments() for rows in each]
 
     def _excluded(self) -> Exclude | None:
         """Return the value of ``--exclude`` in the form of ``evaluate_run``."""
@@ -326,7 +324,7 @@ class Inputs:
             raise click.UsageError(
                 f"{option} must be a column of --table or a file; {brief(name)} is both. Use ./{name} for the file."
             )
-        return [column[str(query)] for query in ids.tolist()]
+        return [column[query] for query in ids.tolist()]
 
     def _column(self, name: str) -> dict[str, Any] | None:
         """Return the value of each query in this column of the table; None if there is no such column."""
@@ -335,14 +333,11 @@ class Inputs:
         column = ("docno", name)  # its values are text, as ids are
         try:
             wanted = Wanted(("qid", column), {**(self.names() or {}), column: name})
-            _, columns, lines = table_columns(self.table, wanted)
+            _, columns = table_columns(self.table, wanted)
         except ColumnError:
             return None
-        # Columns of text files are lists of strings, those of parquet arrays. Ids are compared in their plain form.
-        qid = columns["qid"] if lines is None else as_objects(columns["qid"])
-        rows = Queries.read(np.zeros(len(qid)), qid=plain_ids(qid), whole=False)
-        labels = slice_names({name: columns[column]}, rows)[name]
-        return dict(zip(map(str, rows.ids.tolist()), map(plain_id, labels), strict=True))
+        rows = Queries.read(np.zeros(len(columns["qid"])), qid=columns["qid"], whole=False)
+        return dict(zip(rows.ids.tolist(), slice_names({name: columns[column]}, rows)[name], strict=True))
 
 
 def _read_query_names(file: str, ids: NDArray[Any]) -> list[str]:

@@ -41,7 +41,7 @@ def test_parquet_from_standard_input(files):
 
     pyarrow.parquet.write_table(pa.table({"qid": [1, 1], "label": [0, 1], "score": [0.5, 0.2]}), "t")
     result = document("eval --per-query --table -", input=Path("t").read_bytes())
-    assert result["per_query"][0]["qid"] == 1
+    assert result["per_query"][0]["qid"] == "1"
     assert result["values"][0]["ndcg"] == pytest.approx(1 / math.log2(3))
 
 

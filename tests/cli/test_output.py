@@ -171,15 +171,14 @@ def test_ids_of_parquet_are_in_json():
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
     columns = {
-        "numbers": (pa.array([3, 3, 2**60]), [3, 2**60]),
-        "bytes": (pa.array([b"a\0", b"a\0", b"\xff"]), ["6100", "ff"]),
-        "zoned": (pa.array([0, 0, 1], pa.timestamp("us", "Europe/Berlin")), None),
+        "numbers": (pa.array([3, 3, 2**60]), ["3", str(2**60)]),
+        "bytes": (pa.array([b"a\0", b"a\0", b"b"]), ["a\0", "b"]),
+        "days": (pa.array([0, 0, 1], pa.date32()), ["1970-01-01", "1970-01-02"]),
         "decimals": (pa.array([Decimal("1.50")] * 2 + [Decimal("2.00")]), ["1.50", "2.00"]),
     }
     for column, expected in columns.values():
         pq.write_table(pa.table({"qid": column, "label": [1, 0, 0], "score": [0.1, 0.2, 0.3]}), "rows")
-        found = [row["qid"] for row in document("eval --table rows --per-query")["per_query"]]
-        assert found == (expected or ["1970-01-01T00:00:00.000000", "1970-01-01T00:00:00.000001"])
+        assert [row["qid"] for row in document("eval --table rows --per-query")["per_query"]] == expected
 
 
 # -- files that commands write, reports with --html among them --------------------------------------------------------

@@ -413,7 +413,6 @@ def test_a_table_of_json_lines(tmp_path):
     assert np.array_equal(found.y_true, [2, math.nan, 1.5], equal_nan=True)
     assert found.y_score.tolist() == [0.3, -1, 2]
     assert found.doc_id is None
-    assert found.lines.tolist() == [1, 2, 3]
     (tmp_path / "rows").write_text(
         json_lines({"query": r["qid"], "s": r["score"], "l": 1, "docno": i} for i, r in enumerate(TABLE))
     )

@@ -3,7 +3,6 @@
 import math
 import sys
 import tracemalloc
-from datetime import datetime
 from decimal import Decimal
 
 import numpy as np
@@ -27,6 +26,7 @@ def test_parquet(tmp_path, qid):
     path = written(tmp_path / "no suffix", **columns)
     path.write_bytes(b"PAR1" + b"\xff" * 8 + path.read_bytes()[12:])  # in the column x, which is not read
     rows = read_columns(path)
+    qid = list(map(str, qid))
     assert rows.qid.tolist() == qid
     np.testing.assert_array_equal(rows.y_true, [2.0, np.nan, 0.0])
     assert rows.y_score.tolist() == [0.5, 0.1, 1.0]
@@ -35,7 +35,6 @@ def test_parquet(tmp_path, qid):
     assert result.per_query.qid.tolist() == list(dict.fromkeys(qid))
 
 
-DECIMAL = pa.decimal128(30, 4)
 TEXT = ["b", "a", "b\0"]
 KINDS = {
     "string": pa.array(TEXT),
@@ -50,7 +49,8 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_ids_may_be_of_any_type(tmp_path, kind):
     rows = read_columns(written(tmp_path / "rows", qid=KINDS[kind], label=[1, 0, 1], score=[0.1, 0.2, 0.3]))
-    assert rows.qid.tolist() == KINDS[kind].to_pylist()
+    ids = KINDS[kind].to_pylist()
+    assert rows.qid.tolist() == [value.decode() if isinstance(value, bytes) else str(value) for value in ids]
 
 
 @pytest.mark.parametrize(
@@ -97,16 +97,18 @@ def rows(**columns):
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        (rows(qid=[1, None]), "row 2: qid must be an id, without a line end; got nan"),
-        (rows(qid=["a", None]), "row 2: qid must be an id, without a line end; got None"),
-        (rows(qid=["a", "a\nb"]), "row 2: qid must be an id, without a line end"),
-        (rows(label=["1", "2"]), "column label must hold numbers"),
+        (rows(qid=[1, None]), "row 2: qid must be an id: .*; got null"),
+        (rows(qid=["a", None]), "row 2: qid must be an id: .*; got null"),
+        (rows(qid=["a", "a\nb"]), "row 2: qid must be an id: .* without a line end"),
+        (rows(qid=[1.0, 2.0]), "row 1: qid must be an id: a string or an integer, .*; got 1.0"),
+        (rows(label=["1", "2"]), "row 1: label must be a number; got '1'"),
+        (rows(label=["Bad", "Good"]), "row 1: label must be a number; got 'Bad'. Map words to numbers"),
+        (rows(label=pa.array([1, 2], "date32")), r"column label must hold numbers, .*; got date32\[day\]: Unsupported"),
         (rows(score=pa.nulls(2)), "row 1: score must be a number, and not NaN"),
-        (rows(score=[1, 2**53 + 1]), "row 2: score: an integer must be at most 2"),
-        (rows(label=[None, 2**53 + 1]), r"row 2: label: an integer must be at most 2\^53.* got 9007199254740993"),
-        (rows(score=pa.array([Decimal(1), Decimal(-(2**53) - 1)], DECIMAL)), "row 2: score.* got -9007199254740993.0"),
-        (rows(qid=["a", ""]), "row 2: qid must be an id, without a line end; got ''"),
-        (rows(qid=[b"a", b""]), "row 2: qid must be an id, without a line end; got b''"),
+        (rows(score=[1, 2**53 + 1]), r"column score must hold numbers, integers up to 2\^53; got int64: "),
+        (rows(label=[None, 2**53 + 1]), r"column label must .* up to 2\^53; got int64: .*9007199254740993"),
+        (rows(qid=["a", ""]), "row 2: qid must be an id: .*; got ''"),
+        (rows(qid=[b"a", b""]), "row 2: qid must be an id: .*; got ''"),
         ({"qid": [1], "score": [1.0]}, "must name its grades"),
         ({name: pa.array([], "int8") for name in rows()}, "has no rows"),
     ],
@@ -127,9 +129,7 @@ def run(**columns):
     [
         (run(score=[math.nan]), "run, row 1: score must be a number, and not NaN"),
         (run(qid=[1.5]), "run, row 1: qid must be an id: .* got 1.5"),
-        (run(qid=[None]), "run, row 1: qid must be an id, without a line end; got None"),
-        (run(qid=[datetime(2020, 1, 2)]), "run, row 1: qid must be an id: .*2020"),
-        (run(qid=pa.array([1], pa.timestamp("ns"))), "run, row 1: qid must be an id: .*1970"),
+        (run(qid=[None]), "run, row 1: qid must be an id: .*; got null"),
         ({"qid": ["1"], "docno": ["a"], "label": [1.0]}, "must name its scores"),
         ({name: 2 * column for name, column in run().items()}, "'a' does in .*run, row 1 and .*run, row 2"),
     ],
