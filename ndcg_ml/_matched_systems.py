@@ -175,10 +175,9 @@ def sources_of_evaluations(named: Mapping[str, list[Any]], k: int | None | Ellip
                 run.per_query.weight,
                 cut_off,
                 run.flavor,
-                dcg=run._totals.at_cutoff(cut_off).dcg[:, 0],
+                totals=run._totals,
                 scored=run._scored,
                 judged=run.per_query.judged,
-                frame_library=run.frame_library,
                 evaluation=run,
             )
         )

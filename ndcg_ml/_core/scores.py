@@ -15,7 +15,7 @@ from ndcg_ml._core.kernel_and_threads import CompiledQueries, choose_kernel, com
 from ndcg_ml._core.labels_gains_discounts import Coded, CreditedOnce, credit_repeats, discounts, grade, refuse_repeats
 from ndcg_ml._core.layout import as_float32
 from ndcg_ml._core.mean_and_empty_queries import Totals
-from ndcg_ml._core.queries import Queries
+from ndcg_ml._core.queries import Queries, Scored
 from ndcg_ml.flavor import Flavor, as_flavor
 
 
@@ -159,3 +159,15 @@ class Ranking:
                     flavor, ks, self._discounts, ranked, gains, at_rank, lengths[block.queries]
                 )
         return dcg, ideal
+
+
+MODIFIED = (
+    "the labels and scores must be those that were evaluated; the arrays were modified since. Evaluate them again, or "
+    "pass copies."
+)
+
+
+def is_modified(scored: Scored, totals: Totals, flavor: Flavor) -> bool:
+    """Return whether the caller has changed the arrays of an evaluation, so that they have other totals."""
+    now = Ranking(flavor, totals.ks, scored.queries).totals(scored.scores.reshape(scored.queries.labels.shape))
+    return not all(map(np.array_equal, (now.dcg, now.ideal), (totals.dcg, totals.ideal)))

@@ -24,7 +24,7 @@ from ndcg_ml._core.mean_and_empty_queries import Totals
 from ndcg_ml._core.per_query import PerQuery
 from ndcg_ml._core.printable import brief, brief_text
 from ndcg_ml._core.queries import Scored
-from ndcg_ml._core.scores import Ranking
+from ndcg_ml._core.scores import MODIFIED, is_modified
 from ndcg_ml._files.byte_ids import Names, digests
 from ndcg_ml._files.opening import AnyPath, DataFileError, open_with_head, whole_text, write_atomically
 from ndcg_ml._files.read_run import id_array
@@ -68,13 +68,8 @@ def label_digests(scored: Scored, flavor: Flavor, totals: Totals) -> NDArray[np.
     Documents are identified by their ids, or without ids by their positions in the query. Unlabelled documents are
     ignored. Raises a ValueError if the evaluated arrays were modified since.
     """
-    scores = scored.scores.reshape(scored.queries.labels.shape)
-    now = Ranking(flavor, totals.ks, scored.queries).totals(scores)
-    if not all(map(np.array_equal, (now.dcg, now.ideal), (totals.dcg, totals.ideal))):
-        raise ValueError(
-            "the labels and scores must be those that were evaluated; the arrays were modified since. Evaluate "
-            "them again, or pass copies."
-        )
+    if is_modified(scored, totals, flavor):
+        raise ValueError(MODIFIED)
     found = np.zeros(scored.queries.n_queries, dtype=np.uint64)
     if scored.queries.names is not None:
         documents = scored.queries.names(scored.queries.groups.rows())

@@ -377,6 +377,20 @@ def maximise_ratio(problem: Problem, scale: FloatArray) -> tuple[FloatArray, Boo
     return ratio, empty
 
 
+def lowest_totals(problem: Problem, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return numerators and ideals if all unjudged documents have the lowest gain, but for one in the ideals.
+
+    This one has each gain in turn, so that the ideals have the shape (n_gains, n_queries).
+    """
+    numerator, ideals = np.empty(problem.n_queries), np.empty((scale.size, problem.n_queries))
+    for part in _batches(problem, scale):
+        lowest, _ = part.at_ends()
+        lifts = part.ideal[:, np.arange(part.count.size), np.minimum(part.count, 1)] - part.ideal[:, :, 0]
+        numerator[part.queries], ideals[0, part.queries] = lowest
+        ideals[1:, part.queries] = lowest.ideal + np.cumsum(lifts, axis=0)
+    return numerator, ideals
+
+
 def sum_by_query(query: IntArray, values: NDArray[Any], n_queries: int) -> FloatArray:
     """Return the sum of the values of each query."""
     return np.bincount(query, weights=values, minlength=n_queries).astype(np.float64)

@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import whole_number
 from ndcg_ml._core.column_names import ColumnNames
-from ndcg_ml._core.frames import make_frame
 from ndcg_ml._core.json_values import plain_id
-from ndcg_ml._core.layout import FloatArray, IntArray, as_objects, keys_of
+from ndcg_ml._core.layout import FloatArray, IntArray, keys_of
 from ndcg_ml._core.printable import brief
 from ndcg_ml._core.queries import Scored
 from ndcg_ml._core.table import Column, Record
 from ndcg_ml._files.opening import AnyPath, write_atomically
 from ndcg_ml._files.read_run import Ids, RunLike, read_rows
-from ndcg_ml._unjudged.completions import ModifiedError, Problem, RangeError, compute_gains, sum_by_query
+from ndcg_ml._unjudged.completions import ModifiedError, RangeError, compute_gains, lowest_totals
 from ndcg_ml._unjudged.ranges import Pair, Range, match_systems, require_documents
 from ndcg_ml.flavor import Flavor
 
@@ -57,13 +56,11 @@ class ToJudge:
         The current range of the difference.
     n_open : int
         Number of documents whose label alone could change the difference, or that the systems rank differently.
-    frame_library : str
     """
 
     tasks: tuple[Task, ...]
     range: Range
     n_open: int
-    frame_library: str = "pandas"
 
     @property
     def settled(self) -> bool:
@@ -77,20 +74,15 @@ class ToJudge:
         return iter(self.tasks)
 
     def to_frame(self) -> Any:
-        """Return a data frame with the columns ``qid``, ``docno``, ``label`` (NaN, to fill in) and ``change``.
+        """Return a DataFrame with the columns ``qid``, ``docno``, ``label`` (NaN, to fill in) and ``change``.
 
         Raises
         ------
         ImportError
-            The data frame library is not installed.
+            pandas is not installed.
         """
-        columns = {
-            "qid": _ids([task.qid for task in self.tasks]),
-            "docno": _ids([task.document for task in self.tasks]),
-            "label": np.full(len(self.tasks), np.nan),
-            "change": np.array([task.change for task in self.tasks], dtype=np.float64),
-        }
-        return make_frame(self.frame_library, columns)
+        rows = [{"qid": task.qid, "docno": task.document, "change": task.change} for task in self.tasks]
+        return Record((), rows).frame("ToJudge").reindex(columns=["qid", "docno", "label", "change"])
 
     def to_jsonl(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the documents as JSONL, one per line, with ``"label": null`` to fill in.
@@ -138,18 +130,7 @@ class ToJudge:
     __repr__ = __str__
 
 
-def _ids(ids: list[Any]) -> NDArray[Any]:
-    """Return the ids as an array, of Python objects if they have several types or NumPy would change one."""
-    if len({type(one_id) for one_id in ids}) == 1:
-        array = np.array(ids)
-        if array.ndim == 1 and array.tolist() == ids:
-            return array
-    return as_objects(ids)
-
-
-def next_to_judge(
-    pair: Pair, difference: float, qid: Sequence[Any], n: int, max_grade: float | None, library: str
-) -> ToJudge:
+def next_to_judge(pair: Pair, difference: float, qid: Sequence[Any], n: int, max_grade: float | None) -> ToJudge:
     """Return the `n` documents whose labels can change the difference most; `qid` holds the ids of the pair's queries.
 
     Raises
@@ -162,7 +143,7 @@ def next_to_judge(
     n = whole_number(n, "n")
     limits = pair.range(difference, max_grade)
     if limits.settled:
-        return ToJudge((), limits, 0, library)
+        return ToJudge((), limits, 0)
     # A document outside the ideal has weight 0 in both systems.
     documents = np.flatnonzero(pair.unjudged & pair.pooled & (pair.weight_of_query[pair.query] > 0))
     change = _changes(pair, documents, compute_gains(pair.flavor, np.array(limits.grades)))
@@ -177,7 +158,7 @@ def next_to_judge(
         Task(qid[query], document, float(moves))
         for query, document, moves in zip(pair.query[chosen], _find_ids(pair, chosen), change[first], strict=True)
     )
-    return ToJudge(tuple(tasks), limits, documents.size, library)
+    return ToJudge(tuple(tasks), limits, documents.size)
 
 
 def _find_ids(pair: Pair, documents: IntArray) -> list[Any]:
@@ -195,49 +176,21 @@ def _find_ids(pair: Pair, documents: IntArray) -> list[Any]:
 
 def _changes(pair: Pair, documents: IntArray, gains: FloatArray) -> FloatArray:
     """Return the largest change in the difference from each label alone, with the others at the lowest gain."""
-    flavor, problem = pair.flavor, pair.problem()
-    n_queries, lowest = problem.n_queries, float(gains[0])
-    query = pair.query[documents]
-    weight = pair.weight_of_query
-    numerator = problem.constant + lowest * sum_by_query(problem.query, problem.weight, n_queries)
-    ideal, lifts = _ideals(problem, gains)
+    query, weight = pair.query[documents], pair.weight_of_query
+    numerator, ideals = lowest_totals(pair.problem(), gains)
+    ideal = ideals[0]
     # The difference with this document at each gain and all others at the lowest.
-    coefficient = pair.weight[documents]
-    upper = numerator[query] + (gains[:, None] - lowest) * coefficient
-    lower = ideal[query] + lifts[:, query]
-    now = np.divide(numerator, ideal, out=np.zeros(n_queries), where=ideal > 0)
+    upper = numerator[query] + (gains[:, None] - gains[0]) * pair.weight[documents]
+    lower = ideals[:, query]
+    now = np.divide(numerator, ideal, out=np.zeros(ideal.size), where=ideal > 0)
     then = np.divide(upper, lower, out=np.zeros(lower.shape), where=lower > 0)
-    counts = ideal > 0 if flavor.empty == "skip" else np.ones(n_queries, dtype=bool)
+    counts = ideal > 0 if pair.flavor.empty == "skip" else np.ones(ideal.size, dtype=bool)
     total, size = float((weight * now)[counts].sum()), float(weight[counts].sum())
     # A relevant document may add an empty query to the mean.
     joins = (lower > 0) & ~counts[query]
     # That a query counts in the total already does not matter, because it moves all means alike.
     means = (total + weight[query] * then) / (size + np.where(joins, weight[query], 0.0))
     return means.max(axis=0) - means.min(axis=0)
-
-
-def _ideals(problem: Problem, gains: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return each query's ideal with all unjudged documents at the lowest gain, and the increase if one has each gain.
-
-    The arrays have shapes (n_queries,) and (n_gains, n_queries).
-    """
-    lifts = np.zeros((gains.size, problem.n_queries))
-    unjudged = np.bincount(problem.query, minlength=problem.n_queries)
-    levels = np.union1d(problem.judged_gain, gains)
-    ideal, below = np.zeros(problem.n_queries), 0.0
-    for level in levels.tolist():
-        size, below = level - below, level
-        reaching = np.bincount(problem.judged_query[problem.judged_gain >= level], minlength=problem.n_queries)
-        if level <= gains[0]:
-            reaching = reaching + unjudged
-        start = problem.to_rank[np.minimum(reaching, problem.cut)]
-        ideal += size * start
-        if level > gains[0]:
-            one_more = problem.to_rank[np.minimum(np.minimum(reaching + 1, problem.to_rank.size - 1), problem.cut)]
-            lifts[gains >= level] += size * (one_more - start)
-    known = ~np.isnan(problem.fixed)
-    ideal[known] = problem.fixed[known]
-    return ideal, lifts
 
 
 # -- read the labels filled in after ``judge_next``, and join them with the judgements --------------------------------
@@ -363,13 +316,12 @@ class System:
     qid, values, share, weight : ndarray, shape (n_queries,)
         Id and value of each query (nan if it has none), its share in the mean (0 if it does not count), and its weight,
         as passed.
-    k, flavor, dcg
-        The cut-off, the flavor, and DCG of each query; None for precomputed values.
+    k, flavor, totals
+        The cut-off, the flavor, and the totals of the evaluation; None for precomputed values.
     scored : Scored or None
         The documents; None if they are not known.
     judged : ndarray or None
         judged@k of each query of a run.
-    frame_library : str
     """
 
     name: str
@@ -379,10 +331,9 @@ class System:
     weight: FloatArray
     k: int | None = None
     flavor: Flavor | None = None
-    dcg: Any = None
+    totals: Any = None
     scored: Scored | None = None
     judged: FloatArray | None = None
-    frame_library: str = "pandas"
 
 
 def count_unlabelled(systems: Iterable[System]) -> int:
@@ -450,8 +401,7 @@ class UnjudgedDocuments:
         ------
         RangeError
         """
-        pair = self._pair(a, b)
-        return next_to_judge(pair, difference, self._qid, n, max_grade, self._systems[b].frame_library)
+        return next_to_judge(self._pair(a, b), difference, self._qid, n, max_grade)
 
     def may_turn(self, a: int, b: int, difference: float, names: Sequence[Any] = (), name: Any = None) -> bool:
         """Return whether missing labels can change the sign of the difference; True if the range is unknown.
@@ -508,13 +458,12 @@ class UnjudgedDocuments:
             assert first.flavor is not None
             ndcg = np.stack([self._systems[at].values[self._rows[:, at]] for at in (a, b)], axis=1)
             pair = match_systems(
-                require_documents(first.scored),
-                require_documents(second.scored),
+                require_documents(first.scored, first.totals, first.flavor),
+                require_documents(second.scored, second.totals, first.flavor),
                 first.flavor,
                 first.k,
                 self._rows[:, [a, b]],
                 ndcg,
-                (first.dcg, second.dcg),
             )
             self._latest = (a, b), pair
         return pair

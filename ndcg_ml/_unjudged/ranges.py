@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray
+from ndcg_ml._core.mean_and_empty_queries import Totals
 from ndcg_ml._core.queries import Scored
+from ndcg_ml._core.scores import MODIFIED, is_modified
 from ndcg_ml._unjudged import completions
 from ndcg_ml.flavor import Flavor
 
@@ -77,7 +79,6 @@ def compute_range(
     """
     grades = completions.find_scale(flavor, scored.labels, max_grade)
     documents = completions.weigh_documents(scored.queries, scored.scores, flavor, k)
-    _require_unchanged(scored, documents, flavor, k, dcg)
     gains = completions.compute_gains(flavor, grades)
     n_unjudged = int(documents.unjudged.sum())
     # An unjudged document outside the ideal has no effect, because it was not retrieved.
@@ -90,42 +91,24 @@ def compute_range(
     return Range(low=low, high=high, value=value, n_unjudged=n_unjudged, grades=tuple(grades.tolist()))
 
 
-def require_documents(scored: Scored | None) -> Scored:
-    """Return the documents of an evaluation.
+def require_documents(scored: Scored | None, totals: Totals, flavor: Flavor) -> Scored:
+    """Return the documents of an evaluation with these totals.
 
     Raises
     ------
     RangeError
         The evaluation does not hold them.
+    ModifiedError
+        The caller modified the arrays after the evaluation, so that the range would not be that of the evaluation.
     """
     if scored is None:
         raise completions.RangeError(
             "the range needs the documents of the evaluation, which pickled and saved evaluations, parts, slices and "
             "results of evaluate_topk do not hold. Evaluate the labels and scores again, or use evaluate_run."
         )
+    if is_modified(scored, totals, flavor):
+        raise completions.ModifiedError(MODIFIED)
     return scored
-
-
-def _require_unchanged(
-    scored: Scored, documents: completions.Documents, flavor: Flavor, k: int | None, dcg: FloatArray
-) -> None:
-    """Raise if the caller modified the arrays after the evaluation.
-
-    Raises
-    ------
-    ModifiedError
-    """
-    if flavor.unjudged == "condense" and documents.unjudged.any():
-        queries = scored.queries
-        judged = queries.groups.keep(~np.isnan(queries.labels.reshape(-1)))
-        documents = completions.weigh_documents(replace(queries, groups=judged), scored.scores, flavor, k)
-    gains = np.where(documents.unjudged, 0.0, documents.gain)
-    now = completions.sum_by_query(documents.query, gains * documents.weight, documents.n_queries)
-    if not np.allclose(now, dcg, rtol=1e-9, atol=1e-9 * float(gains.max(initial=0.0))):
-        raise completions.ModifiedError(
-            "the labels or scores must be those that were evaluated; the arrays were modified since. Evaluate them "
-            "again, or pass copies."
-        )
 
 
 def _maximise(
@@ -219,7 +202,6 @@ def match_systems(
     k: int | None,
     queries: IntArray,
     ndcg: FloatArray,
-    dcg: tuple[FloatArray, FloatArray],
 ) -> Pair:
     """Match the documents of two systems.
 
@@ -232,18 +214,13 @@ def match_systems(
         Position of each query in a and in b.
     ndcg : ndarray of float, shape (n_queries, 2)
         The NDCG of each query, which is fixed if nothing is unjudged; NaN if the query is empty and skipped.
-    dcg : tuple of ndarray of float
-        The DCG of all queries in the evaluations of a and of b.
 
     Raises
     ------
     RangeError
         Documents cannot be matched, their labels differ, or the two ideals differ.
     """
-    # If the caller modified the arrays since the evaluation, the range would not be that of the evaluation.
     two = [completions.weigh_documents(scored.queries, scored.scores, flavor, k) for scored in (a, b)]
-    for side, scored in enumerate((a, b)):
-        _require_unchanged(scored, two[side], flavor, k, dcg[side])
 
     # The documents of a query without unjudged ones need no matching. Its ratio is the constant over the ideal 1, or
     # over 0 if it is skipped.

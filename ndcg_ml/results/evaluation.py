@@ -339,8 +339,8 @@ class Evaluation(Generic[V]):
         0.950234 (0.950234 to 1.000000 over all grades 0, 1, 2 of 1 unjudged documents)
         """
         compute_range = _unjudged.ranges.compute_range
-        scored, values = _unjudged.ranges.require_documents(self._scored), self._as_dict(self.value)
-        totals = self._totals
+        totals, values = self._totals, self._as_dict(self.value)
+        scored = _unjudged.ranges.require_documents(self._scored, totals, self.flavor)
         return self._shaped(
             {
                 k: compute_range(scored, self.flavor, k, values[k], max_grade, totals.dcg[:, at], totals.ideal[:, at])
