@@ -6,12 +6,11 @@ The frameworks are imported when the command trains.
 from __future__ import annotations
 
 import copy
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import numpy as np
@@ -27,7 +26,6 @@ from ndcg_ml.cli.inputs import OUTPUT, flavor_option, refuse_overwriting
 
 if TYPE_CHECKING:
     import torch
-    from matplotlib.axes import Axes
 
 __all__ = ["Problem", "TrainTest", "digits_problem"]
 
@@ -187,32 +185,28 @@ class Trained:
 
     Attributes
     ----------
-    framework : str
-    scores : ndarray
+    framework, model : str
+    unit : str
+        What `history` has a value of: "candidate", "epoch" or "round".
     history : sequence of float
-        Validation NDCG of each candidate, epoch or round, in order.
+        Validation NDCG of each, in order.
     best : int
         Position of the selected one in `history`.
-    chosen : str
-        Description of the selected model.
-    spread, labels : sequence
-        For a grid search: the standard deviation over folds and the name of each candidate.
+    scores : ndarray
     """
 
     framework: str
-    scores: NDArray[np.float64]
+    model: str
+    unit: str
     history: Sequence[float]
     best: int
-    chosen: str
-    spread: Sequence[float] = ()
-    labels: Sequence[str] = ()
+    scores: NDArray[np.float64]
+
+    def __str__(self) -> str:
+        return f"{self.framework}: {self.model}, {self.unit} {self.best + 1} of {len(self.history)}"
 
 
-Step: TypeAlias = Callable[[int], object]
-"""Called with 1 after each candidate in a fold, epoch or round, for the progress bar."""
-
-
-def search_grid(problem: Problem, flavor: Flavor, step: Step = lambda _: None) -> Trained:
+def search_grid(problem: Problem, flavor: Flavor) -> Trained:
     """Select a scikit-learn pipeline by ``GridSearchCV``, cross-validated by query."""
     import joblib
     import sklearn
@@ -224,42 +218,23 @@ def search_grid(problem: Problem, flavor: Flavor, step: Step = lambda _: None) -
 
     from ndcg_ml.sklearn import NDCGScorer
 
-    class Scorer(NDCGScorer):
-        def __call__(self, *args: Any, **ids: Any) -> Any:
-            step(1)
-            return super().__call__(*args, **ids)
-
     trees = HistGradientBoostingRegressor(max_iter=40, min_samples_leaf=10)
     grid: list[dict[str, list[Any]]] = [
         {"regressor": [Ridge()], "regressor__alpha": [1.0, 100.0, 10_000.0]},
         {"regressor": [trees], "regressor__max_leaf_nodes": [7, 31], "regressor__learning_rate": [0.05, 0.15]},
     ]
-
-    def description_of(params: dict[str, Any]) -> str:
-        name = "Ridge" if isinstance(params["regressor"], Ridge) else "HistGB"
-        rest = (f"{key.removeprefix('regressor__')}={value:g}" for key, value in params.items() if key != "regressor")
-        return f"{name}, {', '.join(sorted(rest, reverse=True))}"
-
     pipeline = Pipeline([("scale", StandardScaler()), ("regressor", Ridge())])
     train, folds = problem.train, GroupKFold(_FOLDS)
     # Threads, because processes take longer to start than these models to train.
     with sklearn.config_context(enable_metadata_routing=True), joblib.parallel_config("threading"):
-        search = GridSearchCV(pipeline, grid, scoring=Scorer(flavor), cv=folds, n_jobs=2, error_score="raise")
+        search = GridSearchCV(pipeline, grid, scoring=NDCGScorer(flavor), cv=folds, n_jobs=2, error_score="raise")
         search.fit(train.features, train.labels, groups=train.qid)
-    results = search.cv_results_
-    labels = [description_of(params) for params in results["params"]]
-    return Trained(
-        framework="scikit-learn",
-        scores=search.predict(problem.test.features).astype(np.float64),
-        history=results["mean_test_score"].tolist(),
-        best=int(search.best_index_),
-        chosen=labels[search.best_index_],
-        spread=results["std_test_score"].tolist(),
-        labels=labels,
-    )
+    model, history = type(search.best_estimator_["regressor"]).__name__, search.cv_results_["mean_test_score"].tolist()
+    scores = search.predict(problem.test.features).astype(np.float64)
+    return Trained("scikit-learn", model, "candidate", history, int(search.best_index_), scores)
 
 
-def train_network(problem: Problem, flavor: Flavor, step: Step = lambda _: None) -> Trained:
+def train_network(problem: Problem, flavor: Flavor) -> Trained:
     """Train a PyTorch network by ``ApproxNDCGLoss``, stopped early by the ``NDCG`` metric."""
     import torch
     from sklearn.preprocessing import StandardScaler
@@ -292,7 +267,6 @@ def train_network(problem: Problem, flavor: Flavor, step: Step = lambda _: None)
     optimizer = torch.optim.AdamW(network.parameters(), lr=2e-3)
     best, best_weights = -1, copy.deepcopy(network.state_dict())
     for epoch in range(_EPOCHS):
-        step(1)
         network.train()
         for batch in torch.split(torch.randperm(len(features)), _QUERIES_PER_BATCH):
             optimizer.zero_grad()
@@ -314,11 +288,10 @@ def train_network(problem: Problem, flavor: Flavor, step: Step = lambda _: None)
     with torch.no_grad():
         test = torch.from_numpy(scale.transform(problem.test.features).astype(np.float32))
         scores = network(test).squeeze(-1).double().numpy()
-    chosen = f"MLP, epoch {best + 1} of {len(history)}"
-    return Trained("PyTorch", scores, history, best, chosen)
+    return Trained("PyTorch", "MLP", "epoch", history, best, scores)
 
 
-def boost_trees(problem: Problem, flavor: Flavor, step: Step = lambda _: None) -> Trained:
+def boost_trees(problem: Problem, flavor: Flavor) -> Trained:
     """Train LightGBM's lambdarank, stopped early by ``NDCGEval``."""
     import lightgbm
 
@@ -348,24 +321,11 @@ def boost_trees(problem: Problem, flavor: Flavor, step: Step = lambda _: None) -
         callbacks=[
             lightgbm.record_evaluation(recorded),
             lightgbm.early_stopping(_BOOSTING_PATIENCE, verbose=False),
-            lambda _: step(1),
         ],
     )
-    # LightGBM counts rounds from 1.
-    history = recorded["valid_0"][feval.names[0]]
-    best = booster.best_iteration
+    history, best = recorded["valid_0"][feval.names[0]], booster.best_iteration  # counted from 1
     scores = booster.predict(problem.test.features, num_iteration=best)
-    chosen = f"lambdarank, round {best} of {len(history)}"
-    return Trained("LightGBM", scores, history, best - 1, chosen)
-
-
-_GRID = 7
-# The framework of each model, its training, and the number of its steps.
-_MODELS = (
-    ("scikit-learn", search_grid, _FOLDS * _GRID),
-    ("PyTorch", train_network, _EPOCHS),
-    ("LightGBM", boost_trees, _ROUNDS),
-)
+    return Trained("LightGBM", "lambdarank", "round", history, best - 1, scores)
 
 
 # -- the picture and the table ----------------------------------------------------------------------------------------
@@ -375,48 +335,23 @@ _CURVE, _BEST = "#2b6ca3", "#c8452d"
 
 def _picture(trained: Sequence[Trained], flavor: Flavor) -> bytes:
     """Return a figure with one panel per model, as PNG."""
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure, file = Figure(figsize=(13, 4.3), layout=ConstrainedLayoutEngine(w_pad=0.12)), BytesIO()
-    ratios = [1.15 if model.labels else 1 for model in trained]
-    with rc_context({"axes.labelsize": 9, "axes.titlesize": 10, "figure.titlesize": 11, "legend.fontsize": 8}):
-        for panel, model in zip(figure.subplots(1, len(trained), width_ratios=ratios), trained, strict=True):
-            (_candidates if model.labels else _curve)(panel, model, f"NDCG{at_cutoff(flavor.k)}")
-            panel.grid(alpha=0.25)
-        first, *curves = figure.axes
-        low, high = zip(first.get_xlim(), *(panel.get_ylim() for panel in curves), strict=True)
-        first.set_xlim(min(low), max(high))  # all panels have the same scale
-        for panel in curves:
-            panel.set_ylim(min(low), max(high))
-        figure.suptitle(f"Find images of the same digit: three models, each chosen by NDCG as {flavor.short_text}")
-        figure.savefig(file, dpi=120)
+    figure, file = Figure(figsize=(13, 4.3), layout="constrained"), BytesIO()
+    panels = figure.subplots(1, len(trained), sharey=True)
+    for panel, model in zip(panels, trained, strict=True):
+        best, last, value = model.best + 1, len(model.history), model.history[model.best]
+        style = "o" if model.unit == "candidate" else "-"
+        panel.plot(range(1, last + 1), model.history, style, color=_CURVE)
+        panel.axvline(best, color=_BEST, linewidth=1, linestyle="--")
+        panel.plot(best, value, "o", color=_BEST, label=f"kept: {model.unit} {best} of {last}, {value:.4f}")
+        panel.set(title=f"{model.framework}: {model.model}", xlabel=model.unit)
+        panel.legend()
+        panel.grid(alpha=0.25)
+    panels[0].set_ylabel(f"validation NDCG{at_cutoff(flavor.k)}")
+    figure.suptitle(f"Find images of the same digit: three models, each chosen by NDCG as {flavor.short_text}")
+    figure.savefig(file, dpi=120)
     return file.getvalue()
-
-
-def _candidates(panel: Axes, model: Trained, metric: str) -> None:
-    for place, (value, spread) in enumerate(zip(model.history, model.spread, strict=True)):
-        colour = _BEST if place == model.best else _CURVE
-        panel.errorbar(value, place, xerr=spread, fmt="o", color=colour, ecolor=colour, capsize=3)
-    words = [label.replace(", ", "\n", 1) for label in model.labels]
-    panel.set_yticks(range(len(words)), words, fontsize=8)
-    panel.invert_yaxis()
-    panel.set_xlabel(f"{metric}, mean and standard deviation of the folds")
-    panel.set_title(f"{model.framework}: grid search by query, best {model.history[model.best]:.4f}")
-
-
-def _curve(panel: Axes, model: Trained, metric: str) -> None:
-    unit = "epoch" if "epoch" in model.chosen else "round"
-    best, last, value = model.best + 1, len(model.history), model.history[model.best]
-    panel.plot(range(1, last + 1), model.history, color=_CURVE, linewidth=1.6)
-    panel.axvline(best, color=_BEST, linewidth=1, linestyle="--")
-    panel.plot(best, value, "o", color=_BEST, label=f"kept: {unit} {best}, {value:.4f}")
-    panel.plot(last, model.history[-1], "s", color="0.35", label=f"last: {unit} {last}")
-    panel.set_xlabel(unit)
-    panel.set_ylabel(f"validation {metric}")
-    panel.legend(framealpha=0.9)
-    panel.set_title(f"{model.framework}: {'MLP, ApproxNDCG loss' if unit == 'epoch' else 'lambdarank'}")
 
 
 _PRESETS = ("sklearn", "lightgbm", "xgboost", "catboost", "torchmetrics", "trec_eval", "burges2005", "jarvelin2002")
@@ -482,11 +417,9 @@ def demo(flavor: Flavor, picture: str, scores: str | None) -> None:
         torch.set_num_threads(1)
         problem = digits_problem()
         with threadpool_limits(limits=1):
-            for name, train, n_steps in _MODELS:
-                with click.progressbar(length=n_steps, label=name, file=sys.stderr) as bar:
-                    trained.append(train(problem, flavor, bar.update))
-                    bar.update(n_steps - bar.pos)  # early stopping leaves some steps out
-                click.echo(f"{name}: {trained[-1].chosen}", err=True)
+            for train in (search_grid, train_network, boost_trees):
+                trained.append(train(problem, flavor))
+                click.echo(str(trained[-1]), err=True)
     except ImportError as error:
         raise click.ClickException(f"{error}. The demo needs: {install('demo')}") from error
     except ValueError as error:  # a framework cannot compute the flavor, or the flavor rejects these data
