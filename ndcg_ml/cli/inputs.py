@@ -27,6 +27,7 @@ from ndcg_ml._core.slice_names import slice_names
 from ndcg_ml._core.suggestions import install
 from ndcg_ml._files.opening import ColumnError, decode_id, numbered, wrong_line
 from ndcg_ml._files.tables import table_columns
+from ndcg_ml._unjudged.judge_next import read_judgements
 from ndcg_ml.arrays import evaluate
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.readers import read_letor, score_columns
@@ -290,15 +291,9 @@ class Inputs:
             return None
         if self.exclude == "identical":
             return "identical"
-        documents: dict[str, list[str]] = {}
-        for number, line in numbered(self.exclude):
-            match line.split():
-                case [topic, document]:
-                    topic_id, document_id = (decode_id(self.exclude, number, token) for token in (topic, document))
-                    documents.setdefault(topic_id, []).append(document_id)
-                case tokens if tokens:
-                    raise wrong_line(self.exclude, number, "must be a topic and a document", line)
-        return documents
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # these pairs need no grades
+            return read_judgements(self.exclude, {})
 
     def slice_names(self, by: Sequence[str], ids: NDArray[Any]) -> dict[str, list[Any]]:
         """Return the slice name of each query, for each column of ``--table`` or file that ``--by`` names."""
@@ -424,7 +419,7 @@ _OPTIONS = {
         "--exclude",
         metavar="identical|FILE",
         help="Documents to remove from the run before ranking: those whose id is that of their topic, or those in "
-        "FILE, which has lines of a topic and a document.",
+        "FILE, which has lines of a topic and a document, or any format of --qrels.",
     ),
     "labels": click.option("--labels", type=FILE, help="LETOR/SVMlight lines: grade qid:ID ...  With --scores."),
     "scores": click.option("--scores", type=FILE, help="One score for each line of --labels."),

@@ -184,7 +184,7 @@ BAD = {
         None),
     "compare run nothing --qrels qrels": ("must return documents for at least one query; nothing returns none", None),
     f"eval {TREC} --exclude latin": ("latin, line 2: an id must be text in UTF-8", None),
-    f"eval {TREC} --exclude three": ("three, line 2: must be a topic and a document; got 'q1 d2 d3'", None),
+    f"eval {TREC} --exclude three": ("three, line 1: a line of qrels must have 4 columns", None),
     "eval --qrels qrels --run foreign": ("qrels and run must share a topic", None),
     "eval --qrels human --human qrels --run run": ("every query of human must be among", None),
     "eval --table wide.csv --by docno": ("must be the same in all rows of a query", None),
