@@ -177,7 +177,6 @@ def evaluate_run(
     flavor = as_flavor(flavor)
     ks, _ = cutoffs(k, flavor)
     aligned = _aligned(qrels, run, queries, columns, exclude, flavor=flavor, keep=flavor.duplicates != "raise")
-    _check_labels(aligned, flavor)
     names = None if by is None else slice_names_by_id(by, aligned.qid)
     clusters = None if cluster is None else as_objects(column_by_id(cluster, "cluster", aligned.qid))
     data, n_retrieved = aligned.queries(), aligned.n_retrieved()
@@ -255,8 +254,6 @@ class AlignedRun:
     """A digest of each topic's excluded documents; None without `exclude`."""
     judgement: IntArray | None
     """The position of each judged row in the qrels; None if the rows are in that order."""
-    place_of: Callable[[int], str]
-    """Describe a row for an error message."""
     repeated: bool
     """Whether the run lists a document twice."""
     names: DocumentNames | None = None
@@ -372,11 +369,14 @@ def _aligned(
 
     rows = _choose_rows(pair, match, included)
     n_run, n_more = rows.of_run.size, rows.of_qrels.size
+    y_true = rows.arranged(grades[rows.of_run], judged.value[rows.of_qrels])
+    if flavor is not None:
+        _check_labels(y_true, flavor, partial(_place_of, pair, rows))
     is_given = flavor is not None and flavor.ideal == "given"
     return AlignedRun(
         qid=pair.topics_of(chosen),
         group=rows.group,
-        y_true=rows.arranged(grades[rows.of_run], judged.value[rows.of_qrels]),
+        y_true=y_true,
         y_score=rows.arranged(ranked.value[rows.of_run], np.zeros(n_more, dtype=ranked.value.dtype)),
         retrieved=rows.order < n_run,
         doc_id=rows.arranged(place[rows.of_run], np.arange(-n_more, 0)),
@@ -388,7 +388,6 @@ def _aligned(
         digests=_digest_judgements(judged, chosen.size, with_order=is_given)[chosen],
         excluded=None if excluded is None else excluded[chosen],
         judgement=rows.arranged(match[rows.of_run], rows.of_qrels) if is_given or flavor is None else None,
-        place_of=_places(pair, rows),
         repeated=repeated,
         names=_document_names(pair, rows),
     )
@@ -408,7 +407,6 @@ def _sort_by_qrels(aligned: AlignedRun) -> AlignedRun:
         **arrays,
         in_run_order=aligned.qid[tied],
         judgement=None,
-        place_of=lambda row: aligned.place_of(int(order[row])),
         names=None if names is None else lambda rows: names(order[rows]),
     )
 
@@ -574,15 +572,12 @@ def _choose_rows(pair: _Pair, match: IntArray, included: BoolArray) -> _Rows:
     return _Rows(of_run, of_qrels, _compact(np.argsort(topic, kind="stable")), group)
 
 
-def _places(pair: _Pair, rows: _Rows) -> Callable[[int], str]:
-    """Return a function that describes a row for an error message. It does not keep the documents of files."""
-    in_run, in_qrels, n_run = pair.ranked.places(), pair.judged.places(), rows.of_run.size
-
-    def place_of(row: int) -> str:
-        at = int(rows.order[row])
-        return in_run(int(rows.of_run[at])) if at < n_run else in_qrels(int(rows.of_qrels[at - n_run]))
-
-    return place_of
+def _place_of(pair: _Pair, rows: _Rows, row: int) -> str:
+    """Describe a row for an error message."""
+    at, n_run = int(rows.order[row]), rows.of_run.size
+    if at < n_run:
+        return pair.ranked.place_of(int(rows.of_run[at]))
+    return pair.judged.place_of(int(rows.of_qrels[at - n_run]))
 
 
 def _document_names(pair: _Pair, rows: _Rows) -> DocumentNames | None:
@@ -624,9 +619,9 @@ def _compact(rows: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:
 # -- under a flavor -------------------------------------------------------------------------------------------------
 
 
-def _check_labels(aligned: AlignedRun, flavor: Flavor) -> None:
+def _check_labels(y_true: FloatArray, flavor: Flavor, place_of: Callable[[int], str]) -> None:
     """Raise if the flavor does not allow the labels, and name the first document; warn if its library changes them."""
-    unjudged, negative = np.isnan(aligned.y_true), aligned.y_true < 0
+    unjudged, negative = np.isnan(y_true), y_true < 0
     for switch, rule, bad, what, others in (
         ("unjudged", flavor.unjudged, unjudged, "a document without a judgement", "'condense'"),
         ("negative", flavor.negative, negative, "a negative grade", "'drop' or 'allow'"),
@@ -634,10 +629,10 @@ def _check_labels(aligned: AlignedRun, flavor: Flavor) -> None:
         if rule == "raise" and bad.any():
             raise ValueError(
                 f"{what} is an error under {switch}='raise'; got {int(bad.sum())}, the first in "
-                f"{aligned.place_of(int(np.flatnonzero(bad)[0]))}. Use {flavor._advice(**{switch: 'zero'})}, or choose "
+                f"{place_of(int(np.flatnonzero(bad)[0]))}. Use {flavor._advice(**{switch: 'zero'})}, or choose "
                 f"{switch}={others}."
             )
-    fractions = aligned.y_true[~unjudged & (aligned.y_true != np.floor(aligned.y_true))]
+    fractions = y_true[~unjudged & (y_true != np.floor(y_true))]
     if fractions.size and flavor.preset_name in ("trec_eval", "trec_eval10"):
         grade = float(fractions[0])
         warn_caller(f"trec_eval itself truncates grades to integers, {grade:g} to {int(grade)}; its NDCG differs.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal, TypeAlias
@@ -203,19 +203,10 @@ class RunRows:
 
     def place_of(self, row: int) -> str:
         """Describe a row for an error message."""
-        return self.places()(row)
-
-    def places(self) -> Callable[[int], str]:
-        """Return ``place_of`` as a function. For a file, it keeps only the line numbers in memory."""
         if self.lines is not None:
-            path, lines, unit = self.path, self.lines.array, self.unit
-            return lambda row: f"{path}, {unit} {lines[row]}"
-
-        def place(row: int) -> str:
-            [topic] = self.ids.topics.names(self.topic[[row]]).tolist()
-            return f"{self.source}[{brief(topic)}], document {self.name(row)}"
-
-        return place
+            return f"{self.path}, {self.unit} {self.lines.array[row]}"
+        [topic] = self.ids.topics.names(self.topic[[row]]).tolist()
+        return f"{self.source}[{brief(topic)}], document {self.name(row)}"
 
     def are_subtopics(self, first: int, again: int) -> bool:
         """Return whether the second columns of two lines of TREC qrels differ."""
