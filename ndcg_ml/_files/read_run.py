@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core import checks
 from ndcg_ml._core.arrays import are_ranks, ids_as_array, is_missing, plain_array, real_array, score_array
-from ndcg_ml._core.checks import EXACT_INTEGERS, warn_caller
+from ndcg_ml._core.checks import warn_caller
 from ndcg_ml._core.column_names import ColumnNames, Wanted, column_names, documents_of
 from ndcg_ml._core.frames import Frame, is_frame, refuse_lazy, select_columns
 from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray, ranges
@@ -290,80 +291,47 @@ def _read_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> RunRows:
     if not data:
         raise ValueError(f"{name} must hold at least one topic; got an empty {type(data).__name__}.")
     first, topics = len(ids.documents), ids.topics.numbers(ids.topics.kind.encode(list(data), name))
-    if (all_entries := _read_all_entries(name, data, ids)) is not None:
-        ids.documents.extend_lines(all_entries[0])
-        topic = np.repeat(topics, all_entries[1])
-        return RunRows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=all_entries[2])
-    sizes: list[int] = []
-    documents: list[bytes] = []
-    values: list[NDArray[Any]] = []
-    for topic, entries in data.items():
-        source = f"{name}[{brief(topic)}]"
-        listed = _read_entries(source, name, entries)
-        of_topic = ids.kind.encode(list(listed), source)
-        if isinstance(listed, Mapping):
-            numbers = _read_values(name, list(listed.values()), source)
-            if numbers.ndim != 1:
-                raise TypeError(
-                    f"{source} must hold one number per document; got {brief(next(iter(listed.values())))}."
-                )
-            values.append(numbers)
-        elif name == "qrels":
-            of_topic = list(dict.fromkeys(of_topic))  # a repeated relevant document is one
-            values.append(np.ones(len(of_topic)))
-        else:
-            values.append(-np.arange(len(of_topic), dtype=np.float64))
-        sizes.append(len(of_topic))
-        documents += of_topic
-    ids.documents.extend(documents)
-    topic, value = np.repeat(topics, sizes), np.concatenate(values)
+    every = [of if type(of) is dict else _read_entries(name, topic, of) for topic, of in data.items()]
+    sizes = np.fromiter(map(len, every), np.int64, len(every))
+    documents = list(chain.from_iterable(every))
+    values = list(chain.from_iterable(of.values() for of in every if not isinstance(of, list)))
+    is_listed = np.repeat(np.fromiter(map(isinstance, every, repeat(list)), bool, len(every)), sizes)
+    ranks = ranges(np.zeros_like(sizes), sizes)
+    value = -ranks.astype(np.float64) if name == "run" else np.ones(ranks.size)
+    source = next((f"{name}[{brief(topic)}]" for topic, of in zip(data, every, strict=True) if of), name)
+    try:
+        lines = ids.kind.encode_lines(documents, source)
+        value[~is_listed] = _read_values(name, values, name)
+    except (TypeError, ValueError):
+        for topic, of in zip(data, every, strict=True):  # name the topic
+            source = f"{name}[{brief(topic)}]"
+            ids.kind.encode(list(of), source)
+            if not isinstance(of, list) and _read_values(name, list(of.values()), source).ndim != 1:
+                got = brief(next(iter(of.values())))
+                raise TypeError(f"{source} must hold one number per document; got {got}.") from None
+        raise
+    if lines.count(b"\n") + 1 == len(documents):
+        ids.documents.extend_lines(lines)
+    else:
+        ids.documents.extend(ids.kind.encode(documents, source))
+    topic = np.repeat(topics, sizes)
     return RunRows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=value)
 
 
-def _read_all_entries(
-    name: str, data: Mapping[Any, Any], ids: Ids
-) -> tuple[bytes, NDArray[np.int64], NDArray[np.float64]] | None:
-    """Read documents as lines, sizes and values of all topics at once, if all are dicts of floats or small integers.
-
-    In a run, all may also be lists. In other cases, and for invalid ids, return None. The caller then reads by topic.
-    """
-    entries = list(data.values())
-    kinds = set(map(type, entries))
-    if kinds != {dict} and not (name == "run" and kinds == {list}):
-        return None
-    documents = list(chain.from_iterable(entries))
-    sizes = np.fromiter(map(len, entries), np.int64, len(entries))
-    if kinds == {list}:
-        value = -(np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)).astype(np.float64)
-    else:
-        values = list(chain.from_iterable(map(dict.values, entries)))
-        value_types = set(map(type, values))
-        if not value_types <= {float, int}:
-            return None
-        if int in value_types and max(map(abs, values)) > EXACT_INTEGERS:  # float64 may round different scores to one
-            return None
-        value = np.array(values, dtype=np.float64)
-    source = next((f"{name}[{brief(topic)}]" for topic, listed in data.items() if listed), name)
-    try:
-        lines = ids.kind.encode_lines(documents, source)
-    except (TypeError, ValueError):
-        return None
-    return (lines, sizes, value) if lines.count(b"\n") + 1 == len(documents) else None
-
-
-def _read_entries(source: str, name: str, entries: Any) -> Mapping[Any, Any] | list[Any]:
-    if isinstance(entries, Mapping):
+def _read_entries(name: str, topic: Any, entries: Any) -> Mapping[Any, Any] | list[Any]:
+    if isinstance(entries, Mapping) or (name == "run" and isinstance(entries, list)):
         return entries
     if isinstance(entries, (list, tuple)) or (isinstance(entries, np.ndarray) and entries.ndim == 1):
-        return list(entries)
-    if name == "qrels" and isinstance(entries, (set, frozenset)):
-        return sorted(entries, key=str)
-    shape = (
-        "{document: grade} or the relevant documents"
-        if name == "qrels"
-        else "{document: score} or [document, ...], best first"
-    )
-    raise TypeError(f"{source} must be {shape}; got {type(entries).__name__}.")
+        listed = list(entries)
+    elif name == "qrels" and isinstance(entries, (set, frozenset)):
+        listed = sorted(entries, key=str)
+    else:
+        shape = "grade} or the relevant documents" if name == "qrels" else "score} or [document, ...], best first"
+        raise TypeError(f"{name}[{brief(topic)}] must be {{document: {shape}; got {type(entries).__name__}.")
+    if name == "qrels":
+        with suppress(TypeError):  # ids that cannot be hashed are refused later
+            listed = list(dict.fromkeys(listed))  # a repeated relevant document is one
+    return listed
 
 
 def _read_frame(name: str, frame: Any, ids: Ids, wanted: Wanted) -> RunRows:

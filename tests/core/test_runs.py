@@ -23,7 +23,6 @@ from ndcg_ml import (
     evaluate_topk,
     ndcg_score,
 )
-from ndcg_ml._files import read_run
 from ndcg_ml.gating import GateError, gate
 
 QRELS = {"q1": {"d1": 2, "d2": 0, "d3": 1}, "q2": {"d4": 1}, "q3": {"d5": 3, "d1": 1}}
@@ -291,49 +290,45 @@ def test_a_run_without_a_judged_document_scores_0_and_warns(run, queries, n):
     assert ndcg_score(**data.arguments(), flavor="trec_eval") == 0.0
 
 
-USUAL: list[tuple[Any, Any]] = [
-    ({"a": {"x": 1, "y": 0}, "b": {"x": 2}}, {"a": {"y": 0.5, "z": 0.25}, "b": {}}),
-    ({"a": {"x": 1.5, "y": 1}, "b": {}}, {"a": ["y", "x"], "c": [], "b": ["x"]}),
-    ({1: {10: 1, 9: 2}, 2: {9: 1}}, {2: {9: 1, 10: 3}, 1: {9: 2**53, 10: -(2**53)}}),
-    ({"é\0": {"\0": 1, "\0\0\0": 2}}, {"é\0": {"\0\0\0": 1.0, "\0\0": 0.5}}),
-]
-UNUSUAL: list[tuple[Any, Any]] = [
-    ({"a": {"x": 1}}, {"a": {"x": True}}),
-    ({"a": {"x": 1}}, {"a": {"x": 2**53 + 1, "y": 2**53}}),
-    ({"a": {"x": 1}}, {"a": {"x": np.float32(0.1)}}),
-    ({"a": {"x": 1}, "b": {"x": "1"}}, {"a": {"x": 1.0}}),
-    ({"a": {"x": 1}, "b": {"x": [1]}}, {"a": {"x": 1.0}}),
-    ({"a": {"x": 1}, "b": ["x"]}, {"a": {"x": 1.0}}),
-    ({"a": {"x": 1}, "b": {1: 1}}, {"a": {"x": 1.0}}),
-    ({"a": {"x": 1}, "b": {"\ud800": 1}}, {"a": {"x": 1.0}}),
-    ({"a": {"x": 1}}, {"a": {}, "b": {7: 1.0}}),
-    ({"a": {"x": 1}}, {"a": ["x"], "b": ("y",)}),
-    ({"a": {"x": 1}}, {"a": {"x": math.nan}}),
-    ({"a": {"x": 1}}, {"a": ["x", None]}),
-    ({"a": {"x": 1}}, {"a": ["x", "x"]}),
-    ({"a": {"x": 10**400}}, {"a": ["x"]}),
-]
-READ = [*USUAL, UNUSUAL[0], UNUSUAL[2], UNUSUAL[5], UNUSUAL[9]]
+X = {"a": {"x": 1}}
+# Dicts, and the same as dicts of floats; or the words of an error
+DICTS: list[tuple[Any, Any, Any]] = [
+    ({"a": {"x": 1.5, "y": 1}, "b": {}}, {"a": ["y", "x"], "c": [], "b": ["x"]},
+        {"a": {"y": 0.0, "x": -1.0}, "b": {"x": 0.0}}),
+    ({1: {10: 1, 9: 2}, 2: {9: 1}}, {2: {9: 1, 10: 3}, 1: {9: 2**53, 10: -(2**53)}},
+        {2: {9: 1.0, 10: 3.0}, 1: {9: 2.0**53, 10: -(2.0**53)}}),
+    ({"é\0": {"\0": 1, "\0\0\0": 2}}, {"é\0": {"\0\0\0": 1, "\0\0": 0.5}},
+        {"é\0": {"\0\0\0": 1.0, "\0\0": 0.5}}),
+    (X, {"a": {"x": True}}, {"a": {"x": 1.0}}),
+    (X, {"a": {"x": np.float32(0.1)}}, {"a": {"x": float(np.float32(0.1))}}),
+    ({"b": ["x", "x"], **X}, {"a": {"y": 1.0, "x": 0.5}, "b": ("y", "x")},
+        {"a": {"y": 1.0, "x": 0.5}, "b": {"y": 0.0, "x": -1.0}}),
+    (X, {"a": ["x\ny", "x"]}, {"a": {"x\ny": 0.0, "x": -1.0}}),
+    (X, {"a": {"x": 2**53 + 1, "y": 2**53}}, r"run\['a'\] must hold scores that stay different in float64"),
+    ({**X, "b": {"x": "1"}}, X, r"qrels\['b'\] must hold real numbers; got text, such as '1'"),
+    ({**X, "b": {"x": [1]}}, X, r"qrels\['b'\] must hold one number per document; got \[1\]"),
+    ({**X, "b": {1: 1}}, X, r"got str in qrels\['a'\] and int in qrels\['b'\]"),
+    ({**X, "b": {"\ud800": 1}}, X, r"document ids of qrels\['b'\] must be strings that UTF-8 can encode"),
+    (X, {"a": {}, "b": {7: 1.0}}, r"got str in qrels\['a'\] and int in run\['b'\]"),
+    (X, {"a": {"x": math.nan}}, r"scores must not be NaN, .*; got nan in run\['a'\], document 'x'"),
+    (X, {"b": [], "a": ["x", None]}, r"document ids of run\['a'\] must not be missing; got None"),
+    (X, {"a": ["x", "x"]}, "'x' does in run"),
+    ({"b": [{"x": 1}]}, X, r"document ids of qrels\['b'\] must all be str, or all be int; got dict"),
+    ({**X, "b": {"x": 10**400}}, X, r"qrels\['b'\] must hold numbers that float64 can hold"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("qrels", "run"), USUAL + UNUSUAL)
-def test_dicts_read_at_once_are_those_read_topic_by_topic(qrels: Any, run: Any, monkeypatch: Any) -> None:
-    def outcome() -> str:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                data = align(qrels, run)
-            except (TypeError, ValueError) as error:
-                return f"{type(error).__name__}: {error}"
-        return repr([getattr(data, name) for name in ("qid", "group", "y_true", "y_score", "retrieved", "doc_id")])
-
-    if (qrels, run) in USUAL:
-        monkeypatch.setattr(read_run, "_read_entries", None)
-    at_once = outcome()
-    monkeypatch.undo()
-    assert ("Error" in at_once) == ((qrels, run) not in READ)
-    monkeypatch.setattr(read_run, "_read_all_entries", lambda *given: None)
-    assert outcome() == at_once
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("qrels", "run", "expected"), DICTS)
+def test_dicts_are_read_as_dicts_of_floats_or_the_topic_is_named(qrels: Any, run: Any, expected: Any) -> None:
+    if isinstance(expected, str):
+        with pytest.raises((TypeError, ValueError), match=expected):
+            align(qrels, run)
+        return
+    graded = {topic: of if isinstance(of, dict) else {"x": 1.0} for topic, of in qrels.items()}
+    found, same = align(qrels, run), align(graded, expected)
+    for name in ("qid", "group", "y_true", "y_score", "retrieved", "doc_id"):
+        assert np.array_equal(getattr(found, name), getattr(same, name), equal_nan=name == "y_true"), name
 
 
 @pytest.mark.parametrize(
