@@ -398,7 +398,9 @@ def _sort_by_qrels(aligned: AlignedRun) -> AlignedRun:
     judgement, names = aligned.judgement, aligned.names
     assert judgement is not None
     topic = np.repeat(np.arange(aligned.group.size), aligned.group)
-    tied = _find_topics_with_ties(topic[aligned.retrieved], aligned.y_score[aligned.retrieved], aligned.group.size)
+    retrieved = topic[aligned.retrieved]
+    tied = np.zeros(aligned.group.size, dtype=bool)
+    tied[retrieved[_find_ties(retrieved, aligned.y_score[aligned.retrieved])]] = True
     untied = ~tied[topic]  # the others keep their order
     order = np.lexsort((judgement * untied, (judgement < 0) & untied, topic))
     arrays = {name: getattr(aligned, name)[order] for name in ("y_true", "y_score", "retrieved", "doc_id")}
@@ -480,7 +482,7 @@ def _match(pair: _Pair, keep: bool, for_align: bool) -> tuple[IntArray, IntArray
             raise _repeated_document(rows, int(before[rows.first + again[0]]) - rows.first, int(again[0]), alternative)
     match = before[n_judged:]
     place = np.full(ranked.topic.size, _FIRST_PLACE)
-    some = np.arange(place.size) if keep or for_align else _find_possible_ties(ranked)
+    some = np.arange(place.size) if keep or for_align else _find_ties(ranked.topic, ranked.value)
     in_order = names.order_by_bytes(ranked.topic[some], n_judged + some) - n_judged
     begins = starts_of(np.bincount(ranked.topic[in_order]))
     place[in_order] += np.arange(in_order.size) - begins[ranked.topic[in_order]]
@@ -491,9 +493,9 @@ def _match(pair: _Pair, keep: bool, for_align: bool) -> tuple[IntArray, IntArray
     return match, place, bool(again.size)
 
 
-def _find_possible_ties(ranked: RunRows) -> IntArray:
-    """Return the rows of the run that share a float32 score with another row of their topic."""
-    key = ranked.topic.astype(np.int64) << 32 | as_float32(ranked.value + 0.0).view(np.uint32)
+def _find_ties(topic: NDArray[Any], score: FloatArray) -> IntArray:
+    """Return the rows that share a float32 score with another row of their topic. All that share one in float64 do."""
+    key = topic.astype(np.int64) << 32 | as_float32(score + 0.0).view(np.uint32)
     ordered = np.sort(key)
     shared = ordered[1:][ordered[1:] == ordered[:-1]]
     return np.flatnonzero(np.isin(key, shared))
@@ -599,16 +601,6 @@ def _digest_judgements(judged: RunRows, n_topics: int, *, with_order: bool) -> N
         places[np.argsort(judged.topic, kind="stable")] = ranges(np.zeros_like(sizes), sizes)
         digests += judgement_digests(judged.ids.documents, rows, judged.topic, places, n_topics)
     return digests
-
-
-def _find_topics_with_ties(topic: IntArray, score: FloatArray, n_topics: int) -> BoolArray:
-    """Return which topics have documents that share a score in float32."""
-    coarse = as_float32(score)  # scores tied in float64 are tied in float32 too
-    order = np.lexsort((coarse, topic))
-    tied = (topic[order[1:]] == topic[order[:-1]]) & (coarse[order[1:]] == coarse[order[:-1]])
-    flags = np.zeros(n_topics, dtype=bool)
-    flags[topic[order[1:]][tied]] = True
-    return flags
 
 
 def _compact(rows: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:
