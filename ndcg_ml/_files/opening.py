@@ -64,28 +64,6 @@ _OTHER_COMPRESSION = re.compile(
 )
 
 
-@contextmanager
-def _open(path: AnyPath) -> Iterator[IO[bytes]]:
-    """Open a file for reading bytes, and unpack it if its first bytes are those of gzip."""
-    with open(path, "rb") as file:
-        head = file.read(10)  # peek(10) may return a single byte of a pipe
-        if packed := _OTHER_COMPRESSION.match(head):
-            raise DataFileError(
-                f"{path}: must be plain text or compressed by gzip; got {packed.lastgroup}. Unpack it first."
-            )
-        if file.seekable():
-            file.seek(0)
-        again = file if file.seekable() else io.BufferedReader(_Rewound(head, file))
-        if not head.startswith(b"\x1f\x8b"):
-            yield again
-            return
-        try:
-            with gzip.GzipFile(fileobj=again) as unpacked:
-                yield io.BufferedReader(unpacked)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise DataFileError(f"{path}: is damaged and cannot be unpacked: {brief_text(str(error))}") from error
-
-
 class _Rewound(io.RawIOBase):
     """A pipe whose first bytes were already read, with these bytes put back."""
 
@@ -107,13 +85,24 @@ class _Rewound(io.RawIOBase):
 def open_with_head(path: AnyPath) -> Iterator[tuple[bytes, IO[bytes]]]:
     """Open a file and yield its head, without a byte order mark, and the file at its start.
 
-    The head has at least the first line that is not blank, unless that is too long.
+    The file is unpacked if its first bytes are those of gzip. The head has at least the first line that is not blank,
+    unless that is too long.
     """
-    with _open(path) as file:
-        head = file.read(_HEAD)
-        if b"\n" not in head.removeprefix(_MARK).lstrip():
-            head += file.readline(_LONGEST)
-        yield head.removeprefix(_MARK), io.BufferedReader(_Rewound(head, file))
+    with open(path, "rb") as pipe:
+        start = pipe.read(10)  # peek(10) may return a single byte of a pipe
+        if packed := _OTHER_COMPRESSION.match(start):
+            raise DataFileError(
+                f"{path}: must be plain text or compressed by gzip; got {packed.lastgroup}. Unpack it first."
+            )
+        file: Any = io.BufferedReader(_Rewound(start, pipe))
+        try:
+            file = gzip.GzipFile(fileobj=file) if start.startswith(b"\x1f\x8b") else file
+            head = file.read(_HEAD)
+            if b"\n" not in head.removeprefix(_MARK).lstrip():
+                head += file.readline(_LONGEST)
+            yield head.removeprefix(_MARK), io.BufferedReader(_Rewound(head, file))
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise DataFileError(f"{path}: is damaged and cannot be unpacked: {brief_text(str(error))}") from error
 
 
 def blocks(path: AnyPath, file: IO[bytes] | None = None) -> Iterator[bytes]:
@@ -122,7 +111,7 @@ def blocks(path: AnyPath, file: IO[bytes] | None = None) -> Iterator[bytes]:
     Concatenated files may each begin with such a mark.
     """
     if file is None:
-        with _open(path) as file:
+        with open_with_head(path) as (_, file):
             yield from blocks(path, file)
         return
     rest, before, limit = b"", 0, unpacked_limit()
