@@ -20,19 +20,7 @@ from ndcg_ml.flavor import Flavor
 @click.argument("run_a")
 @click.argument("run_b")
 @click.argument("more", metavar="[RUN_C]...", nargs=-1)
-@click.option(
-    "--qrels", type=inputs.FILE, help="Judgements; the arguments are runs. Both in any format that eval takes."
-)
-@click.option(
-    "--labels", type=inputs.FILE, help="LETOR/SVMlight labels; the arguments are files with one score for each line."
-)
-@click.option(
-    "--table",
-    type=inputs.FILE,
-    help="CSV, TSV, JSONL, JSON or parquet with columns of query ids and grades, and of document ids if ties are "
-    "broken by id; the arguments are names of columns of scores.",
-)
-@inputs.data_options("query", "label", "score", "document", "queries", "exclude")
+@inputs.data_options("qrels", "labels", "table", "query", "label", "score", "document", "queries", "exclude")
 @inputs.flavor_option(described="trec_eval with --qrels, otherwise sklearn")
 @inputs.cut_off_option()
 @click.option("--baseline", metavar="RUN", help="Compare each run only with this one, instead of all pairs.")
@@ -84,6 +72,9 @@ def compare(
     **files: Any,
 ) -> None:
     """Compare two or more runs, query by query.
+
+    With --qrels, the arguments are runs; with --labels, files with one score for each line; with --table, the names of
+    its columns of scores.
 
     Differences are RUN_B minus RUN_A, over the queries that have a value in all runs. The two-sided randomisation test
     exchanges the two values of each query at random. It enumerates all exchanges if there are at most --resamples, and

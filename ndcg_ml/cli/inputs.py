@@ -402,12 +402,12 @@ _OPTIONS = {
     "qrels": click.option(
         "--qrels",
         type=FILE,
-        help="Judgements: TREC (topic, iteration, document, grade), CSV, TSV, JSONL, JSON or parquet.  With --run.",
+        help="Judgements: TREC (topic, iteration, document, grade), CSV, TSV, JSONL, JSON or parquet.",
     ),
     "run": click.option(
         "--run",
         type=FILE,
-        help="A run: TREC (topic, Q0, document, rank, score, tag) or any of these formats.  With --qrels.",
+        help="A run: TREC (topic, Q0, document, rank, score, tag) or any of these formats.",
     ),
     "queries": click.option(
         "--queries",
@@ -421,7 +421,7 @@ _OPTIONS = {
         help="Documents to remove from the run before ranking: those whose id is that of their topic, or those in "
         "FILE, which has lines of a topic and a document, or any format of --qrels.",
     ),
-    "labels": click.option("--labels", type=FILE, help="LETOR/SVMlight lines: grade qid:ID ...  With --scores."),
+    "labels": click.option("--labels", type=FILE, help="LETOR/SVMlight lines: grade qid:ID ..."),
     "scores": click.option("--scores", type=FILE, help="One score for each line of --labels."),
     "table": click.option(
         "--table",
