@@ -21,13 +21,13 @@ def brief(value: object) -> str:
     return brief_text(text)
 
 
-def brief_text(text: str) -> str:
-    """Shorten a text, such as the message of another error, as in ``brief``."""
-    if len(text) > 10 * _WIDTH:
-        text = text[: 5 * _WIDTH] + text[-5 * _WIDTH :]
+def brief_text(text: str, width: int = _WIDTH, tail: int = _TAIL) -> str:
+    """Shorten a text, such as the message of another error, as in ``brief``. `tail` characters follow the ``...``."""
+    if len(text) > 10 * width:
+        text = text[: 5 * width] + text[-5 * width :]
     if not text.isprintable():  # line ends in the repr of an array; control characters in a message
         text = " ".join("".join(each if each.isprintable() else " " for each in text).split())
-    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - _TAIL - 3]}...{text[-_TAIL:]}"
+    return text if len(text) <= width else f"{text[: width - tail - 3]}...{text[-tail:]}"
 
 
 def visible(text: str) -> str:

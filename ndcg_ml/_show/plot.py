@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.layout import FloatArray
+from ndcg_ml._core.printable import brief_text
 from ndcg_ml._core.suggestions import install
 from ndcg_ml._statistics.means import SAME
 from ndcg_ml._statistics.verdict import DECIDED
@@ -34,7 +36,7 @@ _BLUE, _VERMILLION, _GREEN, _GREY = "#0072B2", "#D55E00", "#009E73", "#7f7f7f"
 _WIDTH = 8.0  # inches: 800 pixels at 100 per inch
 _POINTS = 2000  # more points of a sorted curve cannot be distinguished on a screen
 _ROWS = 30
-_NAME = 24  # letters of a name
+_short = partial(brief_text, width=24, tail=10)
 
 
 class _Row(NamedTuple):
@@ -295,9 +297,3 @@ def _letters(axes: Axes, points: float) -> int:
 
 def _first_of(n_rows: int, what: str) -> str:
     return f"; the first {_ROWS} of {n_rows} {what}" if n_rows > _ROWS else ""
-
-
-def _short(text: str) -> str:
-    """Return a name on one line, with ``...`` in place of the middle of a long one."""
-    text = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    return text if len(text) <= _NAME else f"{text[: _NAME - 13]}...{text[-10:]}"
