@@ -6,7 +6,8 @@ The frameworks are imported when the command trains.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -206,7 +207,11 @@ class Trained:
         return f"{self.framework}: {self.model}, {self.unit} {self.best + 1} of {len(self.history)}"
 
 
-def search_grid(problem: Problem, flavor: Flavor) -> Trained:
+Step = Callable[[int], object]
+"""Called with 1 after each candidate in a fold, epoch or round, for the progress bar."""
+
+
+def search_grid(problem: Problem, flavor: Flavor, step: Step = lambda _: None) -> Trained:
     """Select a scikit-learn pipeline by ``GridSearchCV``, cross-validated by query."""
     import joblib
     import sklearn
@@ -218,6 +223,11 @@ def search_grid(problem: Problem, flavor: Flavor) -> Trained:
 
     from ndcg_ml.sklearn import NDCGScorer
 
+    class Scorer(NDCGScorer):
+        def __call__(self, *args: Any, **ids: Any) -> Any:
+            step(1)
+            return super().__call__(*args, **ids)
+
     trees = HistGradientBoostingRegressor(max_iter=40, min_samples_leaf=10)
     grid: list[dict[str, list[Any]]] = [
         {"regressor": [Ridge()], "regressor__alpha": [1.0, 100.0, 10_000.0]},
@@ -227,14 +237,14 @@ def search_grid(problem: Problem, flavor: Flavor) -> Trained:
     train, folds = problem.train, GroupKFold(_FOLDS)
     # Threads, because processes take longer to start than these models to train.
     with sklearn.config_context(enable_metadata_routing=True), joblib.parallel_config("threading"):
-        search = GridSearchCV(pipeline, grid, scoring=NDCGScorer(flavor), cv=folds, n_jobs=2, error_score="raise")
+        search = GridSearchCV(pipeline, grid, scoring=Scorer(flavor), cv=folds, n_jobs=2, error_score="raise")
         search.fit(train.features, train.labels, groups=train.qid)
     model, history = type(search.best_estimator_["regressor"]).__name__, search.cv_results_["mean_test_score"].tolist()
     scores = search.predict(problem.test.features).astype(np.float64)
     return Trained("scikit-learn", model, "candidate", history, int(search.best_index_), scores)
 
 
-def train_network(problem: Problem, flavor: Flavor) -> Trained:
+def train_network(problem: Problem, flavor: Flavor, step: Step = lambda _: None) -> Trained:
     """Train a PyTorch network by ``ApproxNDCGLoss``, stopped early by the ``NDCG`` metric."""
     import torch
     from sklearn.preprocessing import StandardScaler
@@ -267,6 +277,7 @@ def train_network(problem: Problem, flavor: Flavor) -> Trained:
     optimizer = torch.optim.AdamW(network.parameters(), lr=2e-3)
     best, best_weights = -1, copy.deepcopy(network.state_dict())
     for epoch in range(_EPOCHS):
+        step(1)
         network.train()
         for batch in torch.split(torch.randperm(len(features)), _QUERIES_PER_BATCH):
             optimizer.zero_grad()
@@ -291,7 +302,7 @@ def train_network(problem: Problem, flavor: Flavor) -> Trained:
     return Trained("PyTorch", "MLP", "epoch", history, best, scores)
 
 
-def boost_trees(problem: Problem, flavor: Flavor) -> Trained:
+def boost_trees(problem: Problem, flavor: Flavor, step: Step = lambda _: None) -> Trained:
     """Train LightGBM's lambdarank, stopped early by ``NDCGEval``."""
     import lightgbm
 
@@ -321,11 +332,20 @@ def boost_trees(problem: Problem, flavor: Flavor) -> Trained:
         callbacks=[
             lightgbm.record_evaluation(recorded),
             lightgbm.early_stopping(_BOOSTING_PATIENCE, verbose=False),
+            lambda _: step(1),
         ],
     )
     history, best = recorded["valid_0"][feval.names[0]], booster.best_iteration  # counted from 1
     scores = booster.predict(problem.test.features, num_iteration=best)
     return Trained("LightGBM", "lambdarank", "round", history, best - 1, scores)
+
+
+# The framework of each model, its training, and the number of its steps: 7 candidates in each fold, epochs, rounds.
+_MODELS = (
+    ("scikit-learn", search_grid, 7 * _FOLDS),
+    ("PyTorch", train_network, _EPOCHS),
+    ("LightGBM", boost_trees, _ROUNDS),
+)
 
 
 # -- the picture and the table ----------------------------------------------------------------------------------------
@@ -417,8 +437,10 @@ def demo(flavor: Flavor, picture: str, scores: str | None) -> None:
         torch.set_num_threads(1)
         problem = digits_problem()
         with threadpool_limits(limits=1):
-            for train in (search_grid, train_network, boost_trees):
-                trained.append(train(problem, flavor))
+            for name, train, n_steps in _MODELS:
+                with click.progressbar(length=n_steps, label=name, file=sys.stderr) as bar:
+                    trained.append(train(problem, flavor, bar.update))
+                    bar.update(n_steps - bar.pos)  # early stopping leaves some steps out
                 click.echo(str(trained[-1]), err=True)
     except ImportError as error:
         raise click.ClickException(f"{error}. The demo needs: {install('demo')}") from error

@@ -53,7 +53,9 @@ def test_the_picture_and_the_table(tmp_path, monkeypatch):
     n_queries = len(set(data["PyTorch"]["qid"]))
     point = rf"The same LightGBM model has an NDCG@5 from (\S+) to (\S+) on the same {n_queries} test queries"
     assert list(map(float, re.search(point, result.stdout).groups())) == pytest.approx(of_lightgbm[::8], abs=6e-4)
-    _, *trained = result.stderr.splitlines()
+    [_, *progress] = result.stderr.splitlines()
+    assert progress[::2] == head[4:7]  # a bar for each, which is its label if nobody watches
+    trained = progress[1::2]
     panels = drawn[0].axes
     assert panels[0].get_ylabel() == "validation NDCG@5"
     for panel, framework, said in zip(panels, head[4:7], trained, strict=True):
@@ -129,6 +131,14 @@ def test_a_picture_that_cannot_be_written_costs_no_table(tmp_path, monkeypatch):
     result = invoke("demo", "--picture", tmp_path / "curves.png")
     assert result.exit_code != 0
     assert "The same LightGBM model" in result.stdout
+
+
+@pytest.mark.parametrize("train", [module.search_grid, module.train_network, module.boost_trees])
+def test_the_progress_bar_moves_at_every_step(train):
+    steps = []
+    trained = train(digits_problem(queries=20), Flavor.parse("lightgbm@10"), steps.append)
+    n_steps = {function: n_steps for _, function, n_steps in module._MODELS}[train]
+    assert len(steps) == (n_steps if trained.unit == "candidate" else len(trained.history)) <= n_steps
 
 
 @pytest.mark.parametrize("missing", ["torch", "sklearn", "matplotlib"])
