@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ndcg_ml import spark as spark
     from ndcg_ml import torch as torch
     from ndcg_ml import xgboost as xgboost
-    from ndcg_ml._show.report import show_versions
     from ndcg_ml._unjudged.completions import RangeError
     from ndcg_ml._unjudged.judge_next import with_labels
     from ndcg_ml.arrays import dcg_score, evaluate, evaluate_ranked, ndcg_score, prepare
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from ndcg_ml.results.evaluation import Evaluation
     from ndcg_ml.runs import align, evaluate_run
     from ndcg_ml.topk import evaluate_topk
+    from ndcg_ml.versions import show_versions
 
 __version__ = "0.1.0"
 
@@ -83,7 +83,7 @@ _LATER = {
     "results.evaluation": ("Evaluation",),
     "runs": ("align", "evaluate_run"),
     "topk": ("evaluate_topk",),
-    "_show.report": ("show_versions",),
+    "versions": ("show_versions",),
 }
 _MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
 # Names that are often looked for.

@@ -5,7 +5,7 @@ In: paths, streams, dicts and frames. Out: columns of ids, grades and scores, or
 
 from typing import TYPE_CHECKING
 
-from ndcg_ml._core.first_use import modules_of
+from ndcg_ml._core import modules_of
 
 if TYPE_CHECKING:
     from ndcg_ml._files import saved as saved

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ndcg_ml._core.first_use import modules_of
+from ndcg_ml._core import modules_of
 
 if TYPE_CHECKING:
     from ndcg_ml._show import plot as plot

@@ -1,4 +1,4 @@
-"""Write one HTML page from the sections of a result, and show versions.
+"""Write one HTML page from the sections of a result.
 
 The page contains its styles and the drawing. It has no scripts, and its content security policy forbids loading
 anything. Text is escaped by Jinja2 in the template, and by ``_core.printable`` in tables. Pages are reproducible.
@@ -7,10 +7,8 @@ anything. Text is escaped by Jinja2 in the template, and by ``_core.printable`` 
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
-from importlib.metadata import PackageNotFoundError, distributions, version
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -18,10 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml import __version__
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain_id
-from ndcg_ml._core.kernel_and_threads import kernel_in_use, thread_count
 from ndcg_ml._core.layout import FloatArray
 from ndcg_ml._core.printable import brief_text, paragraph, visible
 from ndcg_ml._core.suggestions import install
@@ -29,6 +25,7 @@ from ndcg_ml._core.table import Column, Record
 from ndcg_ml._files.opening import write_atomically
 from ndcg_ml._show.plot import height
 from ndcg_ml._statistics.means import SAME
+from ndcg_ml.versions import MISSING, versions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,7 +82,7 @@ def write(
     default, sections = contents()
     if flavor is not None:  # precomputed values have none
         sections.append(("Definition", [flavor._repr_html_()]))
-    rows = [{"name": name, "version": value} for name, value in versions().items() if value != _MISSING]
+    rows = [{"name": name, "version": value} for name, value in versions().items() if value != MISSING]
     columns = [Column("library", "{name}", "l"), Column("version", "{version}", "l")]
     sections.append(("Versions", [Record(columns, rows).html()]))
     environment = Environment(autoescape=True, undefined=StrictUndefined)
@@ -228,58 +225,3 @@ def drawing(plot: Callable[[Axes], object], n_rows: int) -> str:
         figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     text = file.getvalue()
     return f"<figure>{text[text.index('<svg') :]}</figure>"
-
-
-# -- versions ---------------------------------------------------------------------------------------------------------
-
-_LIBRARIES = (
-    *("numpy", "numba", "scikit-learn", "torch", "torchmetrics", "lightgbm", "xgboost", "catboost"),
-    *("pandas", "polars", "pyarrow", "scipy"),
-)
-_MISSING = "not installed"
-
-
-def show_versions() -> None:
-    """Print the versions that are useful in a bug report, the kernel, the threads and the project's addresses.
-
-    No library is imported.
-
-    Raises
-    ------
-    ValueError
-        NDCG_ML_KERNEL or NDCG_ML_THREADS is not valid.
-
-    See Also
-    --------
-    prepare : Its parameters `kernel` and `threads`.
-
-    Examples
-    --------
-    >>> show_versions()  # doctest: +ELLIPSIS
-    ndcg_ml: ...
-    Python: ...
-    kernel: ...
-    threads: ...
-    """
-    in_use = {
-        "kernel": kernel_in_use(),
-        "threads": f"at most {thread_count(None, 1 << 62)}, in the compiled kernel",
-    }
-    urls = (url for found in distributions(name="ndcg_ml") for url in found.metadata.get_all("Project-URL", []))
-    addresses = dict(url.split(", ") for url in urls if ".invalid" not in url)  # none before the first release
-    for name, value in {**versions(), **in_use, **addresses}.items():
-        print(f"{name}: {value}")
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of Python, this package and the supported libraries."""
-    found = {
-        "ndcg_ml": __version__,
-        "Python": f"{platform.python_version()} ({platform.system()} {platform.machine()})",
-    }
-    for name in _LIBRARIES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = _MISSING
-    return found
