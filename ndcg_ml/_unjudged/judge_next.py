@@ -284,19 +284,17 @@ def qrels_text(judgements: Mapping[Any, Mapping[Any, float]]) -> str:
     """
     lines = []
     for qid, documents in judgements.items():
-        if str(qid).startswith(("#", "\ufeff")):
-            raise ValueError(
-                f"a topic must not begin with # or U+FEFF in TREC qrels; got {brief(qid)}. Keep the labels as JSONL."
-            )
         for document, label in documents.items():
-            coded = [str(one_id).encode() for one_id in (qid, document)]
+            words = [str(qid), "0", str(document), _every_digit(label)]
+            line = " ".join(words)
             # Only blanks in ASCII separate columns.
-            if b" ".join(coded).split() != coded or b"\0" in b"".join(coded):
+            is_split = line.encode().split() == [word.encode() for word in words]
+            if not is_split or line.startswith(("#", "\ufeff")) or "\0" in line:
                 raise ValueError(
-                    f"ids must not be empty or contain blanks or NUL in TREC qrels; got {brief(qid)} and "
-                    f"{brief(document)}. Keep the labels as JSONL."
+                    "ids in TREC qrels must not be empty or contain blanks or NUL, and topics not begin with # or "
+                    f"U+FEFF; got {brief(qid)} and {brief(document)}. Keep the labels as JSONL."
                 )
-            lines.append(f"{qid} 0 {document} {_every_digit(label)}\n")
+            lines.append(f"{line}\n")
     return "".join(lines)
 
 

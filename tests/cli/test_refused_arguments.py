@@ -208,9 +208,9 @@ BAD = {
         f"judge-next run better --qrels qrels --filled {name}.jsonl --write-qrels more.txt": (words,
             f"judge-next run better --qrels qrels --filled {name}.jsonl")
         for name, words in (
-            ("hash", "a topic must not begin with # or U+FEFF in TREC qrels"),
-            ("mark", "a topic must not begin with # or U+FEFF in TREC qrels"),
-            ("nul", "ids must not be empty or contain blanks or NUL"),
+            ("hash", "topics not begin with # or U+FEFF; got '#q1'"),
+            ("mark", "topics not begin with # or U+FEFF; got"),
+            ("nul", "must not be empty or contain blanks or NUL"),
         )
     },
 }  # fmt: skip
