@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from ndcg_ml import spark as spark
     from ndcg_ml import torch as torch
     from ndcg_ml import xgboost as xgboost
-    from ndcg_ml._unjudged.completions import RangeError
-    from ndcg_ml._unjudged.judge_next import with_labels
+    from ndcg_ml._unjudged.ranges import RangeError
     from ndcg_ml.arrays import dcg_score, evaluate, evaluate_ranked, ndcg_score, prepare
     from ndcg_ml.comparisons import compare, compare_values
     from ndcg_ml.explain import explain_difference
     from ndcg_ml.identification import identify
     from ndcg_ml.model_labels import correct_labels
     from ndcg_ml.parts import PartialEvaluation, evaluate_batches, evaluate_part
+    from ndcg_ml.readers import with_labels
     from ndcg_ml.results.comparison import Comparison
     from ndcg_ml.results.evaluation import Evaluation
     from ndcg_ml.runs import align, evaluate_run
@@ -71,14 +71,14 @@ _MODULES = (
 )
 # Imported at first use, so that the command line starts, and can be interrupted, before NumPy is imported.
 _LATER = {
-    "_unjudged.completions": ("RangeError",),
-    "_unjudged.judge_next": ("with_labels",),
+    "_unjudged.ranges": ("RangeError",),
     "arrays": ("dcg_score", "evaluate", "evaluate_ranked", "ndcg_score", "prepare"),
     "comparisons": ("compare", "compare_values"),
     "explain": ("explain_difference",),
     "identification": ("identify",),
     "model_labels": ("correct_labels",),
     "parts": ("PartialEvaluation", "evaluate_batches", "evaluate_part"),
+    "readers": ("with_labels",),
     "results.comparison": ("Comparison",),
     "results.evaluation": ("Evaluation",),
     "runs": ("align", "evaluate_run"),

@@ -1,4 +1,4 @@
-"""Read scored rows from files: LETOR/SVMlight labels with scores, CSV, JSONL and Parquet.
+"""Read files as Python objects: scored rows (LETOR, CSV, JSONL, Parquet), and judgements with labels filled in.
 
 Ids remain strings. They are not parsed as numbers, hashed or truncated. The error for a malformed line has the name of
 the file and the number of the line.
@@ -7,8 +7,10 @@ the file and the number of the line.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.column_names import ColumnNames, Wanted, column_names
 from ndcg_ml._core.layout import FloatArray
+from ndcg_ml._core.printable import brief
 from ndcg_ml._files.cells import read_column
 from ndcg_ml._files.opening import (
     JOINED,
@@ -26,6 +29,7 @@ from ndcg_ml._files.opening import (
     numbered,
     wrong_line,
 )
+from ndcg_ml._files.read_run import Ids, RunLike, read_rows
 from ndcg_ml._files.tables import table_columns
 from ndcg_ml._files.trec import place_in
 
@@ -226,6 +230,111 @@ def score_columns(path: AnyPath, columns: ColumnNames, scores: Sequence[str] = (
     docno = _string_ids(values["docno"]) if "docno" in values else None
     sign = -1.0 if wanted.are_ranks(read) else 1.0
     return [ScoredRows(values["label"], sign * values[each], qid, docno, read) for each in named]
+
+
+# -- read the labels filled in after ``judge_next``, and join them with the judgements --------------------------------
+
+Judgements = dict[Any, dict[Any, float]]
+
+
+def with_labels(
+    qrels: RunLike,
+    filled: Iterable[AnyPath | Mapping[Any, Mapping[Any, float]]],
+    *,
+    columns: ColumnNames | None = None,
+) -> Judgements:
+    """Return judgements as a dict, with labels that were filled in. Ids from files are strings.
+
+    Parameters
+    ----------
+    qrels, columns
+        As for ``evaluate_run``.
+    filled : iterable of paths or mappings
+        Files of ``ToJudge.to_jsonl``, or labels by query and document. A label that is still null is skipped.
+
+    Raises
+    ------
+    DataFileError
+        A file has a malformed line.
+    ValueError
+        A document has two labels in one source, or different ones in two.
+    """
+    judgements = read_judgements(qrels, columns or {})
+    # Ids from files are strings, but those of the judgements may be integers.
+    qids_are_text = isinstance(next(iter(judgements)), str)
+    documents_are_text = isinstance(next(chain.from_iterable(judgements.values()), ""), str)
+    for source in filled:
+        labels = source if isinstance(source, Mapping) else read_filled(source)
+        for written_qid, documents in labels.items():
+            qid = _as_written(written_qid, qids_are_text)
+            known = judgements.setdefault(qid, {})
+            for written, label in documents.items():
+                document = _as_written(written, documents_are_text)
+                if known.setdefault(document, label) != label:
+                    raise ValueError(
+                        f"a document must have one label; {brief(document)} of {brief(qid)} has "
+                        f"{_every_digit(known[document])} and {_every_digit(label)}. Correct one of them."
+                    )
+    return judgements
+
+
+def read_filled(path: AnyPath) -> Judgements:
+    """Return the labels that were filled in a file of ``ToJudge.to_jsonl``, which may be empty."""
+    return read_judgements(path, {}) if os.path.getsize(path) else {}
+
+
+def _as_written(one_id: str | int, as_text: bool) -> str | int:
+    if as_text:
+        return str(one_id)
+    return int(one_id) if re.fullmatch("0|-?[1-9][0-9]*", str(one_id)) else one_id
+
+
+def read_judgements(qrels: RunLike, columns: ColumnNames) -> Judgements:
+    """Return judgements as a dict, without unjudged documents.
+
+    Raises
+    ------
+    ValueError
+        A document has two labels.
+    """
+    ids = Ids()
+    rows = read_rows("qrels", qrels, ids, columns)
+    topics = ids.topics.names(np.arange(len(ids.topics))).tolist()
+    judgements: Judgements = {topics[topic]: {} for topic in rows.topics.tolist()}
+    for at, (topic, value) in enumerate(zip(rows.topic.tolist(), rows.value.tolist(), strict=True)):
+        document, of_topic = ids.kind.decode(ids.documents[rows.first + at]), judgements[topics[topic]]
+        if document in of_topic:
+            raise ValueError(f"{rows.place_of(at)}: {brief(document)} is labelled twice in {brief(topics[topic])}.")
+        of_topic[document] = value
+    return {topic: {d: value for d, value in of.items() if value == value} for topic, of in judgements.items()}
+
+
+def _every_digit(label: float) -> str:
+    return repr(float(label)).removesuffix(".0")
+
+
+def qrels_text(judgements: Mapping[Any, Mapping[Any, float]]) -> str:
+    """Format judgements as a TREC qrels file.
+
+    Raises
+    ------
+    ValueError
+        The format cannot represent an id: it contains blanks or NUL, or a topic begins a comment.
+    """
+    lines = []
+    for qid, documents in judgements.items():
+        for document, label in documents.items():
+            words = [str(qid), "0", str(document), _every_digit(label)]
+            line = " ".join(words)
+            # Only blanks in ASCII separate columns.
+            is_split = line.encode().split() == [word.encode() for word in words]
+            if not is_split or line.startswith(("#", "\ufeff")) or "\0" in line:
+                raise ValueError(
+                    "ids in TREC qrels must not be empty or contain blanks or NUL, and topics not begin with # or "
+                    f"U+FEFF; got {brief(qid)} and {brief(document)}. Keep the labels as JSONL."
+                )
+            lines.append(f"{line}\n")
+    return "".join(lines)
 
 
 # -- ids ------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Bound values and differences over all possible grades of unjudged documents, and select documents to label next.
 
-``completions`` weighs the documents of a ranking and finds the extreme values over all grades by exact optimisation.
-``ranges`` and ``judge_next`` make the results.
+``ranges`` decides which flavors and labels have a range, and weighs the documents of a ranking; ``completions`` finds
+the extreme values over all grades by exact optimisation; ``judge_next`` selects documents.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Compute the smallest and largest value, or difference of two, over all grades of unjudged documents."""
+"""The smallest and largest value, or difference of two, over all grades of unjudged documents; when it is unknown."""
 
 from __future__ import annotations
 
@@ -10,15 +10,277 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ndcg_ml._core.labels_gains_discounts import discounts, gain, grade
 from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray
 from ndcg_ml._core.mean_and_empty_queries import Totals
-from ndcg_ml._core.queries import Scored
+from ndcg_ml._core.numpy_kernel import order_ties
+from ndcg_ml._core.printable import brief
+from ndcg_ml._core.queries import Queries, Scored
 from ndcg_ml._core.scores import MODIFIED, is_modified
-from ndcg_ml._unjudged import completions
+from ndcg_ml._unjudged.completions import Problem, maximise_ratio, prefix_sums, sum_by_query
 from ndcg_ml.flavor import Flavor
 
 # Values that exceed 1 by less than this are perfect up to rounding, and limits this close are one value.
 _ROUNDING = 1e-12
+
+
+class RangeError(ValueError):
+    """The exact range over all completions of the labels is unknown for these data. The message says why."""
+
+
+class ModifiedError(RangeError):
+    """The caller modified the labels or the scores after the evaluation."""
+
+
+# -- the grades that an unjudged document may have, and their gains ---------------------------------------------------
+
+# Relevance scales are shorter. Labels with more values are measurements.
+_LONGEST_SCALE = 1001
+
+
+def find_scale(flavor: Flavor, labels: FloatArray, max_grade: float | None) -> FloatArray:
+    """Return the grades that an unjudged document may have, ascending.
+
+    They are 0, 1, ..., `max_grade` (default: the flavor's ``max_grade``); without either, 0 and the grades seen.
+
+    Parameters
+    ----------
+    flavor : Flavor
+    labels : ndarray of float
+        All labels; NaN if missing.
+    max_grade : float or None
+
+    Raises
+    ------
+    TypeError
+        `max_grade` is not a number.
+    RangeError
+        `max_grade` is not an integer >= 0, a grade seen exceeds it, or the scale is unknown or too long.
+    """
+    # Negative labels are grades only if the flavor computes gains from them.
+    seen = np.unique(labels[~np.isnan(labels)])
+    if flavor.negative != "allow":
+        seen = seen[seen >= 0]
+    # Without a maximum, the scale is 0 and the grades seen. A scale of 0 alone would mean that no unjudged document
+    # can be relevant.
+    top = flavor.max_grade if max_grade is None else max_grade
+    if top is None:
+        grades = np.union1d(seen, 0.0)
+        if grades[-1] <= 0 and flavor.gain != "judged" and np.isnan(labels).any():
+            raise RangeError(
+                "max_grade must be given if no label is relevant, because the possible grades of unjudged documents "
+                "are unknown; got None. Pass the highest grade of the scale, such as max_grade=3."
+            )
+    # With a maximum, the scale is 0, 1, ..., top. If top is a fraction, it is 0, the grades seen and top.
+    else:
+        if isinstance(top, (bool, np.bool_)) or not isinstance(top, (int, float, np.integer, np.floating)):
+            raise TypeError(f"max_grade must be a number, the highest grade, or None; got {brief(top)}.")
+        if not 0 <= top < np.inf or (max_grade is not None and top != int(top)):
+            raise RangeError(
+                f"max_grade must be an integer >= 0, so that the scale is 0, 1, ..., max_grade; got "
+                f"{brief(top)}. Leave it out for a scale of the grades seen."
+            )
+        if seen.size and seen[-1] > top and max_grade is not None:
+            raise RangeError(
+                f"max_grade must be at least the highest label; got {brief(top)} and the label {seen[-1]:g}. Raise it "
+                "to the highest grade of the scale."
+            )
+        # A scale that is too long raises below. It is not allocated as a whole, because the maximum may be 1e300.
+        if top == int(top) or top >= _LONGEST_SCALE:
+            grades = np.arange(min(top, _LONGEST_SCALE) + 1.0)
+        else:
+            grades = np.union1d(seen, [0.0, top])
+    # Either scale must be short enough to search, and every grade must have a gain.
+    if grades.size > _LONGEST_SCALE:
+        raise RangeError(
+            f"the scale must have at most {_LONGEST_SCALE} grades for a range over missing labels; got more. Pass "
+            f"max_grade= of at most {_LONGEST_SCALE - 1}, for a scale 0, 1, ..., max_grade."
+        )
+    if isinstance(flavor.gain, tuple) and flavor.off_table == "raise" and grades[-1] >= len(flavor.gain):
+        raise RangeError(
+            f"max_grade must be a grade of the gain table, at most {len(flavor.gain) - 1}; got {grades[-1]:g}. "
+            "Extend the table, or lower max_grade."
+        )
+    return grades
+
+
+def compute_gains(flavor: Flavor, grades: FloatArray) -> FloatArray:
+    """Return the distinct gains of the grades of a scale, ascending.
+
+    Raises
+    ------
+    RangeError
+        A gain is negative, or too large to be summed in float64.
+    """
+    gains = np.unique(gain(flavor, grades))
+    _check_gains(gains)
+    return gains
+
+
+def _check_gains(gains: FloatArray) -> None:
+    if gains.size and gains.min() < 0:
+        raise RangeError(
+            "gains must be >= 0 for a range over missing labels, because an ideal DCG that may be negative makes "
+            f"the ratio unbounded; got {gains.min():g}. Choose negative='zero' or 'drop', or a table of gains >= 0."
+        )
+    if gains.size and not gains.max() < 2.0**400:
+        raise RangeError(
+            "gains must be at most 1e120 for a range over missing labels, so that float64 can sum them; got larger "
+            "ones. Use a smaller grade scale."
+        )
+
+
+# -- the documents of a ranking, with weights that do not depend on labels --------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Documents:
+    """The documents of a ranking at one cut-off, grouped by query.
+
+    Attributes
+    ----------
+    query : ndarray of int, shape (n_documents,)
+        The query of each document, ascending.
+    row : ndarray of int
+        Its row in the caller's arrays.
+    gain : ndarray of float
+        NaN if the document is unjudged.
+    weight : ndarray of float
+        Its expected discount; 0 if it was not retrieved or is below the cut-off.
+    pooled : ndarray of bool
+        Whether its gain enters the ideal. The others have weight 0.
+    cut : ndarray of int, shape (n_queries,)
+        Number of ranks in the ideal.
+    """
+
+    query: IntArray
+    row: IntArray
+    gain: FloatArray
+    weight: FloatArray
+    pooled: BoolArray
+    cut: IntArray
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return self.cut.size
+
+    @property
+    def unjudged(self) -> BoolArray:
+        """Which documents have no label."""
+        return np.isnan(self.gain)
+
+    def ratios(self, flavor: Flavor, constant: FloatArray, fixed: FloatArray) -> Problem:
+        """Return the ratio of each query. A query whose `fixed` ideal is not NaN has the numerator `constant`."""
+        kept = self.pooled & np.isnan(fixed)[self.query]
+        query, gain, weight = self.query[kept], self.gain[kept], self.weight[kept]
+        unjudged, judged = np.isnan(gain), ~np.isnan(gain)
+        return Problem(
+            constant=constant + sum_by_query(query[judged], (gain * weight)[judged], constant.size),
+            query=query[unjudged],
+            weight=weight[unjudged],
+            judged_query=query[judged],
+            judged_gain=gain[judged],
+            to_rank=prefix_sums(flavor, int(np.bincount(query).max(initial=0))),
+            cut=self.cut,
+            fixed=fixed,
+        )
+
+
+# The supported values of switches. Errors recommend the first one.
+_SUPPORTED: dict[str, tuple[str | None, ...]] = {
+    "ties": ("average", "first", "last", "docid", "docid_ascending"),
+    "ideal": ("global", "recall"),
+    "recall_depth": (None,),
+    "aggregate": ("macro",),
+}
+
+
+def _require_support(flavor: Flavor, queries: Queries) -> None:
+    for switch, supported in _SUPPORTED.items():
+        value = getattr(flavor, switch)
+        if value not in supported:
+            words = " or ".join(map(repr, supported))
+            raise RangeError(
+                f"{switch} must be {words} for a range over missing labels; got {value!r}. Evaluate again with "
+                f"{switch}={supported[0]!r}."
+            )
+    if queries.repeats is not None:
+        raise RangeError(
+            "every document must be listed once per query for a range over missing labels; got repeated ids in "
+            "doc_id. Remove the duplicates."
+        )
+
+
+def weigh_documents(queries: Queries, scores: NDArray[Any], flavor: Flavor, k: int | None) -> Documents:
+    """Return the weight of each document under these scores, which missing labels do not change.
+
+    Parameters
+    ----------
+    queries : Queries
+    scores : ndarray, shape (n_rows,)
+        In the precision in which the flavor compares them.
+    flavor : Flavor
+    k : int or None
+
+    Raises
+    ------
+    RangeError
+        The range is not supported for this flavor or these data.
+    """
+    _require_support(flavor, queries)
+    with np.errstate(invalid="ignore"):
+        labels = queries.labels.reshape(-1).astype(np.float64, copy=False)
+    missing = np.isnan(labels)
+    # A completion labels every document, so the flavor's rule for unjudged ones does not apply. Grade 0 replaces
+    # missing labels, and its gain is not used.
+    graded = grade(flavor, np.where(missing, 0.0, labels), queries.groups, queries.retrieved)
+    _check_gains(graded.judged.arrange(graded.gains))
+    layout = order_ties(graded.ranked, flavor, graded.gains, queries.doc_order)
+
+    # The ranked rows in rank order: the rank of each from 0, and the first rank and the size of its tie group.
+    rows, query = layout.rows(), layout.codes()
+    keys = -scores[rows]
+    by_rank = np.lexsort((keys, query))
+    rows, keys = rows[by_rank], keys[by_rank]
+    rank = np.arange(rows.size) - layout.starts[query]
+    begins = np.append(True, (keys[1:] != keys[:-1]) | (query[1:] != query[:-1]))[: rows.size]
+    tie_group, first = np.cumsum(begins) - 1, np.flatnonzero(begins)
+    start, size = rank[first][tie_group], np.diff(np.append(first, rows.size))[tie_group]
+
+    # The expected discount of each, up to the cut-off.
+    n_ranked = graded.ranked.sizes
+    depth = n_ranked if k is None else np.minimum(n_ranked, k)
+    if flavor.short_lists == "zero" and k is not None:
+        depth = np.where(n_ranked < k, 0, depth)
+    longest = int(graded.documents.sizes.max())
+    table, to_rank, cut = discounts(flavor, longest), prefix_sums(flavor, longest), depth[query]
+    discount = np.where(rank < cut, table[rank], 0.0)
+    if flavor.ties == "average":
+        mean = (to_rank[np.minimum(start + size, cut)] - to_rank[np.minimum(start, cut)]) / size
+        # A mean of one discount would be rounded.
+        discount = np.where(size == 1, discount, mean)
+    weight, ranked = np.zeros(labels.size), np.zeros(labels.size, dtype=bool)
+    weight[rows], ranked[rows] = discount, True
+
+    # Collect all documents, including those that were not retrieved.
+    listed = graded.judged.rows()
+    ideal_cut = np.full(n_ranked.size, np.iinfo(np.int64).max // 4)
+    if k is not None and flavor.ideal_depth != "all":
+        ideal_cut[:] = k
+    if flavor.ideal_depth == "retrieved":
+        ideal_cut = np.minimum(ideal_cut, n_ranked)
+    return Documents(
+        query=graded.judged.codes(),
+        row=listed,
+        gain=np.where(missing, np.nan, graded.gains)[listed],
+        weight=weight[listed],
+        pooled=ranked[listed] | (flavor.ideal == "global"),
+        cut=ideal_cut,
+    )
+
+
+# -- the value of one system -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,9 +339,9 @@ def compute_range(
     RangeError
         The exact range is unknown for this flavor or these data.
     """
-    grades = completions.find_scale(flavor, scored.labels, max_grade)
-    documents = completions.weigh_documents(scored.queries, scored.scores, flavor, k)
-    gains = completions.compute_gains(flavor, grades)
+    grades = find_scale(flavor, scored.labels, max_grade)
+    documents = weigh_documents(scored.queries, scored.scores, flavor, k)
+    gains = compute_gains(flavor, grades)
     n_unjudged = int(documents.unjudged.sum())
     # An unjudged document outside the ideal has no effect, because it was not retrieved.
     unjudged = documents.unjudged & documents.pooled
@@ -102,25 +364,23 @@ def require_documents(scored: Scored | None, totals: Totals, flavor: Flavor) -> 
         The caller modified the arrays after the evaluation, so that the range would not be that of the evaluation.
     """
     if scored is None:
-        raise completions.RangeError(
+        raise RangeError(
             "the range needs the documents of the evaluation, which pickled and saved evaluations, parts, slices and "
             "results of evaluate_topk do not hold. Evaluate the labels and scores again, or use evaluate_run."
         )
     if is_modified(scored, totals, flavor):
-        raise completions.ModifiedError(MODIFIED)
+        raise ModifiedError(MODIFIED)
     return scored
 
 
-def _maximise(
-    problem: completions.Problem, gains: FloatArray, flavor: Flavor, weight: FloatArray | None, sign: float
-) -> float:
+def _maximise(problem: Problem, gains: FloatArray, flavor: Flavor, weight: FloatArray | None, sign: float) -> float:
     """Maximise the mean ratio. Empty queries count `sign` times the flavor's ``empty``; differences have `sign` 0."""
     weight = np.ones(problem.n_queries) if weight is None else weight
     counts = weight > 0
-    ratio, may_be_empty = completions.maximise_ratio(problem, gains)
+    ratio, may_be_empty = maximise_ratio(problem, gains)
     ratio, may_be_empty, weight = ratio[counts], may_be_empty[counts], weight[counts]
     if may_be_empty.any() and not isinstance(flavor.empty, str) and math.isnan(flavor.empty):
-        raise completions.RangeError(
+        raise RangeError(
             "empty must not be nan for a range over missing labels if a query may have no relevant "
             f"document; got {int(may_be_empty.sum())} such queries. Evaluate again with empty=0, 1 or 'skip'."
         )
@@ -142,7 +402,7 @@ def _maximise(
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Pair(completions.Documents):
+class Pair(Documents):
     """The documents of either of two systems on the same queries, with their weights in the difference b - a.
 
     Those of a query without unjudged documents are left out.
@@ -173,7 +433,7 @@ class Pair(completions.Documents):
         """Return the difference of the mean over some queries."""
         return replace(self, weight_of_query=np.where(chosen, self.weight_of_query, 0.0))
 
-    def problem(self) -> completions.Problem:
+    def problem(self) -> Problem:
         """Return the difference as a problem with one ratio per query."""
         return self.ratios(self.flavor, self.constant, self.fixed)
 
@@ -184,8 +444,8 @@ class Pair(completions.Documents):
         ------
         RangeError
         """
-        grades = completions.find_scale(self.flavor, np.concatenate([self.a.labels, self.b.labels]), max_grade)
-        gains, problem = completions.compute_gains(self.flavor, grades), self.problem()
+        grades = find_scale(self.flavor, np.concatenate([self.a.labels, self.b.labels]), max_grade)
+        gains, problem = compute_gains(self.flavor, grades), self.problem()
         # A query is empty for both systems or for neither, so the difference of an empty query is 0.
         high = _maximise(problem, gains, self.flavor, self.weight_of_query, 0.0)
         low = -_maximise(problem.negate(), gains, self.flavor, self.weight_of_query, 0.0)
@@ -220,7 +480,7 @@ def match_systems(
     RangeError
         Documents cannot be matched, their labels differ, or the two ideals differ.
     """
-    two = [completions.weigh_documents(scored.queries, scored.scores, flavor, k) for scored in (a, b)]
+    two = [weigh_documents(scored.queries, scored.scores, flavor, k) for scored in (a, b)]
 
     # The documents of a query without unjudged ones need no matching. Its ratio is the constant over the ideal 1, or
     # over 0 if it is skipped.
@@ -273,7 +533,7 @@ def _join_gains(gains: FloatArray, listed: BoolArray, flavor: Flavor) -> FloatAr
     differs = in_both & ~((gains[:, 0] == gains[:, 1]) | np.isnan(gains).all(axis=1))
     alone = ~in_both & (gain > 0) & (flavor.ideal == "global")
     if (differs | alone).any():
-        raise completions.RangeError(
+        raise RangeError(
             f"both systems must have the same judgements; got {int((differs | alone).sum())} documents with different "
             "labels, or with a label in only one system. Evaluate both with the same labels."
         )
@@ -286,7 +546,7 @@ def _require_same_ideal(flavor: Flavor, query: IntArray, matters: BoolArray, poo
     differs = (pooled[:, 0] != pooled[:, 1]) | (length[:, 0] != length[:, 1])[query]
     queries = np.unique(query[differs & matters])
     if queries.size:
-        raise completions.RangeError(
+        raise RangeError(
             f"both systems must have the same ideal in queries with unjudged documents; got two in {queries.size} "
             f"queries under ideal={flavor.ideal!r}, ideal_depth={flavor.ideal_depth!r}, because the systems retrieved "
             "different documents. Evaluate both with ideal='global' and ideal_depth='k', or give both the same ones."
@@ -294,7 +554,7 @@ def _require_same_ideal(flavor: Flavor, query: IntArray, matters: BoolArray, poo
 
 
 def _match(
-    a: Scored, b: Scored, two: Sequence[completions.Documents], queries: IntArray, selected: BoolArray
+    a: Scored, b: Scored, two: Sequence[Documents], queries: IntArray, selected: BoolArray
 ) -> tuple[IntArray, IntArray]:
     """Match the documents of the selected queries.
 
@@ -323,7 +583,7 @@ def _keys(a: Scored, b: Scored, rows: Sequence[IntArray]) -> list[IntArray]:
         keys = [ours.names(rows[0]), theirs.names(rows[1])]
         kinds = [{isinstance(key, str) for key in some} for some in keys]
         if kinds[0] and kinds[1] and kinds[0] != kinds[1]:
-            raise completions.RangeError(
+            raise RangeError(
                 "the documents of both systems must have ids of one type; got strings in one system only. Convert "
                 "them, for example with str()."
             )
@@ -338,7 +598,7 @@ def _keys(a: Scored, b: Scored, rows: Sequence[IntArray]) -> list[IntArray]:
     )
     if a.rows_are_documents and b.rows_are_documents and same_rows:
         return [rows[0], rows[1]]
-    raise completions.RangeError(
+    raise RangeError(
         "the documents of both systems must have ids, so that one in both systems has one grade; got none. Pass "
         "doc_id= to evaluate, or evaluate both on the same rows."
     )

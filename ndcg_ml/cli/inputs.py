@@ -27,10 +27,9 @@ from ndcg_ml._core.slice_names import slice_names
 from ndcg_ml._core.suggestions import install
 from ndcg_ml._files.opening import ColumnError, decode_id, numbered, wrong_line
 from ndcg_ml._files.tables import table_columns
-from ndcg_ml._unjudged.judge_next import read_judgements
 from ndcg_ml.arrays import evaluate
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.readers import read_letor, score_columns
+from ndcg_ml.readers import read_judgements, read_letor, score_columns
 from ndcg_ml.results.evaluation import Evaluation
 from ndcg_ml.runs import Exclude, Which, align, evaluate_run
 

@@ -11,10 +11,10 @@ import click
 from ndcg_ml._core.checks import OneK
 from ndcg_ml._core.printable import brief
 from ndcg_ml._files.opening import DataFileError, write_atomically
-from ndcg_ml._unjudged.judge_next import qrels_text, read_filled, with_labels
 from ndcg_ml.cli import inputs
 from ndcg_ml.comparisons import compare
 from ndcg_ml.flavor import Flavor
+from ndcg_ml.readers import qrels_text, read_filled, with_labels
 from ndcg_ml.runs import Which
 
 

@@ -20,9 +20,8 @@ from ndcg_ml._statistics.differences import DIFFERENCE, INTERVAL, P_ADJUSTED, SY
 from ndcg_ml._statistics.means import Interval
 from ndcg_ml._statistics.p_values_and_sample_sizes import fewest_to_reject
 from ndcg_ml._statistics.verdict import DECIDED, PASSES
-from ndcg_ml._unjudged.completions import RangeError
 from ndcg_ml._unjudged.judge_next import ToJudge, UnjudgedDocuments
-from ndcg_ml._unjudged.ranges import Range
+from ndcg_ml._unjudged.ranges import Range, RangeError
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.results.evaluation import WORDS
 from ndcg_ml.results.slices import ComparedSlices
