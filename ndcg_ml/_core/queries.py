@@ -269,7 +269,7 @@ def mean_row_weight(weight: NDArray[Any] | None, sizes: NDArray[Any]) -> NDArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """Documents and their scores. A pickle leaves them out, because they may be many times larger than the result.
+    """Documents and their scores. A pickle has None in their place, because they may be far larger than the result.
 
     Attributes
     ----------
@@ -293,11 +293,7 @@ class Scored:
         return labels
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore_none, ()
+        return type(None), ()
 
     def __deepcopy__(self, _: dict[int, Any]) -> Scored:
         return self
-
-
-def _restore_none() -> None:
-    """Return None, which an unpickled evaluation has in place of its documents."""
