@@ -1,7 +1,4 @@
-"""Compare the best candidate of a search with each other one, and correct its value for having been chosen.
-
-``ndcg_ml.sklearn`` imports this module when ``paired_search`` is first used.
-"""
+"""Compare the best candidate of a search with each other one, and correct its value for having been chosen."""
 
 from __future__ import annotations
 
