@@ -36,8 +36,6 @@ _SAME = 1e-12
 _EXACT = 1e-9
 # Tolerance for a library's own rounding (such as float32 sums), in units of the last digit.
 _SLACK = 0.01
-# A value this close to the next number with the same decimals, in units of the last one, equals it.
-_NEXT = 1e-3
 _NEAREST = 5
 # The expected number of chance matches is that of a random number within this distance.
 _CLOSE = 0.05
@@ -82,8 +80,6 @@ class Identification:
         The number that you passed.
     decimals : int or None
         The decimals to which it was rounded.
-    truncated : bool
-        Whether no value rounds to the number, so that the matches are values that truncate to it.
     per_cent : bool
         Whether only a hundredth of the number has matches. They are given, and the expected numbers are those of it.
     matches : tuple of Match
@@ -103,7 +99,6 @@ class Identification:
 
     value: float
     decimals: int | None
-    truncated: bool
     per_cent: bool = False
     matches: tuple[Match, ...]
     nearest: tuple[Match, ...]
@@ -148,7 +143,6 @@ class Identification:
         counts = [f"{presets} match{'es' * (presets != 1)} with a preset"] if presets else ["no preset"]
         counts += [f"{others} other{'s' * (others != 1)} with one switch changed"] if others else []
         counts += ["if it is in per cent"] * self.per_cent
-        counts += ["if it was truncated rather than rounded"] * self.truncated
         return f"{shown}: {', '.join(counts)}"
 
     def _footer(self) -> list[str]:
@@ -250,9 +244,8 @@ def identify(
     their own cut-offs precede others, and the rest follows ``PRESETS``, as do presets with equal values. Matches
     without a preset come last.
 
-    If nothing rounds to the value and it has no more than `decimals` decimals, flavors whose value truncates to it
-    match: 0.87669 matches 0.8766, but 1 does not match 0.9999. If a value above 1 has no match, a hundredth of it is
-    tried, in case it is in per cent.
+    If a value above 1 has no match, a hundredth of it is tried, in case it is in per cent. If nothing rounds to the
+    value, the nearest values are given, among them one that was truncated rather than rounded.
 
     Numbers that were computed from all rows as one query, a frequent mistake, are found too: all presets are also tried
     without query ids (up to 100 000 rows), and such matches are marked.
@@ -520,16 +513,9 @@ def _identification(
     not_tried: dict[str, str],
 ) -> Identification:
     # The number may have been rounded, and the sum before rounding may be slightly inaccurate.
-    unit = 0.0 if digits is None else 10.0**-digits
-    within = _EXACT if digits is None else (0.5 + _SLACK) * unit
+    within = _EXACT if digits is None else (0.5 + _SLACK) * 10.0**-digits
     is_rounded = digits is not None and abs(number - round(number, digits)) < _SAME
-    groups, truncated = _group_by_value(number - within, number + within, candidates), False
-    if not groups and is_rounded:
-        # Truncation towards zero. A value equal to the next number with the same decimals does not truncate to it.
-        low, high = -_SLACK * unit, unit - max(_NEXT * unit, _SAME)
-        ends = (number + low, number + high) if number >= 0 else (number - high, number - low)
-        groups = _group_by_value(*ends, candidates)
-        truncated = bool(groups)
+    groups = _group_by_value(number - within, number + within, candidates)
     order = {name: at for at, name in enumerate(PRESETS)}
 
     def key(candidate: _Candidate) -> tuple[Any, ...]:
@@ -549,7 +535,6 @@ def _identification(
     return Identification(
         value=number,
         decimals=digits,
-        truncated=truncated,
         matches=tuple(_to_match(group) for group in groups),
         nearest=tuple(_to_match(group) for group in nearest),
         n_tried=len(candidates),

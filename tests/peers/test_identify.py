@@ -116,23 +116,12 @@ VALUE = ndcg_score(flavor="lightgbm@3", **SMALL)  # 0.876632989
 def test_half_a_unit_of_the_last_decimal(reported, decimals, matches):
     found = identify(reported, **SMALL, k=3, decimals=decimals)
     assert any(match.name == "lightgbm@3" for match in found.matches) == matches
-    assert not found.truncated
 
 
-def test_a_value_that_was_cut_off():
+def test_a_value_that_was_cut_off_is_the_nearest():
     cut = identify(0.87663298, **SMALL, k=3, decimals=8)
-    assert cut.truncated
-    assert cut.matches[0].name == "lightgbm@3"
-    assert "truncated rather than rounded" in str(cut)
-    assert not identify(0.876632982, **SMALL, k=3, decimals=8).matches  # has more digits than it was cut to
-    assert not identify(0.87663300, **SMALL, k=3, decimals=8).truncated
-
-
-@pytest.mark.parametrize(("value", "decimals"), [(0.9, 1), (0.99999999, 8), (0.0, 0)])
-def test_one_is_not_cut_off_to_what_is_below_it(value, decimals):
-    result = identify(value, [3, 2, 1, 0], [4, 3, 2, 1], group=[4], k=2, decimals=decimals)
-    assert all(match.value != 1 for match in result.matches)
-    assert result.matches or result.nearest[0].value == 1
+    assert not cut.matches
+    assert cut.nearest[0].name == "lightgbm@3"
 
 
 def test_fewer_decimals_are_pointed_out():
@@ -144,7 +133,6 @@ def test_fewer_decimals_are_pointed_out():
 def test_no_match_names_the_nearest():
     result = identify(0.12345678, **SMALL, k=3)
     assert result.matches == ()
-    assert not result.truncated
     assert len(result.nearest) == 5
     gaps = [abs(match.value - 0.12345678) for match in result.nearest]
     assert gaps == sorted(gaps)
