@@ -234,9 +234,8 @@ def explain_difference(
     the flavor's fields. A switch whose mixture is undefined is then joined with the next. ``method`` says which of the
     two was used.
 
-    Switches that depend on each other are one part: ``gain`` with ``off_table``; ``ideal`` with ``recall_depth``;
-    ``ideal`` with ``max_grade`` if one of the ideals is ``max``; and these with a ``gain`` table that lacks the other's
-    ``max_grade``.
+    Switches that depend on each other are one part: ``gain`` with ``off_table``; ``ideal`` with ``recall_depth``, and
+    with ``max_grade`` if one of the ideals is ``max``.
 
     The value is a mean of the queries' NDCG weighted by their shares (under micro, the shares of the ideal DCG). A
     query contributes share_b (ndcg_b - m) - share_a (ndcg_a - m), where m is the mean of the two values. With equal
@@ -361,20 +360,13 @@ def _idle(a: Flavor, b: Flavor, data: Queries) -> set[str]:
 def _inseparable(a: Flavor, b: Flavor) -> list[Switches]:
     """Return the switches that differ; those that depend on each other are one part."""
     differ = [f.name for f in fields(Flavor) if not same_value(getattr(a, f.name), getattr(b, f.name))]
-    together: list[set[str]] = [{"gain", "off_table"}, {"ideal", "recall_depth"}]
-    if "max" in (a.ideal, b.ideal):
-        together.append({"ideal", "max_grade"})
-        tops = [flavor.max_grade for flavor in (a, b) if flavor.max_grade is not None]
-        tables = [flavor.gain for flavor in (a, b) if isinstance(flavor.gain, tuple)]
-        if any(top not in range(len(table)) for top in tops for table in tables):
-            together.append({"gain", "ideal", "max_grade"})
-    parts: list[Switches] = [(name,) for name in differ]
-    for names in together:
-        inside = [part for part in parts if names.intersection(part)]
-        if len(inside) > 1:
-            whole = tuple(name for name in differ if any(name in part for part in inside))
-            parts = [whole if part == inside[0] else part for part in parts if part == inside[0] or part not in inside]
-    return parts
+    top = ("max_grade",) * ("max" in (a.ideal, b.ideal))
+    together = ("gain", "off_table"), ("ideal", "recall_depth", *top)
+    parts = []
+    for name in differ:
+        group = next((names for names in together if name in names), (name,))
+        parts.append(tuple(each for each in differ if each in group))
+    return list(dict.fromkeys(parts))
 
 
 def _shapley(parts: Sequence[Switches], mixtures: _Mixtures) -> list[tuple[Switches, float]] | None:
