@@ -359,19 +359,15 @@ def _merge_stream(parts: Sequence[PartialEvaluation]) -> PartialEvaluation:
 
 def _describe_mismatch(one: PartialEvaluation, other: PartialEvaluation) -> str:
     """Say why two parts cannot be merged."""
-    flavors, ks = (one.flavor, other.flavor), (one.ks, other.ks)
-    functions = [name for name in ("gain", "discount") if callable(getattr(one.flavor, name))]
-    if functions and str(flavors[0]) == str(flavors[1]) and ks[0] == ks[1] and one.several == other.several:
-        is_are, them = ("is a callable", "it") if len(functions) == 1 else ("are callables", "them")
-        return (
-            f"parts must have one flavor; both print as {brief_text(str(one.flavor))}, but {' and '.join(functions)} "
-            f"{is_are}, and not the same object in both. Lambdas, other objects and functions of __main__ or notebooks "
-            f"are copied between processes, and the copies are not equal. Define {them} as a function in a module that "
-            "all processes import, or as an object whose class has __eq__ and __hash__, or write a gain as a table, "
-            "such as gain=(0, 1, 3)."
-        )
     got = " and ".join(f"{brief_text(str(part.flavor))} at {brief_text(str(part.k))}" for part in (one, other))
-    return f"parts must have one flavor and the same cut-offs; got {got}."
+    hint = ""
+    if callable(one.flavor.gain) or callable(one.flavor.discount):
+        hint = (
+            " A callable must be the same object in both, and copies that processes exchange are only if it is a "
+            "function of a module that all import, not of __main__ or a notebook, or an object whose class has __eq__ "
+            "and __hash__. Or write a gain as a table, such as gain=(0, 1, 3)."
+        )
+    return f"parts must have one flavor and the same cut-offs; got {got}.{hint}"
 
 
 def _empty_part(flavor: Flavor, k: KSpec) -> PartialEvaluation:

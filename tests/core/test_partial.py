@@ -212,17 +212,10 @@ def test_integers_of_64_bits_are_ids(ids: Any) -> None:
 def test_parts_of_copies_of_one_callable_say_why_they_do_not_merge(gain: Any, name: str) -> None:
     copies = [Flavor(**{name: copied(gain)}, k=5) for _ in range(2)]
     parts = [evaluate_part([1], [1], qid=[i], flavor=flavor) for i, flavor in enumerate(copies)]
-    with pytest.raises(
-        ValueError, match=rf"both print as ndcg@5\[.*, but {name} is a callable, .* Define it as a"
-    ) as caught:
+    with pytest.raises(ValueError, match=r"same object in both, .* function of a module that all import") as caught:
         sum(parts)
     assert "__main__" in str(caught.value)
-    assert "module that all processes import" in str(caught.value)
     assert "0x" not in str(caught.value)  # an address would differ in every process
-    if name == "discount":
-        both = [evaluate_part([1], [1], qid=[i], flavor=f.replace(gain=f.discount)) for i, f in enumerate(copies)]
-        with pytest.raises(ValueError, match="but gain and discount are callables"):
-            sum(both)
 
 
 def test_a_cut_off_at_which_no_query_counts_may_stand_beside_a_large_ndcg() -> None:
