@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import as_confidence
-from ndcg_ml._core.flavor_text import at_cutoff, metric_key
+from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.layout import FloatArray, IntArray, keys_of
 from ndcg_ml._core.queries import Scored
 from ndcg_ml._matched_systems import Matched, list_ids, matched, sources_of_evaluations
@@ -96,16 +96,6 @@ class CorrectedEvaluation:
             n_queries=d.size,
             effective_queries=2.0 + bisect_left(range(2, MOST_QUERIES), True, key=suffice),
         )
-
-    def metrics(self) -> dict[str, float]:
-        """Return the value and its 95 % interval as ``ndcg_at_10``, ``ndcg_at_10_low`` and ``ndcg_at_10_high``.
-
-        Returns
-        -------
-        dict of float by name
-        """
-        name, interval = metric_key(self.flavor.k), self.interval()
-        return {name: self.value, f"{name}_low": interval.low, f"{name}_high": interval.high}
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON.

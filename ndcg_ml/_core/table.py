@@ -31,8 +31,8 @@ class Column(NamedTuple):
     heading : str
     cell : str
         Format string for the values of a row, such as ``"{low:+.{digits}f} to {high:+.{digits}f}"``. The format ``p``
-        is for probabilities, ``a`` for sizes that may not be attainable, ``@`` for cut-offs. A cell is "-" if the row
-        lacks one of its values, or if a number is None, nan or infinite.
+        is for probabilities, ``@`` for cut-offs. A cell is "-" if the row lacks one of its values, or if a number is
+        None, nan or infinite.
     align : str, default "r"
         ``l`` for text, flush left, which HTML breaks anywhere; ``w`` for a word, flush left; ``r`` for numbers, flush
         right.
@@ -146,8 +146,6 @@ class _Cells(Formatter):
             return str(value)
         if format_spec == "@":
             return at_cutoff(value)
-        if format_spec.endswith("a"):
-            return "not attainable" if math.isinf(value) else format(value, f"{format_spec[:-1]}f")
         if value is None or not math.isfinite(value):
             raise _UnknownError
         if not format_spec.endswith("p"):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 from numpy.typing import NDArray
 
 from ndcg_ml import _show
-from ndcg_ml._core.checks import one_of, true_or_false, whole_number
+from ndcg_ml._core.checks import one_of, whole_number
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.layout import FloatArray
@@ -319,26 +319,6 @@ class Comparison:
             )
         return self._unjudged
 
-    def metrics(self) -> dict[str, float]:
-        """Return the difference of two systems under names that experiment trackers accept.
-
-        Returns
-        -------
-        dict of float by name
-            Such as ``ndcg_at_10_difference``, ``ndcg_at_10_low``, ``ndcg_at_10_high``.
-
-        Raises
-        ------
-        AttributeError
-            There are several pairs.
-        """
-        name, pair = self.measure.lower().replace("@", "_at_"), self._only_pair()
-        return {
-            f"{name}_difference": pair.difference,
-            f"{name}_low": pair.interval.low,
-            f"{name}_high": pair.interval.high,
-        }
-
     def to_dict(self) -> dict[str, Any]:
         """Return everything except the table of queries, as plain values for JSON; infinity and nan become None."""
         document = {
@@ -377,21 +357,19 @@ class Comparison:
         """
         return pairs_record(self, 4).frame("Comparison")
 
-    def to_markdown(self, digits: int = 4, *, details: bool = False) -> str:
+    def to_markdown(self, digits: int = 4) -> str:
         """Return the differences as a table in Markdown, with the caption below.
 
         Parameters
         ----------
         digits : int, default 4
             Decimals.
-        details : bool, default False
-            Whether to add the unadjusted p, the number of changed queries, d_z and the minimum detectable difference.
 
         Returns
         -------
         str
         """
-        return pairs_record(self, digits, true_or_false(details, "details")).markdown()
+        return pairs_record(self, digits).markdown()
 
     def to_html(
         self,
@@ -538,7 +516,7 @@ def systems_record(comparison: Comparison) -> Record:
     return Record(columns, rows, digits=6)
 
 
-def pairs_record(comparison: Comparison, digits: int, details: bool = False) -> Record:
+def pairs_record(comparison: Comparison, digits: int) -> Record:
     """Return the differences, the verdicts directly after the names, with the caption."""
     value = dict(zip(comparison.names, comparison.values, strict=True))
     rows = [
@@ -546,14 +524,9 @@ def pairs_record(comparison: Comparison, digits: int, details: bool = False) -> 
         for pair in comparison.pairs
     ]
     confidence = percent(comparison.pairs[0].interval.confidence)
-    several = len(rows) > 1
     columns = [*SYSTEMS, VERDICT, DIFFERENCE, INTERVAL._replace(heading=f"{confidence} interval")]
-    columns += [Column("p", "{p_value:.{digits}p}")] * (details or not several) + [P_ADJUSTED] * several
+    columns += [P_ADJUSTED if len(rows) > 1 else Column("p", "{p_value:.{digits}p}")]
     columns += [Column("better/worse", "{wins}/{losses}")]
-    columns += [
-        Column("changed", f"{{n_changed}} of {comparison.n_queries}"),
-        *(Column("d_z", "{effect_size:+.2f}"), Column("detectable", "{smallest_detectable:.{digits}a}")),
-    ] * details
     marked = [at for at, row in enumerate(rows) if row["verdict"] in DECIDED]
     return Record(columns, rows, marked, " ".join(closing_lines(comparison)), whole_number(digits, "digits", 0))
 

@@ -136,11 +136,9 @@ def test_the_caption_states_the_flavor():
         "| --- | --- | --- | --: | --: | --: | --: |\n"
         r"| b_25 | s\|x | undecided | -0.17 | - | 0.50 | 0/2 |"
     )
-    assert "| p | better/worse | changed | d_z | detectable |\n" in both.to_markdown(details=True)
     assert markdown.endswith(f"{both.caption()} Note: {both.notes[0]}.\n")
     three = by_scores(A, B, C, y_true=Y, k=5)
     assert "| adj. p | better/worse |\n" in three.to_markdown()
-    assert "| p | adj. p |" in three.to_markdown(details=True)
     assert three.caption().endswith("exchanges drawn; seed 0; p and intervals corrected for 3 pairs by max-T")
     seeded = by_scores(A, B, C, y_true=Y, k=5, seed=7, baseline="b")
     assert seeded.caption().endswith("exchanges drawn; seed 7; p and intervals corrected for 2 pairs by max-T")
@@ -368,8 +366,6 @@ def test_the_corrected_value_by_hand(n_people, noise, shift):
         interval = found.interval(confidence)
         limits = Estimate(value, error, n_people - 2, skewness, bounds).limits(confidence)
         assert (interval.low, interval.high) == pytest.approx(tuple(np.clip(limits, *ends)), abs=1e-7)
-    interval = found.interval()
-    assert found.metrics() == {"ndcg_at_1": found.value, "ndcg_at_1_low": interval.low, "ndcg_at_1_high": interval.high}
 
 
 @pytest.mark.filterwarnings("ignore:the queries with human labels")

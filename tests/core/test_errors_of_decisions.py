@@ -99,7 +99,6 @@ def refused(call, error, words, advised=None):
         (lambda: compare(of(k=(1, 5)), of(B, k=(1, 5)), k=10), ValueError,
             r"must have the cut-off 10; got one with \(1, 5\)"),
         (lambda: compare(a, b, confidence=0.9999999), ValueError, r"confidence must be at most 0\.999999 here"),
-        (lambda: compare(a, b).to_markdown(details=1), TypeError, "details must be"),
         (lambda: a.to_html(top=-1), ValueError, "top must be an integer >= 0"),
         (lambda: compare(a, b).to_html(top=-1), ValueError, "top must be an integer >= 0"),
         (lambda: compare(a, b).to_markdown(1.5), TypeError, "digits must be an integer"),

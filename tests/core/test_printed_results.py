@@ -342,11 +342,5 @@ def test_metrics_have_names_that_trackers_accept():
     one, other = (evaluate([[2, 0, 1], [0, 1, 0]], scores, k=[1, 10]) for scores in ([[3, 2, 1]] * 2, [[1, 3, 2]] * 2))
     assert one.metrics() == {"ndcg_at_1": one.value[1], "ndcg_at_10": one.value[10]}
     assert evaluate([[1, 0]], [[1, 2]]).metrics().keys() == {"ndcg"}
-    both = compare(one, other, k=10, seed=0)
-    assert both.metrics() == {
-        "ndcg_at_10_difference": both.difference,
-        "ndcg_at_10_low": both.interval.low,
-        "ndcg_at_10_high": both.interval.high,
-    }
     with pytest.raises(AttributeError, match=r"has 3 differences. Choose one of .pairs"):
-        compare(one, other, one, k=10, seed=0).metrics()
+        _ = compare(one, other, one, k=10, seed=0).difference
