@@ -109,27 +109,22 @@ def finite_number(value: object, name: str) -> float:
     return number + 0.0  # -0.0 becomes 0.0
 
 
-def positive_number(value: object, name: str) -> float:
-    """Return the value, such as a tensor with one number, as a finite float above 0."""
+def positive_number(value: object, name: str, below: float = math.inf, hint: str = "") -> float:
+    """Return the value, such as a tensor with one number, as a float above 0 and below a limit."""
+    limits = "above 0 and finite" if below == math.inf else f"above 0 and below {below:g}"
     number = as_float(value)
     if number is None:
-        raise TypeError(f"{name} must be one number > 0; got {brief(value)} of type {type(value).__name__}.")
-    if not 0 < number < math.inf:
-        raise ValueError(f"{name} must be a finite number > 0; got {brief(value)}.")
+        raise TypeError(f"{name} must be a number {limits}; got {brief(value)} of type {type(value).__name__}.")
+    if not 0 < number < below:
+        raise ValueError(f"{name} must be {limits}; got {brief(value)}.{hint}")
     return number
 
 
 def as_confidence(confidence: object) -> float:
     """Return the confidence as a float strictly between 0 and 1."""
-    number = as_float(confidence)
-    if number is None:
-        raise TypeError(
-            f"confidence must be a number between 0 and 1; got {brief(confidence)} of type {type(confidence).__name__}."
-        )
-    if not 0 < number < 1:
-        hint = f" Write {number / 100:g} for {number:g} %." if 1 < number < 100 else ""
-        raise ValueError(f"confidence must be above 0 and below 1; got {brief(confidence)}.{hint}")
-    return number
+    number = as_float(confidence) or 0.0
+    hint = f" Write {number / 100:g} for {number:g} %." if 1 < number < 100 else ""
+    return positive_number(confidence, "confidence", 1.0, hint)
 
 
 # -- cut-offs -------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ndcg_ml._core.checks import finite_number
+from ndcg_ml._core.checks import finite_number, positive_number
 from ndcg_ml._core.layout import FloatArray
 from ndcg_ml._statistics.distributions import normal_cdf, normal_quantile, t_quantile
 from ndcg_ml._statistics.means import SAME, Means, n_equal
@@ -194,7 +194,7 @@ def queries_needed(deviation: float, difference: object, power: object, confiden
         raise ValueError(
             "difference must not be 0, because no number of queries detects that. Pass the smallest one that matters."
         )
-    chance = _as_power(power)
+    chance = positive_number(power, "power", 1.0)
     z = normal_quantile((1 + confidence) / 2)
     reach = max(0.0, z + normal_quantile(chance))
     deviations = reach * deviation / size
@@ -254,7 +254,7 @@ def smallest_detectable(error: float, power: object, cases: Sequence[Case]) -> f
 
     Infinite if no difference has this power, because the test cannot reject in too many cases.
     """
-    wanted = _as_power(power)
+    wanted = positive_number(power, "power", 1.0)
     tests = [(case, t_quantile(1 - case.level, case.dof)) for case in cases if case.level > 0]
 
     def is_detected(size: float) -> bool:
@@ -272,13 +272,6 @@ def smallest_detectable(error: float, power: object, cases: Sequence[Case]) -> f
         middle = (low + high) / 2
         low, high = (low, middle) if is_detected(middle) else (middle, high)
     return low * error
-
-
-def _as_power(power: object) -> float:
-    chance = finite_number(power, "power")
-    if not 0 < chance < 1:
-        raise ValueError(f"power must be above 0 and below 1; got {power}.")
-    return chance
 
 
 # -- max-T: one critical value for several differences ----------------------------------------------------------------

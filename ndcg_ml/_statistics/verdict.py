@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from ndcg_ml._core.checks import as_float
-from ndcg_ml._core.printable import brief
+from ndcg_ml._core.checks import positive_number
 from ndcg_ml._statistics.intervals import FEWEST_FOR_TEST
 from ndcg_ml._statistics.means import SAME
 
@@ -69,15 +68,5 @@ def verdict(
 
 def as_margin(margin: object, most: float) -> float | None:
     """Return the margin as a float above 0 and below `most`, or None."""
-    if margin is None:
-        return None
-    number = as_float(margin)
-    if number is None:
-        raise TypeError(f"margin must be a number above 0, or None; got {brief(margin)}.")
-    if not 0 < number < most:
-        limits = "above 0" if most == float("inf") else f"above 0 and below {most:g}"
-        raise ValueError(
-            f"margin must be {limits}, the largest difference that does not matter, such as 0.01; got {brief(margin)}. "
-            "Leave it out if any difference matters."
-        )
-    return number
+    hint = " It is the largest difference that does not matter, such as 0.01. Leave it out if any difference matters."
+    return None if margin is None else positive_number(margin, "margin", most, hint)

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ndcg_ml._core.arrays import real_array
-from ndcg_ml._core.checks import as_float, optional_whole_number, plain_signature
+from ndcg_ml._core.checks import optional_whole_number, plain_signature, positive_number
 from ndcg_ml._core.frames import match_index
 from ndcg_ml._core.layout import FloatArray, Groups, IntArray, ranges
 from ndcg_ml._core.query_groups import group_by_ids
@@ -283,12 +283,7 @@ class QueryRanker(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: i
         return tags
 
     def _held_out(self, n_queries: int) -> NDArray[np.int64]:
-        fraction = as_float(self.validation_fraction)
-        if fraction is None or not 0 < fraction < 1:
-            raise ValueError(
-                "validation_fraction must be a number between 0 and 1, a share of the queries; got "
-                f"{self.validation_fraction!r}."
-            )
+        fraction = positive_number(self.validation_fraction, "validation_fraction", 1.0)
         if n_queries < 2:
             raise ValueError(
                 f"early stopping needs at least two queries, one to hold out; got {n_queries}. "
