@@ -182,15 +182,10 @@ class ListMLELoss(ListLoss):
         with torch.no_grad():
             order = self._order(lists)
         depth = clean.shape[-1] if self.flavor.k is None else self.flavor.k
-        ordered = clean.gather(-1, order)
-        if lists.absent is None:
-            left = ordered.flip(-1).logcumsumexp(-1).flip(-1)
-            return (left - ordered)[..., :depth].sum(-1)
-        absent = lists.absent.gather(-1, order)
-        ordered = ordered.masked_fill(absent, torch.finfo(clean.dtype).min)
-        left = ordered.flip(-1).logcumsumexp(-1).flip(-1)
-        # Differences between absent entries may overflow.
-        terms = left.masked_fill(absent, 0.0) - ordered.masked_fill(absent, 0.0)
+        ordered = fill_absent(clean, lists, torch.finfo(clean.dtype).min).gather(-1, order)
+        terms = ordered.flip(-1).logcumsumexp(-1).flip(-1) - ordered
+        if lists.absent is not None:  # the differences of absent entries
+            terms = terms.masked_fill(lists.absent.gather(-1, order), 0.0)
         return terms[..., :depth].sum(-1)
 
     def _order(self, lists: Lists) -> Tensor:
