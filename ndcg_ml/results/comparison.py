@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
@@ -44,10 +44,8 @@ _MOST_PAIRS = 6  # pairs whose queries a report lists
 class _OfOnlyPair(Generic[T]):
     """An attribute of the only pair, read from the comparison. An error if there are several pairs."""
 
-    def __init__(self, read: Callable[[Difference], T]) -> None:
-        self._read = read
-
     def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
         self.__doc__ = f"``Difference.{name}`` of the only pair. An error if more than two systems are compared."
 
     @overload
@@ -55,7 +53,7 @@ class _OfOnlyPair(Generic[T]):
     @overload
     def __get__(self, comparison: Comparison, owner: type) -> T: ...
     def __get__(self, comparison: Comparison | None, owner: type) -> _OfOnlyPair[T] | T:
-        return self if comparison is None else self._read(comparison._only_pair())
+        return self if comparison is None else getattr(comparison._only_pair(), self._name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -130,16 +128,16 @@ class Comparison:
     _unjudged: UnjudgedDocuments | None = field(default=None, repr=False)
     """The systems with their documents, for ``range`` and ``judge_next``."""
 
-    difference: ClassVar[_OfOnlyPair[float]] = _OfOnlyPair(lambda pair: pair.difference)
-    interval: ClassVar[_OfOnlyPair[Interval]] = _OfOnlyPair(lambda pair: pair.interval)
-    standard_error: ClassVar[_OfOnlyPair[float]] = _OfOnlyPair(lambda pair: pair.standard_error)
-    p_value: ClassVar[_OfOnlyPair[float]] = _OfOnlyPair(lambda pair: pair.p_value)
-    wins: ClassVar[_OfOnlyPair[int]] = _OfOnlyPair(lambda pair: pair.wins)
-    ties: ClassVar[_OfOnlyPair[int]] = _OfOnlyPair(lambda pair: pair.ties)
-    losses: ClassVar[_OfOnlyPair[int]] = _OfOnlyPair(lambda pair: pair.losses)
-    effect_size: ClassVar[_OfOnlyPair[float]] = _OfOnlyPair(lambda pair: pair.effect_size)
-    p_adjusted: ClassVar[_OfOnlyPair[float]] = _OfOnlyPair(lambda pair: pair.p_adjusted)
-    verdict: ClassVar[_OfOnlyPair[str]] = _OfOnlyPair(lambda pair: pair.verdict)
+    difference: ClassVar[_OfOnlyPair[float]] = _OfOnlyPair()
+    interval: ClassVar[_OfOnlyPair[Interval]] = _OfOnlyPair()
+    standard_error: ClassVar[_OfOnlyPair[float]] = _OfOnlyPair()
+    p_value: ClassVar[_OfOnlyPair[float]] = _OfOnlyPair()
+    wins: ClassVar[_OfOnlyPair[int]] = _OfOnlyPair()
+    ties: ClassVar[_OfOnlyPair[int]] = _OfOnlyPair()
+    losses: ClassVar[_OfOnlyPair[int]] = _OfOnlyPair()
+    effect_size: ClassVar[_OfOnlyPair[float]] = _OfOnlyPair()
+    p_adjusted: ClassVar[_OfOnlyPair[float]] = _OfOnlyPair()
+    verdict: ClassVar[_OfOnlyPair[str]] = _OfOnlyPair()
 
     @property
     def n_queries(self) -> int:
