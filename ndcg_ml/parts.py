@@ -99,7 +99,7 @@ class PartialEvaluation:
         """
         if not self.n_queries:
             raise ValueError("the part holds no query, so there is nothing to average. Merge it with others first.")
-        numerator, denominator = (np.array(list(map(nearest, column))) for column in self.sums)
+        numerator, denominator = (np.array([total[0] if total else 0.0 for total in column]) for column in self.sums)
         sums = Sums(numerator, denominator, self.n_queries, np.array(self.empties))
         values = sums.values(self.flavor)
         return dict(zip(self.ks, values, strict=True)) if self.several else values[0]
@@ -474,11 +474,6 @@ def exact_sum(values: Iterable[float]) -> Exact:
     except (OverflowError, ValueError):  # infinities of both signs
         raise ValueError("an NDCG, or a sum of them, is too large for float64. Use a smaller grade scale.") from None
     return tuple(parts)
-
-
-def nearest(total: Exact) -> float:
-    """Return the float64 nearest to an exact sum."""
-    return total[0] if total else 0.0
 
 
 class ExactSums(NamedTuple):

@@ -588,26 +588,18 @@ class Evaluation(Generic[V]):
             yield f"{n_unanswered} user{'s' * (n_unanswered != 1)} without a retrieved item"
         if self.queries in (None, "users") or self.qrels_only is None:
             return
+        missing = "counted as retrieving nothing" if self.queries == "qrels" else "left out"
+        extra = "counted as unjudged" if self.queries == "run" else "left out"
+        sides: Any = ("qrels", "run", self.qrels_only, missing), ("run", "qrels", self.run_only, extra)
         topics = "; ".join(
             f"{len(ids)} of the {one} are not in the {other}{f', {treatment}' * bool(len(ids))}"
-            for one, other, ids, treatment in self.one_sided()
+            for one, other, ids, treatment in sides
         )
         yield f"topics: {topics}"
         if n_empty_answers := n_unanswered - self.qrels_only.size * (self.queries == "qrels"):
             yield f"answers: {n_empty_answers} of the evaluated topics are answered with an empty list"
         if self.n_excluded is not None:
             yield f"excluded: {self.n_excluded} retrieved documents"
-
-    def one_sided(self) -> list[tuple[str, str, Any, str]]:
-        """Return the topics that only the qrels or only the run have: this side, the other side, ids and treatment.
-
-        Returns
-        -------
-        list of (str, str, ndarray, str)
-        """
-        missing = "counted as retrieving nothing" if self.queries == "qrels" else "left out"
-        extra = "counted as unjudged" if self.queries == "run" else "left out"
-        return [("qrels", "run", self.qrels_only, missing), ("run", "qrels", self.run_only, extra)]
 
     def _label_digests(self) -> NDArray[np.uint64] | None:
         """Return a digest of each query's labels; None if the documents are not known.
