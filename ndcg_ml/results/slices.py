@@ -144,7 +144,6 @@ class Slices(BySlice[Part]):
     def _record(self) -> Record:
         totals, flavor, clusters = self._totals, self._flavor, self._clusters
         shares = {k: totals.shares(flavor, k)[1] for k in totals.ks}
-        by_distance: list[tuple[float, list[dict[str, Any]]]] = []
         sides = {
             key: [
                 _means(totals.at(some), flavor, None if clusters is None else clusters[some])
@@ -152,36 +151,29 @@ class Slices(BySlice[Part]):
             ]
             for key, rows in self._entries.items()
         }
-        levels = _levels(sides)
-        for (column, name), rows in self._entries.items():
-            inside, others = sides[column, name]
+        levels, listed = _levels(sides), list[dict[str, Any]]()
+        for column, name in sorted(sides, key=lambda key: -_distance(*(side[0] for side in sides[key]))):
+            rows, (inside, others) = self._entries[column, name], sides[column, name]
             empty = totals.at(rows).ndcg(flavor)[1].sum(axis=0).tolist()
-            by_distance.append(
-                (
-                    _distance(inside[0], others[0]),
-                    [
-                        {
-                            "column": column,
-                            "label": name,
-                            "k": k,
-                            "n_queries": rows.size,
-                            "n_empty": n_empty,
-                            "share": float(shares[k][rows].sum()),
-                            "ndcg": mean.value,
-                            "low": None if mean.estimate is None else mean.estimate.limits(_CONFIDENCE)[0],
-                            "high": None if mean.estimate is None else mean.estimate.limits(_CONFIDENCE)[1],
-                            "difference": None if math.isnan(mean.value - other.value) else mean.value - other.value,
-                            "difference_low": low,
-                            "difference_high": high,
-                        }
-                        for k, n_empty, mean, other, level in zip(
-                            totals.ks, empty, inside, others, levels[column], strict=True
-                        )
-                        for low, high in [_difference_limits(mean, other, 1 - level)]
-                    ],
+            for k, n_empty, mean, other, level in zip(totals.ks, empty, inside, others, levels[column], strict=True):
+                limits = (None, None) if mean.estimate is None else mean.estimate.limits(_CONFIDENCE)
+                of_difference = _difference_limits(mean, other, 1 - level)
+                listed.append(
+                    {
+                        "column": column,
+                        "label": name,
+                        "k": k,
+                        "n_queries": rows.size,
+                        "n_empty": n_empty,
+                        "share": float(shares[k][rows].sum()),
+                        "ndcg": mean.value,
+                        "low": limits[0],
+                        "high": limits[1],
+                        "difference": None if math.isnan(mean.value - other.value) else mean.value - other.value,
+                        "difference_low": of_difference[0],
+                        "difference_high": of_difference[1],
+                    }
                 )
-            )
-        by_distance.sort(key=lambda each: -each[0])
         columns = [
             Column("slice", "{column}={label}" + "{k:@}" * self._several, "l"),
             Column(self._units, "{n_queries}"),
@@ -192,7 +184,7 @@ class Slices(BySlice[Part]):
             Column("minus the others", "{difference:+.{digits}f}"),
             Column("its interval", "{difference_low:+.{digits}f} to {difference_high:+.{digits}f}"),
         ]
-        return Record(columns, [row for _, rows in by_distance for row in rows])
+        return Record(columns, listed)
 
     def plot(self, ax: Axes | None = None) -> tuple[Figure, Axes]:
         """Draw the intervals of the first 30 slices, at the first cut-off, with Matplotlib.
