@@ -336,16 +336,20 @@ def _differing_judgements(
         return
     whole = ((one.n_docs == one.n_judged)[mine] & (other.n_docs == other.n_judged)[theirs]).all()
     if flavor.ideal == "global" or (flavor.ideal in ("recall", "max") and whole):
-        yield "ideal DCGs", ~np.isclose(_ideals(first)[mine], _ideals(source)[theirs], rtol=1e-9, atol=0)
+        yield (
+            "ideal DCGs",
+            ~np.isclose(_at_cutoff(first, "idcg")[mine], _at_cutoff(source, "idcg")[theirs], rtol=1e-9, atol=0),
+        )
         if whole:
             yield "numbers of documents", one.n_docs[mine] != other.n_docs[theirs]
         yield "numbers of relevant documents", one.n_relevant[mine] != other.n_relevant[theirs]
 
 
-def _ideals(source: Source) -> FloatArray:
+def _at_cutoff(source: Source, name: str) -> FloatArray:
+    """Return a column of the table of queries, at the cut-off that is compared."""
     assert source.evaluation is not None
-    ideal = source.evaluation.per_query.idcg
-    return ideal if ideal.ndim == 1 else ideal[:, source.evaluation._totals.ks.index(source.k)]
+    column = source.evaluation.per_query[name]
+    return column if column.ndim == 1 else column[:, source.evaluation._totals.ks.index(source.k)]
 
 
 def rows_of_ids(sides: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -369,10 +373,7 @@ def judged_fractions(table: Matched) -> tuple[float, ...] | None:
     for at, source in enumerate(table.sources):
         if source.evaluation is None or source.evaluation.queries in (None, "users"):
             return None
-        judged = source.evaluation.per_query.judged
-        if judged.ndim == 2:
-            judged = judged[:, source.evaluation._totals.ks.index(source.k)]
-        of_query = judged[table.rows[:, at]]
+        of_query = _at_cutoff(source, "judged")[table.rows[:, at]]
         known = ~np.isnan(of_query)  # nan if nothing was retrieved
         fractions.append(float(of_query[known].mean()) if known.any() else float("nan"))
     return tuple(float(np.array(fractions)[at].mean()) for at in table.columns_of_systems())

@@ -18,7 +18,7 @@ from ndcg_ml._core.checks import as_confidence
 from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.layout import FloatArray, IntArray, keys_of
 from ndcg_ml._core.queries import Scored
-from ndcg_ml._matched_systems import Matched, list_ids, matched, sources_of_evaluations
+from ndcg_ml._matched_systems import Matched, list_ids, matched, rows_of_ids, sources_of_evaluations
 from ndcg_ml._statistics.differences import MOST_QUERIES, Decision, Pairs, Settings
 from ndcg_ml._statistics.distributions import t_quantile, t_tail
 from ndcg_ml._statistics.intervals import FEWEST_TO_SPLIT, Estimate, estimates
@@ -185,16 +185,16 @@ def correct_labels(model: Evaluation[float], human: Evaluation[float]) -> Correc
     True
     """
     flavor = _one_flavor(model, human)
-    ids = {qid: row for row, qid in enumerate(keys_of(model.per_query.qid))}
-    unknown = [qid for qid in keys_of(human.per_query.qid) if qid not in ids]
-    if unknown:
-        raise ValueError(f"every query of human must be among those of model; got {list_ids(unknown)}, which are not.")
+    _, rows = rows_of_ids([human.per_query.qid, model.per_query.qid])
+    labelled = rows[: human.n_queries, 1]
+    if (labelled < 0).any():
+        unknown = list_ids(human.per_query.qid[labelled < 0].tolist())
+        raise ValueError(f"every query of human must be among those of model; got {unknown}, which are not.")
     if not FEWEST_TO_SPLIT <= human.n_queries < model.n_queries:
         raise ValueError(
             f"human must have at least {FEWEST_TO_SPLIT} of the {model.n_queries} queries, and not all of them; got "
             f"{human.n_queries}. Label more queries by hand, or evaluate under human labels only."
         )
-    labelled = np.array([ids[qid] for qid in keys_of(human.per_query.qid)], dtype=np.int64)
     partly = np.zeros(human.n_queries, dtype=bool)
     for name in ("n_docs", "n_judged"):
         partly |= model.per_query[name][labelled] != human.per_query[name]

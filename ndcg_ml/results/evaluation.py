@@ -490,7 +490,7 @@ class Evaluation(Generic[V]):
 
     def _repr_html_(self) -> str:
         _, queries, _, judged = self._words()
-        extra = [Column(judged, f"{{{name}:.6f}}") for name in self._extra_columns()]
+        extra = [Column(judged, "{judged:.6f}")] * (self.judged is not None)
         counts = [Column(queries, str(self.n_queries)), Column("empty", "{n_empty}")]
         columns = [Column("", "NDCG{k:@}", "l"), Column("value", "{ndcg:.6f}"), *extra, *counts]
         return block(Record(columns, self._rows()).html(), *map(paragraph, self._notes()))
@@ -551,21 +551,17 @@ class Evaluation(Generic[V]):
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return one row per cut-off: the flavor, the value and the number of empty queries."""
-        empties, extra = self._as_dict(self.n_empty), self._extra_columns()
+        empties, judged = self._as_dict(self.n_empty), self._as_dict(self.judged)
         return [
             {
                 "k": k,
                 "flavor": str(self.flavor.replace(k=k)),
                 "ndcg": value,
                 "n_empty": empties[k],
-                **{name: column[k] for name, column in extra.items()},
+                **({} if self.judged is None else {"judged": judged[k]}),
             }
             for k, value in self._as_dict(self.value).items()
         ]
-
-    def _extra_columns(self) -> dict[str, dict[int | None, float]]:
-        """Return further values at each cut-off, by their names in tables."""
-        return {} if self.judged is None else {"judged": self._as_dict(self.judged)}
 
     def _notes(self) -> list[str]:
         """Return the lines below the values."""
@@ -624,8 +620,9 @@ class Evaluation(Generic[V]):
         return f"Evaluation({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
     def __str__(self) -> str:
-        heads = {"ndcg": self._as_dict(self.value), self._words()[3]: self._extra_columns().get("judged", {})}
-        values = [f"{head}{at_cutoff(k)} = {value:.6f}" for head, by_k in heads.items() for k, value in by_k.items()]
+        heads = {"ndcg": self.value} if self.judged is None else {"ndcg": self.value, self._words()[3]: self.judged}
+        by_head = ((head, *each) for head, by_k in heads.items() for each in self._as_dict(by_k).items())
+        values = [f"{head}{at_cutoff(k)} = {value:.6f}" for head, k, value in by_head]
         return "\n".join([*values, *self._notes()])
 
 
