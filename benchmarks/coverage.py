@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml import Evaluation, Flavor, evaluate, evaluate_run
 from ndcg_ml._statistics.distributions import t_quantile
-from ndcg_ml._statistics.intervals import estimates
+from ndcg_ml._statistics.intervals import estimate_of
 from ndcg_ml._statistics.means import Means
 
 SIZES = (10, 15, 20, 30, 50, 70, 100, 200, 500, 1000)
@@ -158,7 +158,9 @@ def coverage(name: str, size: int, samples: int) -> tuple[float, float]:
     means = Means.from_weights(
         values[rows], None if weight is None else weight[rng.permuted(rows, axis=0) if independent else rows]
     )
-    limits = np.array([one.limits(0.95) for one in estimates(means, means.mean().tolist())])
+    columns = (Means(means.values[:, [at]], means.weight[:, [at]]) for at in range(samples))
+    pairs = zip(columns, means.mean().tolist(), strict=True)
+    limits = np.array([estimate_of(*each).limits(0.95) for each in pairs])
     covers = (limits[:, 0] - 1e-12 <= truth) & (truth <= limits[:, 1] + 1e-12)
     exact = 2 * t_quantile(0.95, size - 1) * float(means.mean().std())
     return float(covers.mean()), float((limits[:, 1] - limits[:, 0]).mean()) / exact

@@ -21,7 +21,7 @@ from ndcg_ml._core.queries import Scored
 from ndcg_ml._matched_systems import Matched, list_ids, matched, rows_of_ids, sources_of_evaluations
 from ndcg_ml._statistics.differences import MOST_QUERIES, Decision, Pairs, Settings
 from ndcg_ml._statistics.distributions import t_quantile, t_tail
-from ndcg_ml._statistics.intervals import FEWEST_TO_SPLIT, Estimate, estimates
+from ndcg_ml._statistics.intervals import FEWEST_TO_SPLIT, Estimate, estimate_of
 from ndcg_ml._statistics.means import SAME, Interval, Means
 from ndcg_ml._statistics.p_values_and_sample_sizes import normal_max_t
 from ndcg_ml.flavor import Flavor
@@ -79,7 +79,7 @@ class CorrectedEvaluation:
         """
         level, d = as_confidence(confidence), self.human.per_query.ndcg
         low, high = np.clip(self._estimate.limits(level), *self._bounds).tolist()
-        [alone] = estimates(Means.from_weights(d[:, None], None), [float(d.mean())])
+        alone = estimate_of(Means.from_weights(d[:, None], None), float(d.mean()))
 
         def suffice(n: int) -> bool:
             """Return whether n human-labelled queries like these give an interval that is not wider."""

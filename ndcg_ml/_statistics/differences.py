@@ -504,7 +504,7 @@ def differences(
         effective = [decision.effective_queries for decision in corrected]
     elif clusters is not None:
         alone = means.linear()
-        effective = [float(effective_queries(alone.minus(*pair), units.minus(*pair))[0]) for pair in pairs]
+        effective = [effective_queries(alone.minus(*pair), units.minus(*pair)) for pair in pairs]
     else:
         effective = [None if n == units.n_queries else n for n in (min(n_equals[a], n_equals[b]) for a, b in pairs)]
 

@@ -88,11 +88,11 @@ def robust_error(means: Means) -> tuple[FloatArray, FloatArray]:
     return error, np.maximum(1 / ((h**2).sum(axis=0) + off_diagonal), 1.0)
 
 
-def effective_queries(means: Means, clusters: Means) -> FloatArray:
-    """Return the effective sample size: independent queries with the same standard errors, at most their number."""
-    alone, together = means.standard_error(), clusters.standard_error()
-    ratio = np.divide(alone, together, out=np.ones_like(alone), where=together > 0)
-    return means.n_queries * np.minimum(ratio * ratio, 1.0)
+def effective_queries(means: Means, clusters: Means) -> float:
+    """Return the effective sample size: independent queries with the same standard error, at most their number."""
+    [alone], [together] = (each.standard_error().tolist() for each in (means, clusters))
+    ratio = alone / together if together > 0 else 1.0
+    return means.n_queries * min(ratio * ratio, 1.0)
 
 
 # -- the interval of a mean of bounded values -------------------------------------------------------------------------
@@ -165,20 +165,12 @@ def _bent(x: float, a: float) -> float:
     return x * (1 + y) if y > 0 else x / (1 - y)
 
 
-def estimates(units: Means, values: Sequence[float]) -> list[Estimate]:
-    """Return the estimate of each mean over queries or clusters, whose reported values may differ by rounding."""
-    errors, dofs = robust_error(units)
-    share = units.share()
-    return [
-        Estimate(
-            value,
-            float(errors[at]),
-            float(dofs[at]),
-            skewness(units.values[:, at], share[:, at]),
-            (min(0.0, float(units.values[:, at].min())), max(1.0, float(units.values[:, at].max()))),
-        )
-        for at, value in enumerate(values)
-    ]
+def estimate_of(units: Means, value: float) -> Estimate:
+    """Return the estimate of the mean of one column, over queries or clusters; its reported value may be rounded."""
+    [error], [dof] = (each.tolist() for each in robust_error(units))
+    values = units.values[:, 0]
+    bounds = min(0.0, float(values.min())), max(1.0, float(values.max()))
+    return Estimate(value, error, dof, skewness(values, units.share()[:, 0]), bounds)
 
 
 # -- intervals of the value of an evaluation, at each of its cut-offs -------------------------------------------------
@@ -244,11 +236,10 @@ def intervals(
     number = as_confidence(confidence)
     found: dict[int | None, Interval] = {}
     for k, (queries, units) in means_of(totals, flavor, clusters).items():
-        [estimate] = estimates(units, [values[k]])
-        [worth] = queries.n_effective() if clusters is None else effective_queries(queries, units).tolist()
-        low, high = estimate.limits(number)
+        worth = queries.n_effective()[0] if clusters is None else effective_queries(queries, units)
+        low, high = estimate_of(units, values[k]).limits(number)
         found[k] = Interval(
-            value=estimate.value,
+            value=values[k],
             low=low,
             high=high,
             confidence=number,

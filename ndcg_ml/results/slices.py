@@ -226,7 +226,7 @@ def _means(totals: Totals, flavor: Flavor, clusters: IntArray | None) -> list[_M
         # There may be too few queries or clusters, or one cluster with most of the weight, or the value may be nan.
         with suppress(ValueError):
             [(_, units)] = intervals.means_of(totals.at_cutoff(k), flavor, clusters).values()
-            [estimate] = intervals.estimates(units, [value])
+            estimate = intervals.estimate_of(units, value)
             codes = one.codes if clusters is None else np.unique(clusters[totals.shares(flavor, k)[1] > 0])
             one = _Mean(value, estimate, units if units.share().max() <= 0.5 + _statistics.means.SAME else None, codes)
         found.append(one)

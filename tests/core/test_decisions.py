@@ -9,7 +9,7 @@ import pytest
 from comparing import by_values, interval_by_hand, of_values
 
 from ndcg_ml import Flavor, compare, evaluate, evaluate_run
-from ndcg_ml._statistics.intervals import aggregate_clusters, estimates, robust_error
+from ndcg_ml._statistics.intervals import aggregate_clusters, estimate_of, robust_error
 from ndcg_ml._statistics.means import Means
 from ndcg_ml._statistics.p_values_and_sample_sizes import exchange_tests, max_t
 from ndcg_ml._statistics.verdict import verdict
@@ -566,7 +566,9 @@ def test_if_all_values_are_at_a_bound_the_interval_is_that_of_a_proportion(n, en
 def limits_of(values, weight=None):
     """The limits of means in the columns."""
     means = Means.from_weights(values, weight)
-    return np.array([one.limits(0.95) for one in estimates(means, means.mean().tolist())]).T
+    columns = (Means(means.values[:, [at]], means.weight[:, [at]]) for at in range(means.values.shape[1]))
+    found = [estimate_of(*each).limits(0.95) for each in zip(columns, means.mean().tolist(), strict=True)]
+    return np.array(found).T
 
 
 SHAPES = {
