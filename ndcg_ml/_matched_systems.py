@@ -336,10 +336,8 @@ def _differing_judgements(
         return
     whole = ((one.n_docs == one.n_judged)[mine] & (other.n_docs == other.n_judged)[theirs]).all()
     if flavor.ideal == "global" or (flavor.ideal in ("recall", "max") and whole):
-        yield (
-            "ideal DCGs",
-            ~np.isclose(_at_cutoff(first, "idcg")[mine], _at_cutoff(source, "idcg")[theirs], rtol=1e-9, atol=0),
-        )
+        ideals = _at_cutoff(first, "idcg")[mine], _at_cutoff(source, "idcg")[theirs]
+        yield "ideal DCGs", ~np.isclose(*ideals, rtol=1e-9, atol=0)
         if whole:
             yield "numbers of documents", one.n_docs[mine] != other.n_docs[theirs]
         yield "numbers of relevant documents", one.n_relevant[mine] != other.n_relevant[theirs]

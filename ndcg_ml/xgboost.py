@@ -168,19 +168,15 @@ class NDCGEval(boosting.NamedMetric):
     def _share(self, preds: Any, dmatrix: Any) -> tuple[Sums, bool]:
         """Return the sums over this worker's rows, and whether one of its queries has a weight above 0."""
         scores = self.one_score_per_row(preds)
+        zeros = np.zeros(len(self.ks))
         if dmatrix.num_row() == 0:
-            return self._nothing(), False
+            return Sums(zeros, zeros, 0, zeros.astype(np.int64)), False
         ends, labels, weight = _contents(dmatrix)
         if weight is None or weight.any():
             return self._prepared(dmatrix).totals(scores).sums(self.flavor), True
         # Weights that are all 0 are refused by prepare, but other workers may have positive weights.
         sums = self._prepare(ends, labels, None).totals(scores).sums(self.flavor)
-        zeros = np.zeros(len(self.ks))
         return replace(sums, numerator=zeros, denominator=zeros), False
-
-    def _nothing(self) -> Sums:
-        zeros = np.zeros(len(self.ks))
-        return Sums(zeros, zeros, 0, zeros.astype(np.int64))
 
 
 class NDCGCallback(boosting.NamedMetric):

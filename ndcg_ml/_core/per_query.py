@@ -82,8 +82,10 @@ class PerQuery:
         found: dict[str, NDArray[Any]] = {}
         for name in self:
             column = self[name]
-            by_k = [(name, column)] if column.ndim == 1 else zip(map(at_cutoff, ks), column.T, strict=True)
-            found.update((head if column.ndim == 1 else f"{name}{head}", values) for head, values in by_k)
+            if column.ndim == 1:
+                found[name] = column
+            else:
+                found |= {f"{name}{at_cutoff(k)}": values for k, values in zip(ks, column.T, strict=True)}
         return found
 
     def to_dicts(self, ks: Sequence[int | None]) -> list[dict[str, Any]]:

@@ -188,19 +188,19 @@ class QueryRanker(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: i
         by_id = _order_of_ids(layout.ids)
         held_out = np.zeros(layout.n_queries, dtype=bool)
         if stopping is not None:
-            held_out[by_id[self._held_out(layout.n_queries)]] = True
-        training = RowsByQuery(features, grades, layout, weight, by_id[~held_out[by_id]])
+            held_out[self._held_out(layout.n_queries)] = True
+        training = RowsByQuery(features, grades, layout, weight, by_id[~held_out])
         ranker = clone(self.ranker)
         self.best_iteration_: int | None = None
         self.best_score_: float | None = None
         if stopping is None:
             training.fit(ranker)
         else:
-            validation = RowsByQuery(features, grades, layout, weight, by_id[held_out[by_id]])
+            validation = RowsByQuery(features, grades, layout, weight, by_id[held_out])
             self.best_iteration_, self.best_score_ = fit_and_stop(ranker, training, validation, flavor, stopping)
         self.ranker_: Any = ranker
         self.trained_queries_: WholeQueries = WholeQueries(ids)
-        self.validation_queries_: NDArray[Any] = layout.ids[by_id[held_out[by_id]]]
+        self.validation_queries_: NDArray[Any] = layout.ids[by_id[held_out]]
         return self
 
     def set_params(self, **params: Any) -> QueryRanker:
