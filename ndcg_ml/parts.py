@@ -363,9 +363,9 @@ def _describe_mismatch(one: PartialEvaluation, other: PartialEvaluation) -> str:
     hint = ""
     if callable(one.flavor.gain) or callable(one.flavor.discount):
         hint = (
-            " A callable must be the same object in both, and copies that processes exchange are only if it is a "
-            "function of a module that all import, not of __main__ or a notebook, or an object whose class has __eq__ "
-            "and __hash__. Or write a gain as a table, such as gain=(0, 1, 3)."
+            " Copies of a callable, as processes exchange them, are equal if it is a function of a module that all "
+            "import (not of __main__ or a notebook), or an object whose class has __eq__ and __hash__. Or write a gain "
+            "as a table, such as gain=(0, 1, 3)."
         )
     return f"parts must have one flavor and the same cut-offs; got {got}.{hint}"
 
