@@ -21,7 +21,7 @@ from ndcg_ml._core.queries import Scored
 from ndcg_ml._matched_systems import Matched, list_ids, matched, rows_of_ids, sources_of_evaluations
 from ndcg_ml._statistics.differences import MOST_QUERIES, Decision, Pairs, Settings
 from ndcg_ml._statistics.distributions import t_quantile, t_tail
-from ndcg_ml._statistics.intervals import FEWEST_TO_SPLIT, Estimate, estimate_of
+from ndcg_ml._statistics.intervals import FEWEST_TO_SPLIT, Estimate, bounds_of, estimate_of
 from ndcg_ml._statistics.means import SAME, Interval, Means
 from ndcg_ml._statistics.p_values_and_sample_sizes import normal_max_t
 from ndcg_ml.flavor import Flavor
@@ -208,7 +208,7 @@ def correct_labels(model: Evaluation[float], human: Evaluation[float]) -> Correc
     f, d = model.per_query.ndcg, human.per_query.ndcg
     _warn_unless_random(f, labelled)
     found = _Corrected.from_values(f[:, None], model.per_query.qid, d[:, None], human.per_query.qid)
-    bounds = min(0.0, float(f.min()), float(d.min())), max(1.0, float(f.max()), float(d.max()))
+    bounds = bounds_of(np.concatenate([f, d]))
     value, parts, dof = float(np.clip(found.value[0], *bounds)), found.parts[:, 0], float(d.size - 2)
     error = float(np.sqrt(np.square(parts).sum()))
     # Differences up to .05 do not count, and those from .1 on count in full.
@@ -259,8 +259,7 @@ class _Corrected:
         """Estimate from f, all queries under the model's labels, and d, the sample under human labels."""
         # Halves of the sample are determined by the query ids, so that the order of rows does not matter.
         order = sorted(range(len(d)), key=lambda at: blake2b(str(d_ids[at]).encode("utf-8", "surrogatepass")).digest())
-        row = {qid: at for at, qid in enumerate(keys_of(f_ids))}
-        chosen = [row[qid] for qid in keys_of(d_ids[order])]
+        chosen = rows_of_ids([d_ids[order], f_ids])[1][: len(d), 1]
         d, g, rest = d[order], f[chosen], np.delete(f, chosen, axis=0)
         n, n_rest = len(d), len(rest)
         halves = [np.arange(n) % 2 == half for half in (0, 1)]

@@ -169,8 +169,12 @@ def estimate_of(units: Means, value: float) -> Estimate:
     """Return the estimate of the mean of one column, over queries or clusters; its reported value may be rounded."""
     [error], [dof] = (each.tolist() for each in robust_error(units))
     values = units.values[:, 0]
-    bounds = min(0.0, float(values.min())), max(1.0, float(values.max()))
-    return Estimate(value, error, dof, skewness(values, units.share()[:, 0]), bounds)
+    return Estimate(value, error, dof, skewness(values, units.share()[:, 0]), bounds_of(values))
+
+
+def bounds_of(values: FloatArray) -> tuple[float, float]:
+    """Return 0 and 1, or the smallest and the largest of the values if these are beyond."""
+    return min(0.0, float(values.min())), max(1.0, float(values.max()))
 
 
 # -- intervals of the value of an evaluation, at each of its cut-offs -------------------------------------------------

@@ -620,10 +620,11 @@ class Evaluation(Generic[V]):
         return f"Evaluation({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
     def __str__(self) -> str:
-        heads = {"ndcg": self.value} if self.judged is None else {"ndcg": self.value, self._words()[3]: self.judged}
-        by_head = ((head, *each) for head, by_k in heads.items() for each in self._as_dict(by_k).items())
-        values = [f"{head}{at_cutoff(k)} = {value:.6f}" for head, k, value in by_head]
-        return "\n".join([*values, *self._notes()])
+        lines = [f"ndcg{at_cutoff(k)} = {value:.6f}" for k, value in self._as_dict(self.value).items()]
+        if self.judged is not None:
+            word = self._words()[3]
+            lines += [f"{word}{at_cutoff(k)} = {value:.6f}" for k, value in self._as_dict(self.judged).items()]
+        return "\n".join([*lines, *self._notes()])
 
 
 def evaluation_from_totals(
