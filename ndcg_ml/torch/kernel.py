@@ -74,15 +74,19 @@ def evaluate(flavor: Flavor, ks: Sequence[int | None], batch: Batch, *, count_fa
     """
     layout, scores, listed = batch.layout, batch.scores, batch.listed
     # Labels become judgements, ranked documents and gains. Faults remain tensors, because reading one would wait.
-    judgements = judge(flavor, batch.labels, listed, layout, full=batch.full)
+    unlisted = None if batch.full else ~listed
+    judgements = judge(flavor, batch.labels, listed, unlisted, layout)
     ranked = ranked_documents(flavor, judgements, batch.retrieved)
-    all_ranked = batch.full and ranked is listed
+    unranked = unlisted if ranked is listed else ~ranked
     gains = gains_of(flavor, judgements, ideal_pool(flavor, judgements, ranked))
-    if scores.is_floating_point():
-        faults = {"nan_scores": scores.isnan() if all_ranked else scores.isnan() & ranked}
-    else:
-        faults = {"equal_scores": _made_equal(layout, scores, ranked)}
+    faults = {}
+    if not scores.is_floating_point():
+        faults["equal_scores"] = _made_equal(layout, scores, ranked)
         scores = scores.to(working_dtype(scores.device))
+    # Documents without a rank get the lowest possible score.
+    key = _comparison_keys(flavor, scores)
+    key = key if unranked is None else key.masked_fill(unranked, -math.inf)
+    faults["nan_scores"] = key.isnan()
     if batch.doc_id is not None:
         faults["repeated_ids"] = _repeated(layout, batch.doc_id, listed)
     # DCG, without a ranking if only the discounts depend on it.
@@ -90,7 +94,7 @@ def evaluate(flavor: Flavor, ks: Sequence[int | None], batch: Batch, *, count_fa
     table = table_for(flavor, ks, layout, gains)
     if isinstance(layout, Padded) and flavor.ties == "average" and not needs_ranking(flavor):
         own = gains if batch.retrieved is None else gains.masked_fill(~ranked, 0.0)
-        dcg = _dcg_of_rows(flavor, ks, layout, scores, None if all_ranked else ranked, own, table)
+        dcg = _dcg_of_rows(ks, key, None if unranked is None else ranked, own, table)
     else:
         ranking = rank(flavor, layout, scores, ranked, gains, batch.doc_id)
         gain = layout.take(gains, ranking.order)
@@ -147,11 +151,8 @@ class Judgements:
         return self.kinds < len(FAULTS)
 
 
-def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, full: bool = False) -> Judgements:
-    """Read the labels of the listed slots. Labels in other slots are ignored.
-
-    `full` means that all slots are listed, which saves operations on `listed`.
-    """
+def judge(flavor: Flavor, labels: Tensor, listed: Tensor, unlisted: Tensor | None, layout: Layout) -> Judgements:
+    """Read the labels of the listed slots. Labels in the other slots are ignored; None if there are none."""
     grade = labels.to(working_dtype(labels.device))
     none = len(FAULTS)
     plain = _requires_nonnegative_labels(flavor)
@@ -159,14 +160,14 @@ def judge(flavor: Flavor, labels: Tensor, listed: Tensor, layout: Layout, *, ful
     # If reading does not wait for a device, the smallest and largest label show whether any can be refused.
     may_be_small = _may_be_below(labels.dtype, smallest)
     if plain and not may_be_small and isinstance(layout, Padded) and labels.numel() and can_inspect(labels):
-        seen = grade if full else grade.masked_fill(~listed, 0.0)
+        seen = grade if unlisted is None else grade.masked_fill(unlisted, 0.0)
         least, highest = (float(bound) for bound in torch.aminmax(seen))
         if least >= 0 and highest <= largest:
             sound = torch.full(seen.shape[:1], none, dtype=torch.uint8, device=seen.device)
             return Judgements(seen, listed, listed, None, sound, labels.dtype)
     kinds = first_faults(flavor, grade)
-    if not full:
-        kinds = kinds.masked_fill(~listed, none + 1)
+    if unlisted is not None:
+        kinds = kinds.masked_fill(unlisted, none + 1)
     of_queries = layout.least(kinds)
     # Each operation is a launch on a device. Most flavors need only these.
     if plain:
@@ -413,15 +414,12 @@ class Discounts(NamedTuple):
     """0, D(1), D(2), ... Entry 0 is for slots without a rank."""
     sums: Tensor
     """The cumulative sums of `at`."""
-
-    def up_to(self, k: int, size: int) -> Discounts:
-        """Return `size` entries, with D = 0 beyond rank `k`."""
-        sums = torch.cat([self.sums[: k + 1], self.sums[k].expand(size - k - 1)])
-        return Discounts(pad(self.at[: k + 1], (0, size - k - 1)), sums)
+    before: Tensor
+    """0, 1, 2, ... The number of ranks before each one."""
 
 
 def discount_table(flavor: Flavor, depth: int, dtype: torch.dtype, device: torch.device) -> Discounts:
-    """Compute 0, D(1), ..., D(depth), and the sums."""
+    """Compute the entries for ranks 0, 1, ..., `depth`."""
     if callable(flavor.discount):
         table = _stack_sums(torch.from_numpy(discounts(flavor, depth)).to(dtype)).to(device)
     else:  # few lengths, so that few tables are computed and kept
@@ -438,7 +436,7 @@ def _named_discounts(name: str, n: int, dtype: torch.dtype, device: torch.device
 
 def _stack_sums(discounts: Tensor) -> Tensor:
     at = pad(discounts, (1, 0))
-    return torch.stack([at, at.cumsum(0)])
+    return torch.stack([at, at.cumsum(0), torch.arange(at.numel(), dtype=at.dtype, device=at.device)])
 
 
 def _gain_table(gain: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
@@ -479,53 +477,43 @@ def _deepest(ks: Sequence[int | None], width: int) -> int:
 
 
 def _dcg_of_rows(
-    flavor: Flavor,
-    ks: Sequence[int | None],
-    layout: Padded,
-    scores: Tensor,
-    ranked: Tensor | None,
-    gain: Tensor,
-    table: Discounts,
+    ks: Sequence[int | None], key: Tensor, ranked: Tensor | None, gain: Tensor, table: Discounts
 ) -> Tensor:
-    """Compute DCG of each row at each cut-off; `gain` is 0 without a rank; `ranked` is None if all have one."""
-    width = layout.width
-    depth = _deepest(ks, width)
-    # Documents without a rank get the lowest possible score and are not counted.
-    key = _comparison_keys(flavor, scores)
-    if ranked is not None:
-        key = key.masked_fill(~ranked, -math.inf)
-    # The discounts at ranks 0, 1, ..., depth + 1, with 0 at both ends and beyond each cut-off.
-    tables = [table.up_to(depth if k is None else min(k, depth), depth + 2) for k in ks]
-    groups = _upper_tie_groups(key, ranked, depth)
-    return torch.stack([(gain * _mean_discounts(*groups, discounts)).sum(-1) for discounts in tables], dim=-1)
+    """Compute DCG of each row at each cut-off.
 
-
-def _upper_tie_groups(key: Tensor, ranked: Tensor | None, depth: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute for each slot the number of higher scores, the last rank of its tie group up to `depth`, and its length.
-
-    Slots below `depth` have a tie group of length 0, after all others. `ranked` is None if all slots have a rank.
+    `ranked` is None if all slots have a rank. The others have gain 0 and key -inf.
     """
     if key.dtype in (torch.float16, torch.bfloat16):
         key = key.float()  # some versions of torch cannot search half precision
     key = -key.contiguous()
+    depth = _deepest(ks, key.shape[-1])
     rising = key.topk(depth, largest=False).values
     edge = rising[..., -1:]
     to_edge = key <= edge
     if ranked is not None:
         to_edge = to_edge & ranked
     n_to_edge = to_edge.sum(-1, keepdim=True, dtype=torch.int32)
-    before = torch.searchsorted(rising, key, out_int32=True)
-    upto = torch.searchsorted(rising, key, right=True, out_int32=True)
+    # The first document of each tie group finds the group's last rank and its length; the others are not used.
+    upto = torch.searchsorted(rising, rising, right=True, out_int32=True)
     # Only the tie group at the edge can extend beyond these ranks.
-    upto = torch.where(key == edge, n_to_edge, upto)
-    return before, upto.clamp(max=depth), upto - before
+    upto = torch.where(rising == edge, n_to_edge, upto)
+    length = upto - table.before[:depth]
+    first = torch.searchsorted(rising, key)
+    columns = []
+    for cut in (depth if k is None else min(k, depth) for k in ks):
+        shared = table.sums[upto[..., :cut].clamp(max=cut)] - table.sums[:cut]
+        mean = _mean_discounts(shared, length[..., :cut], table.at[1 : cut + 1])
+        of_slots = pad(mean, (0, depth + 1 - cut)).gather(-1, first)  # 0 for groups below the cut-off
+        columns.append((gain * of_slots).sum(-1))
+    return torch.stack(columns, dim=-1)
 
 
-def _mean_discounts(before: Tensor, upto: Tensor, length: Tensor, discounts: Discounts) -> Tensor:
-    """Compute the mean discount over the ranks of each tie group."""
-    shared = (discounts.sums[upto] - discounts.sums[before]) / length  # not read for length 0
-    # A document without a tie has its discount itself: the difference of two sums would lose digits.
-    return torch.where(length > 1, shared, discounts.at[1:][before])
+def _mean_discounts(shared: Tensor, length: Tensor, alone: Tensor) -> Tensor:
+    """Divide the discounts of each tie group by its length. A document without a tie has the discount `alone`.
+
+    Its share, the difference of two sums, would lose digits.
+    """
+    return torch.where(length > 1, shared / length, alone)
 
 
 # -- the ranking, its tie groups, and the expected discounts -----------------------------------------------------------
@@ -607,12 +595,11 @@ def expected_discounts(flavor: Flavor, ranking: Ranking, table: Discounts, k: in
     Under averaged ties it is the mean of D over the ranks of the document's tie group, with D = 0 beyond the cut-off.
     """
     depth = table.at.numel() - 1 if k is None else min(k, table.at.numel() - 1)
-    groups, discounts = ranking.groups, table.up_to(depth, depth + 2)
+    groups = ranking.groups
+    expected = table.at[groups.rank.masked_fill(groups.rank > depth, 0)]
     if flavor.ties == "average":
-        before, upto = groups.before.clamp(max=depth), groups.upto.clamp(max=depth)
-        expected = _mean_discounts(before, upto, groups.upto - groups.before, discounts)
-    else:
-        expected = discounts.at[groups.rank.clamp(max=depth + 1)]
+        shared = table.sums[groups.upto.clamp(max=depth)] - table.sums[groups.before.clamp(max=depth)]
+        expected = _mean_discounts(shared, groups.upto - groups.before, expected)
     return expected.masked_fill(~ranking.ranked, 0.0)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def empty_queries(ideal: Tensor) -> Tensor:
     """Flag the queries whose ideal DCG is not above 0."""
-    return ~(ideal > 0)
+    return ideal <= 0
 
 
 @dataclass(frozen=True)

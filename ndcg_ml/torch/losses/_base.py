@@ -327,13 +327,14 @@ class ListLoss(nn.Module):
         scores, listed = widen(scores), _full_mask(labels, mask)
         with torch.no_grad():
             layout = inputs.Padded(scores.shape[1], scores.device)
-            judgements = kernel.judge(self.flavor, labels, listed, layout, full=mask is None)
+            unlisted = None if mask is None else ~mask
+            judgements = kernel.judge(self.flavor, labels, listed, unlisted, layout)
             ranked = kernel.ranked_documents(self.flavor, judgements, None)
             gains = kernel.gains_of(self.flavor, judgements, kernel.ideal_pool(self.flavor, judgements, ranked))
             if callable(self.flavor.gain) and gains.numel():
                 _refuse_negative_gain(gains.min().item(), repr(self.flavor.gain))
             weight, empty = self._weigh(layout, scores, judgements, ranked, gains)
-            absent = None if mask is None and ranked is listed else ~ranked
+            absent = unlisted if ranked is listed else ~ranked
         # Before any arithmetic, because a padded NaN times 0 is NaN.
         clean = scores if absent is None else scores.masked_fill(absent, 0.0)
         nan_penalty = None
