@@ -48,7 +48,7 @@ _READ_ONLY, _READ_ONLY_INTS, _READ_ONLY_CODES = (
 )
 _SIGNATURE = boolean(
     *(_READ_ONLY, _READ_ONLY_INTS, _READ_ONLY_CODES, _READ_ONLY, _READ_ONLY_INTS, _READ_ONLY_INTS, _READ_ONLY),
-    *(_READ_ONLY_INTS, boolean, float64[::1]),
+    *(_READ_ONLY_INTS, boolean, int64, int64, float64[::1]),
 )
 
 
@@ -420,20 +420,22 @@ def _rank_short_lists(
     discounts: FloatArray,
     cuts: IntArray,
     average: bool,
+    begin: int,
+    end: int,
     dcg: FloatArray,
 ) -> bool:
     """Compute DCG of the lists up to length `_SHORT`, in groups of similar length. Return False if a score is NaN."""
     # Memory for the largest possible group.
     longest, lanes = 0, 0
-    for size in sizes:
+    for size in sizes[begin:end]:
         if 0 < size <= _SHORT:
             longest = max(longest, size)
             lanes = min(lanes + 1, _ABREAST)
     work, before = np.empty((5, longest * lanes)), np.empty(lanes, np.int64)
     # Lists wait until a range of lengths has enough of them. After the last list, those that still wait are ranked.
     waiting, n_waiting = np.empty((_RANGES, lanes), np.int64), np.zeros(_RANGES, np.int64)
-    for query in range(sizes.size + _RANGES if lanes > 0 else 0):
-        if query < sizes.size:
+    for query in range(begin, end + _RANGES if lanes > 0 else begin):
+        if query < end:
             if not 0 < sizes[query] <= _SHORT:
                 continue
             own = (sizes[query] - 1) * _RANGES // _SHORT
@@ -441,7 +443,7 @@ def _rank_short_lists(
             n_waiting[own] += 1
             full = n_waiting[own] == lanes
         else:
-            own = query - sizes.size
+            own = query - end
             full = n_waiting[own] > 0
         if full:
             queries = waiting[own, : n_waiting[own]]
@@ -468,13 +470,15 @@ def rank(
     discounts: FloatArray,
     cuts: IntArray,
     average: bool,
+    begin: int,
+    end: int,
     dcg: FloatArray,
 ) -> bool:
-    """Compute DCG at each cut-off of these queries. Return False if a score is NaN.
+    """Compute DCG at each cut-off of the queries from `begin` up to `end`. Return False if a score is NaN.
 
     ``kernel_and_threads.CompiledQueries`` makes the arguments: the lists (`scores` to `sizes`), the rule
-    (`discounts` to `average`) and the output. They are not grouped, because Numba unpacks a tuple of arrays at every
-    call.
+    (`discounts` to `average`), the queries and the output. They are not grouped, because Numba unpacks a tuple of
+    arrays at every call.
 
     Parameters
     ----------
@@ -493,12 +497,13 @@ def rank(
         For no cut-off, a number beyond the longest query.
     average : bool
         Whether tied documents share their mean gain; otherwise they rank in their order.
+    begin, end : int
     dcg : ndarray of float, shape (n_queries * n_cutoffs,)
         Output, filled with zeros.
     """
     # The number of ranks that any query needs; and memory for the longest query, shared by all.
     longest = 0
-    for size in sizes:
+    for size in sizes[begin:end]:
         longest = max(longest, size)
     deepest, lanes = cuts.max(), _FEWEST_LANES
     while lanes < min(deepest, longest) * _LANES_PER_RANK:
@@ -508,9 +513,9 @@ def rank(
     top = np.empty(lanes)
     rows = np.empty(longest + 1, np.int64)
     ends = np.empty(2 * longest + 514, np.int64)
-    if not _rank_short_lists(scores, order, codes, gains, starts, sizes, discounts, cuts, average, dcg):
+    if not _rank_short_lists(scores, order, codes, gains, starts, sizes, discounts, cuts, average, begin, end, dcg):
         return False
-    for query in range(sizes.size):
+    for query in range(begin, end):
         n, start = sizes[query], starts[query]
         if n <= _SHORT:
             continue

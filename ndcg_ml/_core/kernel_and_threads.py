@@ -53,7 +53,7 @@ def thread_count(requested: int | None, n_slots: int) -> int:
             limit = int(variable) if variable.isdecimal() else 0
             if limit < 1:
                 raise ValueError(f"the variable NDCG_ML_THREADS must be an integer >= 1; got {brief(variable)}.")
-        elif threading.current_thread() is not threading.main_thread():
+        elif useful < 2 or threading.current_thread() is not threading.main_thread():
             return 1
         else:
             outer = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
@@ -175,22 +175,20 @@ class CompiledQueries:
     discounts : ndarray of float
         One for each rank that counts.
     ks : sequence of int or None
-    average : bool
-        Whether tied documents share their mean gain.
     """
 
-    def __init__(self, layout: Groups, gains: Gains, discounts: FloatArray, ks: Cutoffs, average: bool) -> None:
-        self._starts, self._sizes, self._order = layout.starts, layout.sizes, layout.order
+    def __init__(self, layout: Groups, gains: Gains, discounts: FloatArray, ks: Cutoffs) -> None:
         if isinstance(gains, Coded):
-            self._codes, self._gains = np.ascontiguousarray(layout.arrange(gains.codes)), gains.table
+            codes, of_rows = np.ascontiguousarray(layout.arrange(gains.codes)), gains.table
         else:
-            self._codes, self._gains = np.empty(0, dtype=np.uint8), np.ascontiguousarray(layout.arrange(gains))
-        self._n_ks = len(ks)
+            codes, of_rows = np.empty(0, dtype=np.uint8), np.ascontiguousarray(layout.arrange(gains))
+        order = _NO_ORDER if layout.order is None else layout.order
         cuts: IntArray = np.array([_NO_CUT if k is None else k for k in ks], dtype=np.int64)
-        self._rule = (discounts, cuts, average)
+        self._sizes, self._n_ks = layout.sizes, len(ks)
+        self._arguments = (order, codes, of_rows, layout.starts, layout.sizes, discounts, cuts)
 
-    def dcg(self, rank: Rank, scores: Scores, threads: int) -> FloatArray | None:
-        """Return DCG by query and cut-off; None if a score is NaN."""
+    def dcg(self, rank: Rank, scores: Scores, threads: int, average: bool) -> FloatArray | None:
+        """Return DCG by query and cut-off; None if a score is NaN. `average`: tied documents share their mean gain."""
         with np.errstate(invalid="ignore"):  # NumPy warns of signalling NaNs
             scores = scores.astype(np.float64, copy=not scores.flags.aligned)
         dcg = np.zeros(self._sizes.size * self._n_ks)
@@ -199,28 +197,14 @@ class CompiledQueries:
         def work(parts: Iterable[tuple[int, int]]) -> None:
             nonlocal nan
             for begin, end in parts:
-                lists = self._lists(scores, begin, end)
-                if not rank(*lists, *self._rule, dcg[begin * self._n_ks : end * self._n_ks]):
+                if not rank(scores, *self._arguments, average, begin, end, dcg):
                     nan = True
 
         run_in_threads(work, self._parts(threads), threads)
         return None if nan else dcg.reshape(self._sizes.size, self._n_ks)
 
-    def _lists(self, scores: Scores, begin: int, end: int) -> tuple[NDArray[Any], ...]:
-        """Return the kernel's arguments for the queries from `begin` up to `end`."""
-        starts, sizes = self._starts[begin:end], self._sizes[begin:end]
-        first = int(starts[0])
-        rows = slice(first, int(starts[-1] + sizes[-1]))
-        order, scores = (_NO_ORDER, scores[rows]) if self._order is None else (self._order[rows], scores)
-        gains = self._gains if self._codes.size else self._gains[rows]
-        return (scores, order, self._codes[rows], gains, starts - first if first else starts, sizes)
-
     def _parts(self, threads: int) -> list[tuple[int, int]]:
-        """Divide the queries into parts with about the same number of rows.
-
-        Each thread gets several parts, in case one takes longer. Scores that must be converted are converted part by
-        part, so that they stay in the processor's cache.
-        """
+        """Divide the queries into parts with about the same number of rows; several per thread, as one may be slow."""
         if threads == 1:
             return [(0, self._sizes.size)]
         n_parts = _PARTS * threads
@@ -366,7 +350,7 @@ def _gives_known_dcg(rank: Rank) -> bool:
     discounts = np.zeros(long.size)
     discounts[:2] = 1.0, 0.5
     dcg, none, codes = np.zeros(2), np.empty(0, np.int64), np.empty(0, np.uint8)
-    known = rank(scores, none, codes, gains, starts, sizes, discounts, cuts, True, dcg)
+    known = rank(scores, none, codes, gains, starts, sizes, discounts, cuts, True, 0, 2, dcg)
     return bool(known and dcg.tolist() == [8.75, 58.0])
 
 

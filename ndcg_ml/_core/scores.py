@@ -29,8 +29,6 @@ class Ranking:
         The cut-offs.
     queries : Queries
         The data.
-    n_docs : int
-        Number of ranked documents.
     """
 
     def __init__(
@@ -54,7 +52,6 @@ class Ranking:
         graded = grade(flavor, queries.labels, queries.groups, queries.retrieved)
         if queries.given_order is not None:
             graded = replace(graded, judged=graded.judged.sort_rows(queries.given_order))
-        self.n_docs: int = int(graded.ranked.sizes.sum())
         longest = int(graded.documents.sizes.max())
         if flavor.ideal == "max":
             longest = max(longest, *(cut or 0 for cut in self.ks))
@@ -68,6 +65,11 @@ class Ranking:
             graded, self._once = credit_repeats(flavor, graded, self._layout, queries.repeats)
         self._graded = graded
         self._ideal = self._fixed_ideal()
+
+    @property
+    def n_docs(self) -> int:
+        """Number of ranked documents."""
+        return int(self._graded.ranked.sizes.sum())
 
     def totals(self, y_score: ArrayLike) -> Totals:
         """Return DCG and ideal DCG of every query for these scores; see ``Prepared.__call__``."""
@@ -96,8 +98,11 @@ class Ranking:
             return numpy_kernel.ideal(flavor, self.ks, graded, self._discounts, ranked)
         source = graded.ranked if flavor.ideal == "recall" else graded.judged
         ks = numpy_kernel.ideal_cutoffs(flavor, self.ks)
+        queries = self._ranking
+        if source is not self._layout or ks is not self.ks:
+            queries = CompiledQueries(source, graded.gains, self._discounts, ks)
         # No gain is NaN, so this ideal is never None.
-        return CompiledQueries(source, graded.gains, self._discounts, ks, False).dcg(rank, graded.gains, threads)
+        return queries.dcg(rank, graded.gains, threads, average=False)
 
     @cached_property
     def _blocks(self) -> list[numpy_kernel.Filled]:
@@ -105,8 +110,7 @@ class Ranking:
 
     @cached_property
     def _ranking(self) -> CompiledQueries:
-        average = self.flavor.ties == "average"
-        return CompiledQueries(self._layout, self._graded.row_gains, self._discounts, self.ks, average)
+        return CompiledQueries(self._layout, self._graded.row_gains, self._discounts, self.ks)
 
     def scores(self, y_score: ArrayLike) -> NDArray[Any]:
         """Return the scores, checked, in the flavor's precision."""
@@ -135,7 +139,8 @@ class Ranking:
         rank = compiled_rank(self._kernel, scores.size)
         dcg, ideal = None, self._ideal
         if rank is not None:
-            dcg = self._ranking.dcg(rank, scores, thread_count(self._threads, scores.size))
+            threads = thread_count(self._threads, scores.size)
+            dcg = self._ranking.dcg(rank, scores, threads, average=flavor.ties == "average")
         if dcg is None or ideal is None:  # there is no compiled kernel, or it found NaN
             self._refuse_nan(scores)
             dcg, ideal = self._rank_by_numpy(scores)
