@@ -46,6 +46,8 @@ def _exact(value: Any, array: NDArray[Any], name: str) -> NDArray[Any]:
 
 def refuse_rounded(name: str, given: NDArray[Any], numbers: NDArray[Any]) -> None:
     """Raise if float64 has rounded an integer."""
+    if (np.abs(numbers) < EXACT_INTEGERS).all():
+        return
     large = (np.abs(numbers) >= EXACT_INTEGERS) & np.isfinite(numbers)
     for integer, number in zip(given[large].tolist(), numbers[large].tolist(), strict=True):
         if integer != number:

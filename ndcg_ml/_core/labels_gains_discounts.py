@@ -113,8 +113,9 @@ def _read(grades: NDArray[Any]) -> Codes | None:
 
 # Sums of gains up to this size, times weights and discounts, stay within float64.
 _LARGEST = 2.0**500
-# Lists with at least this many rows on average are wide, and their integer grades are kept as bytes.
-_WIDE = 32
+# Lists with at least this many rows on average are wide, and their integer grades are kept as bytes, unless they have
+# fewer rows than the second number in all.
+_WIDE, _FEW = 32, 1 << 12
 
 
 # -- rules for labels -------------------------------------------------------------------------------------------------
@@ -136,15 +137,12 @@ class Graded:
         The documents that are ranked.
     row_gains : ndarray of float, shape (n_rows,), or Coded
         The gain of every row. Excluded rows have gain 0, or any gain if the gains are coded.
-    relevant : ndarray of bool, shape (n_rows,), or Coded
-        Which rows have a gain above 0, ranked or not.
     """
 
     documents: Groups
     judged: Groups
     ranked: Groups
     row_gains: Gains
-    relevant: NDArray[np.bool_] | Coded
 
     @property
     def gains(self) -> FloatArray:
@@ -153,8 +151,7 @@ class Graded:
 
     def n_relevant(self) -> IntArray:
         """Return the number of judged rows of each query with a gain above 0."""
-        flags = self.relevant.full() if isinstance(self.relevant, Coded) else self.relevant
-        return self.judged.per_query(np.add, flags.astype(np.float64), 0.0).astype(np.int64)
+        return self.judged.per_query(np.add, (self.gains > 0).astype(np.float64), 0.0).astype(np.int64)
 
 
 def grade(flavor: Flavor, labels: NDArray[Any], groups: Groups, retrieved: NDArray[np.bool_] | None = None) -> Graded:
@@ -170,7 +167,7 @@ def grade(flavor: Flavor, labels: NDArray[Any], groups: Groups, retrieved: NDArr
         coded = _encode_gains(flavor, labels.ravel(), groups)
         if coded is not None:
             ranked = groups if retrieved is None else groups.keep(retrieved)
-            return Graded(groups, groups, ranked, coded, Coded(coded.codes, coded.table > 0))
+            return Graded(groups, groups, ranked, coded)
         grades = labels.ravel().astype(np.float64, copy=False)
     documents, judged, graded = _rules(flavor, grades, groups)
     if labels.dtype.kind in "iu":  # labels of masked rows may be rounded
@@ -181,14 +178,14 @@ def grade(flavor: Flavor, labels: NDArray[Any], groups: Groups, retrieved: NDArr
         gains = gains.copy()
     if retrieved is not None:
         ranked = ranked.keep(retrieved)
-    return Graded(documents, judged, ranked, gains, gains > 0)
+    return Graded(documents, judged, ranked, gains)
 
 
 def _rules(flavor: Flavor, grades: FloatArray, groups: Groups) -> tuple[Groups, Groups, Groups]:
     """Return the documents that are kept, those with a label, and those whose gain is computed from their label."""
     judged = groups
     lowest, highest = _range(grades, groups)
-    if np.isnan(lowest):
+    if math.isnan(lowest):
         missing = np.isnan(grades)
         if flavor.unjudged == "raise":
             n = int(groups.arrange(missing).sum())
@@ -199,7 +196,7 @@ def _rules(flavor: Flavor, grades: FloatArray, groups: Groups) -> tuple[Groups, 
             )
         judged = groups.keep(~missing)
         lowest, highest = _range(grades, judged)
-    if not (np.isfinite(lowest) and np.isfinite(highest)):
+    if not (math.isfinite(lowest) and math.isfinite(highest)):
         raise ValueError(f"y_true must be finite; got labels from {lowest} to {highest}.")
     graded = judged
     if lowest < 0 and flavor.negative != "allow":
@@ -253,7 +250,7 @@ def _encode_gains(flavor: Flavor, grades: NDArray[Any], groups: Groups) -> Coded
 
     Otherwise return None, also if the flavor may refuse a grade: the checks of float grades then raise.
     """
-    if grades.size < _WIDE * groups.n_queries:
+    if grades.size < max(_WIDE * groups.n_queries, _FEW):
         return None
     codes = encode_grades(grades, groups.order)
     if codes is None:
@@ -297,10 +294,11 @@ def _check_size(flavor: Flavor, gains: FloatArray) -> None:
     """Raise if float64 cannot hold sums of these gains, or their products with a discount, with all digits."""
     every = np.append(gains, top_gain(flavor)) if flavor.ideal == "max" else gains
     size = np.abs(every)
-    if (size > _LARGEST).any():
+    if size.max(initial=0.0) > _LARGEST:
         largest = every[size.argmax()]
         raise ValueError(f"gains must be at most 2**500; got {largest:g}. Use a gain table or smaller grades.")
-    if not all_integers(gains) and (small := (size > 0) & (size < 1 / _LARGEST)).any():
+    small = (size < 1 / _LARGEST) & (size > 0)
+    if small.any():
         least = size[small].min()
         raise ValueError(f"gains must be 0 or at least 2**-500; got {least:g}. Use a gain table or larger grades.")
 

@@ -96,7 +96,7 @@ class Groups:
     ids : ndarray or None
         The id of each query, if the caller gave ids.
     filled : ndarray of bool or None
-        Which of the caller's padded lists hold a document and are queries; None if the input is one-dimensional.
+        Which of the caller's padded lists hold a document and are queries; None if all do, or if there are no lists.
     """
 
     sizes: IntArray

@@ -68,9 +68,9 @@ class Totals:
     def ndcg(self, flavor: Flavor) -> tuple[FloatArray, BoolArray]:
         """Return NDCG of each query, nan for an empty query that the mean skips; and which queries are empty."""
         empty = empty_queries(self.ideal, flavor, self.ids)
+        ndcg = np.full(self.dcg.shape, math.nan if isinstance(flavor.empty, str) else flavor.empty)
         with np.errstate(over="ignore"):  # an ideal that leaves relevant documents out may be arbitrarily small
-            ndcg = np.divide(self.dcg, self.ideal, out=np.empty_like(self.dcg), where=~empty)
-        ndcg[empty] = math.nan if isinstance(flavor.empty, str) else flavor.empty
+            np.divide(self.dcg, self.ideal, out=ndcg, where=~empty)
         np.copyto(ndcg, 1.0, where=(ndcg > 1) & (ndcg < 1 + _ROUNDING))
         return ndcg, empty
 
@@ -88,24 +88,20 @@ class Totals:
     def terms(self, flavor: Flavor) -> Terms:
         """Return the terms of each query in the sums whose ratio is the mean."""
         ndcg, empty = self.ndcg(flavor)
-        numerator, denominator = ([np.empty(0)] * len(self.ks) for _ in range(2))
-        for columns in _group_columns(empty):
-            counted, weight = self._counted(flavor, empty[:, columns[0]])
+        numerator, denominator = [], []
+        for column in range(len(self.ks)):
+            counted, weight = self._counted(flavor, empty[:, column])
             weight = weight[counted]
             if flavor.aggregate == "micro":
-                dcg, ideal = self.dcg[counted][:, columns].T, self.ideal[counted][:, columns].T
-                numerators, denominators = weight * dcg, weight * ideal
-            else:
-                values = ndcg[counted][:, columns].T
-                # NDCG is infinite if the ideal holds only a tiny gain, and weight 0 times infinity would be nan.
-                if self.weight is not None:
-                    values = np.where((weight > 0) | np.isnan(values), values, 0.0)
-                numerators = weight * values
-                denominators = weight * np.ones((len(columns), 1))
-            # The sum of a contiguous row is bitwise the same as without the other rows.
-            numerators, denominators = np.ascontiguousarray(numerators), np.ascontiguousarray(denominators)
-            for row, column in enumerate(columns):
-                numerator[column], denominator[column] = numerators[row], denominators[row]
+                numerator.append(weight * self.dcg[:, column][counted])
+                denominator.append(weight * self.ideal[:, column][counted])
+                continue
+            values = ndcg[:, column][counted]
+            # NDCG is infinite if the ideal holds only a tiny gain, and weight 0 times infinity would be nan.
+            if self.weight is not None:
+                values = np.where((weight > 0) | np.isnan(values), values, 0.0)
+            numerator.append(weight * values)
+            denominator.append(weight)
         return Terms(numerator, denominator, len(self.dcg), empty.sum(axis=0))
 
     def sums(self, flavor: Flavor) -> Sums:
@@ -170,14 +166,6 @@ class Totals:
 def shape_values(ks: Sequence[int | None], values: Sequence[Any], several: bool) -> Any:
     """Return the values as a dict by cut-off, or the only one."""
     return dict(zip(ks, values, strict=True)) if several else values[0]
-
-
-def _group_columns(empty: BoolArray) -> list[list[int]]:
-    """Group columns by their empty queries."""
-    by_empty: dict[bytes, list[int]] = {}
-    for column in range(empty.shape[1]):
-        by_empty.setdefault(empty[:, column].tobytes(), []).append(column)
-    return list(by_empty.values())
 
 
 class Terms(NamedTuple):

@@ -30,14 +30,15 @@ def group_rows(labels: NDArray[Any], qid: Any, group: Any, mask: Any) -> Groups:
         groups = Groups(sizes=sizes, starts=starts_of(sizes), order=None, n_rows=n_lists * width)
         if mask is not None:
             groups = groups.keep(flag_array(mask, "mask", labels.shape).ravel())
-        # A list without a document is padding of a batch, not a query.
-        filled = groups.sizes > 0
-        if not filled.any():
+            # A list without a document is padding of a batch, not a query.
+            filled = groups.sizes > 0
+            groups = replace(groups, sizes=groups.sizes[filled], starts=groups.starts[filled], filled=filled)
+        if groups.n_queries * width == 0:
             raise ValueError(
                 f"y_true must hold at least one query, a row with a document; got none in shape {labels.shape}. "
                 "There is nothing to evaluate."
             )
-        return Groups(groups.sizes[filled], groups.starts[filled], groups.order, groups.n_rows, filled=filled)
+        return groups
     if labels.ndim != 1:
         raise ValueError(f"y_true must be one- or two-dimensional; got shape {labels.shape}.")
     if mask is not None:
