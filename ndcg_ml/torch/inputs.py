@@ -544,16 +544,12 @@ def _is_plain(value: Any) -> bool:
 
 
 def _are_compatible(given: Mapping[str, Tensor]) -> bool:
-    """Whether shapes and dtypes are compatible, and either the shape or ids define the queries."""
+    """Whether these are documents of one shape, and ids are integers. ``Queries.read`` checks the rest."""
     scores = given["y_score"]
-    flat = scores.ndim == 1
     return (
-        scores.ndim > 0
-        and scores.numel() > 0
+        scores.numel() > 0
+        and scores.ndim > 0
         and all(tensor.shape == scores.shape for tensor in given.values())
-        and ("qid" in given) == flat
-        and not (flat and "mask" in given)
-        and (scores.shape[-1] > 1 or flat or (scores.ndim == 2 and ("mask" in given or scores.numel() == 1)))
         and all(_holds_integers(given[name]) for name in ("qid", "doc_id") if name in given)
     )
 

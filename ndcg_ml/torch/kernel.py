@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -30,7 +30,6 @@ from ndcg_ml.torch.limits import (
     Names,
     add_fault,
     can_inspect,
-    count_kinds,
     is_plain_eager,
     not_mapped,
     once_per_graph,
@@ -49,29 +48,12 @@ def evaluate_or_refuse(
     The host waits for the device, to learn whether there is a fault.
     """
     totals = evaluate(flavor, ks, batch)
-
-    def counts() -> Tensor:
-        faults = evaluate(flavor, ks, batch, count_faults=True).faults
-        assert faults is not None
-        return faults
-
-    refuse(flavor, totals.refused(flavor), counts, names)
+    refuse(flavor, totals.faults(flavor), names)
     return totals
 
 
-def evaluate(flavor: Flavor, ks: Sequence[int | None], batch: Batch, *, count_faults: bool = False) -> Totals:
-    """Compute DCG and ideal DCG of each query at each cut-off, from one ranking.
-
-    Parameters
-    ----------
-    flavor : Flavor
-        Its own cut-off is not used.
-    ks : sequence of int or None
-        The cut-offs.
-    batch : Batch
-    count_faults : bool
-        Whether to count the slots with each kind of fault. Otherwise only the first kind of each query is known.
-    """
+def evaluate(flavor: Flavor, ks: Sequence[int | None], batch: Batch) -> Totals:
+    """Compute DCG and ideal DCG of each query at each cut-off, from one ranking. The flavor's own `k` is not used."""
     layout, scores, listed = batch.layout, batch.scores, batch.listed
     # Labels become judgements, ranked documents and gains. Faults remain tensors, because reading one would wait.
     unlisted = None if batch.full else ~listed
@@ -79,16 +61,16 @@ def evaluate(flavor: Flavor, ks: Sequence[int | None], batch: Batch, *, count_fa
     ranked = ranked_documents(flavor, judgements, batch.retrieved)
     unranked = unlisted if ranked is listed else ~ranked
     gains = gains_of(flavor, judgements, ideal_pool(flavor, judgements, ranked))
-    faults = {}
+    faults = judgements.faults
     if not scores.is_floating_point():
-        faults["equal_scores"] = _made_equal(layout, scores, ranked)
+        faults = add_fault(faults, "equal_scores", layout.any_of(_made_equal(layout, scores, ranked)))
         scores = scores.to(working_dtype(scores.device))
     # Documents without a rank get the lowest possible score.
     key = _comparison_keys(flavor, scores)
     key = key if unranked is None else key.masked_fill(unranked, -math.inf)
-    faults["nan_scores"] = key.isnan()
+    faults = add_fault(faults, "nan_scores", layout.any_of(key.isnan()))
     if batch.doc_id is not None:
-        faults["repeated_ids"] = _repeated(layout, batch.doc_id, listed)
+        faults = add_fault(faults, "repeated_ids", layout.any_of(_repeated(layout, batch.doc_id, listed)))
     # DCG, without a ranking if only the discounts depend on it.
     ranking = None
     table = table_for(flavor, ks, layout, gains)
@@ -104,21 +86,8 @@ def evaluate(flavor: Flavor, ks: Sequence[int | None], batch: Batch, *, count_fa
         dcg = dcg.masked_fill(too_short(ks, layout, ranked), 0.0)
     # The ideal alone decides whether a query is empty, and a fault makes its own query invalid and no other.
     ideal = ideal_dcg(flavor, ks, layout, judgements, gains, ranked, ranking, table)
-    kinds = judgements.kinds
-    for name, fault in faults.items():
-        kinds = add_fault(kinds, name, layout.any_of(fault))
     filled = listed[:, 0] if batch.full else layout.any_of(listed)
-    totals = Totals(filled, dcg, ideal, empty_queries(ideal), kinds, None)
-    if not count_faults:
-        return totals
-    # Only the message of an error needs the counts, which take a reduction per kind.
-    kinds = first_faults(flavor, batch.labels.to(ideal.dtype)).masked_fill(~listed, len(FAULTS))
-    for name, fault in faults.items():
-        kinds = add_fault(kinds, name, fault)
-    counts = count_kinds(kinds)
-    if flavor.empty == "raise":
-        counts = torch.cat([counts[:-1], totals.refused_as_empty().sum().unsqueeze(0)])
-    return replace(totals, faults=counts)
+    return Totals(filled, dcg, ideal, empty_queries(ideal), faults)
 
 
 # -- labels: which of them count, and which are refused ----------------------------------------------------------------
@@ -140,15 +109,10 @@ class Judgements:
     """Documents with a label."""
     gainless: Tensor | None
     """Documents for whose grade no formula is evaluated, and whose gain is 0; None if there are none."""
-    kinds: Tensor
+    faults: Tensor
     """The first fault of the labels of each query: see ``add_fault``."""
     dtype: torch.dtype
     """The dtype of the labels."""
-
-    @property
-    def refused(self) -> Tensor:
-        """Queries with a label that the flavor refuses."""
-        return self.kinds < len(FAULTS)
 
 
 def judge(flavor: Flavor, labels: Tensor, listed: Tensor, unlisted: Tensor | None, layout: Layout) -> Judgements:

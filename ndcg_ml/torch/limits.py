@@ -1,7 +1,7 @@
-"""Faults in the data: counted on the device, reported on the host.
+"""Faults in the data: found on the device, reported on the host.
 
-Reading data makes the host wait for the device. The kernel therefore counts each kind of fault and continues, and the
-caller decides when to read the counts.
+Reading data makes the host wait for the device. The kernel therefore keeps the first fault of each query and continues,
+and the caller decides when to read it.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _is_of_vmap(error: RuntimeError) -> bool:
     return "vmap" in str(error)
 
 
-# -- faults in the data: counted on the device, reported on the host ---------------------------------------------------
+# -- faults in the data: found on the device, reported on the host -----------------------------------------------------
 
 FAULTS = (
     "unjudged",
@@ -101,19 +101,17 @@ FAULTS = (
     "equal_scores",
     "empty",
 )
-"""The kinds of fault, in the order in which they are counted and reported."""
+"""The kinds of fault, in the order in which they are reported."""
 
 
-def refuse(flavor: Flavor, wrong: Tensor, counts: Callable[[], Tensor], names: Names = ("scores", "labels")) -> bool:
+def refuse(flavor: Flavor, faults: Tensor, names: Names = ("scores", "labels")) -> bool:
     """Raise if there is a fault. Compiled code and vmap cannot raise.
 
     Parameters
     ----------
     flavor : Flavor
-    wrong : Tensor of bool
-        Slots or queries with a fault.
-    counts : callable
-        Computes the number of each of ``FAULTS``; called if there is a fault.
+    faults : Tensor of int
+        The first fault of each query: see ``add_fault``.
     names : tuple of str
         Names of the caller's parameters.
 
@@ -127,37 +125,35 @@ def refuse(flavor: Flavor, wrong: Tensor, counts: Callable[[], Tensor], names: N
     ValueError
         There is a fault.
     """
-    any_wrong = None if torch.compiler.is_compiling() else any_of(wrong)
+    any_wrong = None if torch.compiler.is_compiling() else any_of(faults < len(FAULTS))
     if not any_wrong:
         return any_wrong is False
-    numbers = [int(number) for number in counts()]  # torch 2.4 has no tolist under torch.func.grad
-    message = fault_message(flavor, numbers, names)
-    assert message is not None
-    raise ValueError(message)
+    counts = [int(count) for count in count_faults(faults)]  # torch 2.4 has no tolist under torch.func.grad
+    raise ValueError(fault_message(flavor, counts, names))
 
 
-def add_fault(kinds: Tensor, name: str, flags: Tensor) -> Tensor:
-    """Set the kind of flagged entries to this one, unless they have an earlier one.
+def add_fault(faults: Tensor, name: str, flags: Tensor) -> Tensor:
+    """Give flagged entries this fault, unless they have an earlier one.
 
-    The kind of a slot or query is the position of its first fault in ``FAULTS``, or ``len(FAULTS)`` or more for none.
+    The fault of a slot or query is the position of its first one in ``FAULTS``, or ``len(FAULTS)`` or more for none.
     """
-    return torch.where(flags, kinds.clamp(max=FAULTS.index(name)), kinds)
+    return torch.where(flags, faults.clamp(max=FAULTS.index(name)), faults)
 
 
-def count_kinds(kinds: Tensor) -> Tensor:
-    """Count the entries with each of ``FAULTS`` as their first fault."""
-    every = torch.arange(len(FAULTS), dtype=kinds.dtype, device=kinds.device)
-    return (kinds.flatten().unsqueeze(-1) == every).sum(0)
+def count_faults(faults: Tensor) -> Tensor:
+    """Count the entries with each of ``FAULTS``."""
+    every = torch.arange(len(FAULTS), dtype=faults.dtype, device=faults.device)
+    return (faults.unsqueeze(-1) == every).sum(0)
 
 
 def fault_message(flavor: Flavor, counts: Sequence[int], names: Names) -> str | None:
-    """Return the message about the first kind of fault with a count above 0, or None.
+    """Return the message about the first fault with a count above 0, or None.
 
     Parameters
     ----------
     flavor : Flavor
     counts : sequence of int
-        The number of each of ``FAULTS``.
+        The number of queries with each of ``FAULTS``.
     names : tuple of str
         Names of the caller's parameters.
     """
@@ -166,32 +162,33 @@ def fault_message(flavor: Flavor, counts: Sequence[int], names: Names) -> str | 
         return None
 
     (scores, labels), n = names, counts[FAULTS.index(fault)]
+    where = f"in {n} queries" if n > 1 else "in 1 query"
     table = len(flavor.gain) if isinstance(flavor.gain, tuple) else 0
     grades = f"from 0 to {table - 1}" if flavor.off_table == "raise" else ">= 0"
     raising = "" if flavor.off_table == "raise" else " with off_table='raise'"
     return {
-        "unjudged": f"{labels} must not hold NaN (an unjudged document) under unjudged='raise'; got {n}. "
+        "unjudged": f"{labels} must not hold NaN (an unjudged document) under unjudged='raise'; got NaN {where}. "
         "If they mark padding, pass mask=; otherwise remove them, or use a flavor with unjudged='zero' or 'condense'"
         f", such as {flavor._advice(unjudged='zero')}.",
-        "infinite": f"{labels} must be finite; got {n} infinite ones. Remove them, or replace them by a grade.",
-        "negative": f"{labels} must be >= 0 under negative='raise'; got {n} negative ones. If they mark padding, pass "
-        "mask=; otherwise shift the grades, or use a flavor with negative='zero', 'drop' or 'allow'"
+        "infinite": f"{labels} must be finite; got infinite ones {where}. Remove them, or replace them by a grade.",
+        "negative": f"{labels} must be >= 0 under negative='raise'; got negative ones {where}. If they mark padding, "
+        "pass mask=; otherwise shift the grades, or use a flavor with negative='zero', 'drop' or 'allow'"
         f", such as {flavor._advice(negative='zero')}.",
-        "above_scale": f"{labels} must not exceed Flavor.max_grade={flavor.max_grade}; got {n} that do. "
+        "above_scale": f"{labels} must not exceed Flavor.max_grade={flavor.max_grade}; got larger ones {where}. "
         "Raise max_grade to the top of the grade scale.",
         "off_table": f"{labels} must hold integer grades {grades} for a gain table of {table} entries; "
-        f"got {n} others. Extend the table, or use gain='linear' or 'exponential'{raising}, which take any label.",
+        f"got others {where}. Extend the table, or use gain='linear' or 'exponential'{raising}, which take any label.",
         "large_gains": "gains must be at most 2**500 (2**100 on a device without float64); "
-        f"got {n} {labels} whose gain is larger. Use a gain table or smaller grades.",
+        f"got {labels} with a larger gain {where}. Use a gain table or smaller grades.",
         "small_gains": "gains must be 0 or at least 2**-500 (2**-100 on a device without float64); "
-        f"got {n} {labels} whose gain is smaller. Use a gain table or larger grades.",
-        "repeated_ids": f"doc_id must not repeat within a query; got {n} documents with a repeated id. "
+        f"got {labels} with a smaller gain {where}. Use a gain table or larger grades.",
+        "repeated_ids": f"doc_id must not repeat within a query; got repeated ids {where}. "
         "Remove the repeats, or pass plain CPU tensors and a flavor with duplicates='first' or 'count'. Repeats of a "
         "document must have its label and, under 'first' with ties='average', must not tie with it.",
-        "nan_scores": f"{scores} must not hold NaN, which cannot be ranked; got {n}. "
+        "nan_scores": f"{scores} must not hold NaN, which cannot be ranked; got NaN {where}. "
         "Find out why the model produced them; -inf ranks last.",
-        "equal_scores": f"{scores} must hold scores that stay different in float64; got {n} that become equal to a "
-        "different one of their query, such as integers beyond 2^53. Subtract the smallest score, or pass ranks.",
-        "empty": f"every query must have a relevant document under empty='raise'; got {n} with an ideal DCG of 0. "
+        "equal_scores": f"{scores} must hold scores that stay different in float64; got some that become equal "
+        f"{where}, such as integers beyond 2^53. Subtract the smallest score, or pass ranks.",
+        "empty": f"every query must have a relevant document under empty='raise'; got an ideal DCG of 0 {where}. "
         f"Remove them, or use a flavor with empty=0, 1, nan or 'skip', such as {flavor._advice(empty=0)}.",
     }[fault]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.inputs import working_dtype
-from ndcg_ml.torch.limits import FAULTS, add_fault, count_kinds
+from ndcg_ml.torch.limits import FAULTS, add_fault, count_faults
 
 if TYPE_CHECKING:
     from ndcg_ml._core.mean_and_empty_queries import Sums as NumPySums
@@ -35,37 +35,26 @@ class Totals:
     dcg: Tensor
     ideal: Tensor
     empty: Tensor
-    kinds: Tensor
-    """The first fault of each entry: see ``add_fault``."""
-    faults: Tensor | None
-    """The number of each of ``FAULTS``, if requested."""
+    of_data: Tensor
+    """The first fault in the data of each entry: see ``add_fault``."""
 
-    @property
-    def invalid(self) -> Tensor:
-        """Queries with a fault in their data, shape (n_entries,)."""
-        return self.kinds < len(FAULTS)
-
-    def refused(self, flavor: Flavor) -> Tensor:
-        """Flag the queries with a fault, including the empty ones under ``empty="raise"``."""
-        return self.invalid | self.refused_as_empty() if flavor.empty == "raise" else self.invalid
-
-    def refused_as_empty(self) -> Tensor:
-        """Flag the queries that ``empty="raise"`` refuses: those that are empty at one of the cut-offs."""
-        return self.empty.any(-1) & self.filled
+    def faults(self, flavor: Flavor) -> Tensor:
+        """Return the first fault of each entry. Under ``empty="raise"``, it is one to be empty at some cut-off."""
+        if flavor.empty == "raise":
+            return add_fault(self.of_data, "empty", self.empty.any(-1) & self.filled)
+        return self.of_data
 
     def ndcg(self, flavor: Flavor) -> Tensor:
         """Return NDCG of each entry; nan if it is not a query, invalid, or empty without a value."""
-        return self._unchecked_ndcg(flavor).masked_fill((self.invalid | ~self.filled).unsqueeze(-1), math.nan)
+        invalid = (self.of_data < len(FAULTS)) | ~self.filled
+        return self._unchecked_ndcg(flavor).masked_fill(invalid.unsqueeze(-1), math.nan)
 
     def _unchecked_ndcg(self, flavor: Flavor) -> Tensor:
         """Return NDCG of each entry, a number of no meaning if it is not a query or invalid."""
         return _snap_to_one(self.dcg / self.ideal).masked_fill(self.empty, _value_if_empty(flavor))
 
     def sums(self, flavor: Flavor) -> Sums:
-        """Return the sums of these queries, to be added to those of other queries. They are void if there is a fault.
-
-        Without ``self.faults``, queries are counted by the first kind of their faults.
-        """
+        """Return the sums of these queries, to be added to those of others. They are void if there is a fault."""
         filled = self.filled.unsqueeze(-1)
         empty = self.empty & filled  # self.empty is also set for entries without a query
         n_queries, n_empty = self.filled.sum(), empty.sum(0)
@@ -76,13 +65,7 @@ class Totals:
             numerator = self._unchecked_ndcg(flavor).masked_fill(left_out, 0.0).sum(0)
             counted = n_queries - n_empty if flavor.empty == "skip" else n_queries.expand_as(n_empty)
             denominator = counted.to(numerator.dtype)
-        faults = self.faults
-        if faults is None:
-            kinds = self.kinds
-            if flavor.empty == "raise":
-                kinds = add_fault(kinds, "empty", self.refused_as_empty())
-            faults = count_kinds(kinds)
-        return Sums(n_queries, n_empty, faults, numerator, denominator)
+        return Sums(n_queries, n_empty, count_faults(self.faults(flavor)), numerator, denominator)
 
 
 class Sums(NamedTuple):
@@ -91,7 +74,7 @@ class Sums(NamedTuple):
     n_queries: Tensor
     n_empty: Tensor
     faults: Tensor
-    """The number of each of ``FAULTS``."""
+    """The number of queries with each of ``FAULTS`` as their first one."""
     numerator: Tensor
     """The sum of NDCG, or of DCG if the flavor's aggregate is "micro"."""
     denominator: Tensor

@@ -450,10 +450,7 @@ compute_with_cache
         sums = self._sum_rows() if self.split_queries else Sums(*(getattr(self, name) for name in Sums._fields))
         refused = fault_message(self.flavor, sums.faults.tolist(), _NAMES)
         if refused is not None:
-            raise ValueError(
-                f"{refused} (Found in the batches since the last reset, where "
-                "updates on a device count queries; reset before you continue.)"
-            )
+            raise ValueError(f"{refused} (Found in the batches since the last reset; reset before you continue.)")
         if self.query_ids == "global" and not self.split_queries:
             self._refuse_queries_seen_twice()
         if not self._batch_alone:
@@ -468,7 +465,7 @@ compute_with_cache
         return sums.mean(self.flavor)
 
     def _sum_rows(self) -> Sums:
-        """Compute the sums over the queries of all rows; faults are counted."""
+        """Compute the sums over the queries of all rows."""
         dtypes = self._dtypes_of_lists()
         # Values in a single dtype keep it, to save time and memory.
         for name in ("preds", "target"):
@@ -485,7 +482,7 @@ compute_with_cache
         batch = inputs.read_batch(flavor, preds, target, indexes=ids)
         if batch is None:
             return Sums.zeros(len(self.ks), self.device)
-        return evaluate(flavor, self.ks, batch, count_faults=True).sums(flavor)
+        return evaluate(flavor, self.ks, batch).sums(flavor)
 
     def _join(self, name: str, dtype: torch.dtype) -> Tensor:
         """Concatenate the parts of a list, of which there may be none."""

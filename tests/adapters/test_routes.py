@@ -564,7 +564,7 @@ def test_max_grade_accepts_no_other_label_above_it() -> None:
     between = (0.8 + as_float32(0.8)) / 2
     with pytest.raises(ValueError, match=rf"max_grade=0\.8; got {between}"):
         ndcg_score([between, 0], [1, 0], group=[2], flavor=flavor)
-    with pytest.raises(ValueError, match=r"max_grade=0\.8; got 1 that do"):
+    with pytest.raises(ValueError, match=r"max_grade=0\.8; got larger ones in 1 query"):
         ndcg_ml.torch.NDCG(flavor).update(torch.tensor([[1.0, 0]]), torch.tensor([[between, 0]], dtype=torch.float64))
     with pytest.raises(ValueError, match="must not exceed"):  # only the second label is accepted
         ndcg_score([between, as_float32(0.8)], [1, 0], group=[2], flavor=flavor)

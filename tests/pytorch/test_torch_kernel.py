@@ -513,7 +513,7 @@ def test_a_tie_rule_by_id_is_refused_where_operations_are_watched():
     scores, labels, ids = torch.zeros(2, 1, 3), torch.ones(2, 1, 3), torch.arange(6).reshape(2, 1, 3)
     with pytest.raises(ValueError, match="ties must not be broken by document id in compiled, traced"):
         torch.func.vmap(lambda s, y, i: ndcg(s, y, flavor=Flavor(ties="docid"), doc_id=i))(scores, labels, ids)
-    with torch_kernel(), pytest.raises(ValueError, match=r"doc_id must not repeat .*got 2.*plain CPU"):
+    with torch_kernel(), pytest.raises(ValueError, match=r"doc_id must not repeat .*in 1 query.*plain CPU"):
         ndcg(scores[0], labels[0], flavor=Flavor(duplicates="count"), doc_id=ids[1].clamp(max=4))
     ndcg(scores, labels, flavor=Flavor(ties="docid"), doc_id=ids)
     torch.func.vmap(lambda s, y, i: ndcg(s, y, flavor=Flavor(ties="worst"), doc_id=i))(scores, labels, ids)

@@ -246,7 +246,7 @@ def test_the_mean_is_over_the_lists_of_all_lengths(reduction):
     torch.testing.assert_close(got, each.sum() / (full if reduction == "mean" else 1))
     for rows in (min(lists, key=len), max(lists, key=len)):
         labels[rows[0]] = -1
-    with pytest.raises(ValueError, match="labels must be >= 0 under negative='raise'; got 2"):
+    with pytest.raises(ValueError, match="labels must be >= 0 under negative='raise'; got negative ones in 2 queries"):
         SoftmaxLoss()(scores, labels, indexes=ids)
 
 
@@ -619,9 +619,9 @@ CALLED = {
     "labels as scores": ((IDS, ROW), {"indexes": IDS}, TypeError, "scores must be floats",
         lambda loss: loss(ROW, IDS, indexes=IDS)),
     "a large gain": ((ROW[None], torch.tensor([[500, 0, 501, 0]])), {}, ValueError,
-        r"gains must be at most 2\*\*500 .*got 1 labels whose gain is larger", None),
+        r"gains must be at most 2\*\*500 .*got labels with a larger gain in 1 query", None),
     "a small gain": ((ROW[None].double(), doubles([2.0**-501, 0, 1, 0])), {}, ValueError,
-        r"gains must be 0 or at least 2\*\*-500 .*got 1 labels whose", None),
+        r"gains must be 0 or at least 2\*\*-500 .*got labels with a smaller gain in 1 query", None),
 }  # fmt: skip
 
 

@@ -179,7 +179,7 @@ def test_rows_of_different_dtypes_are_compared_exactly():
     metric.reset()
     metric.update(torch.tensor([2**53 + 1]), torch.tensor([1]), ids[:1])  # float64 would make it 2^53
     metric.update(torch.tensor([2.0**53]), torch.tensor([0]), ids[:1])
-    with pytest.raises(ValueError, match=r"preds must not hold NaN.*got 1"):
+    with pytest.raises(ValueError, match=r"preds must not hold NaN.*got NaN in 1 query"):
         metric.compute()
 
 
@@ -734,14 +734,14 @@ def test_copies_of_the_state_go_their_own_way(settings_):
 # -- bad data --------------------------------------------------------------------------------------------------------
 
 BAD = {
-    "NaN score": (Flavor(), [[math.nan, 0.1]], [[1.0, 0.0]], "preds must not hold NaN.*got 1"),
+    "NaN score": (Flavor(), [[math.nan, 0.1]], [[1.0, 0.0]], "preds must not hold NaN.*got NaN in 1 query"),
     "large scores": (Flavor(), [[2**60, 2**60 + 1]], [[1, 0]],
-        "preds must hold scores that stay different in float64; got 1 that"),
-    "negative label": (Flavor(), [[0.2, 0.1]], [[-1.0, 0.0]], "target must be >= 0.*got 1"),
-    "NaN label": (Flavor(), [[0.2, 0.1]], [[math.nan, 0.0]], "target must not hold NaN.*got 1.*pass mask="),
+        "preds must hold scores that stay different in float64.*in 1 query"),
+    "negative label": (Flavor(), [[0.2, 0.1]], [[-1.0, 0.0]], "target must be >= 0.*got negative ones in 1 query"),
+    "NaN label": (Flavor(), [[0.2, 0.1]], [[math.nan, 0.0]], "target must not hold NaN.*in 1 query.*pass mask="),
     "beyond the table": (Flavor(gain=(0, 1)), [[0.2, 0.1]], [[2.0, 0.0]],
         "target must hold integer grades from 0 to 1"),
-    "empty query": (Flavor(empty="raise"), [[0.2, 0.1]], [[0.0, 0.0]], "got 1 with an ideal DCG of 0"),
+    "empty query": (Flavor(empty="raise"), [[0.2, 0.1]], [[0.0, 0.0]], "got an ideal DCG of 0 in 1 query"),
 }  # fmt: skip
 
 
@@ -768,7 +768,7 @@ def test_bad_data_is_refused_at_once_or_by_compute_and_leaves_no_trace(case):
 
 def test_a_query_that_is_empty_at_one_cutoff_alone_is_refused():
     metric = NDCG(Flavor(ideal="local", empty="raise"), k=(1, 3))
-    with pytest.raises(ValueError, match="got 1 with an ideal DCG of 0"):
+    with pytest.raises(ValueError, match="got an ideal DCG of 0 in 1 query"):
         metric(torch.tensor([[3.0, 2.0, 1.0]]), torch.tensor([[0, 1, 0]]))
 
 
@@ -777,9 +777,9 @@ def test_split_queries_refuse_bad_rows_at_once_and_empty_queries_in_the_end():
     mask = torch.tensor([[True, False]])  # padding may hold anything
     assert metric(torch.tensor([[0.9, math.nan]]), torch.tensor([[0.0, -9.0]]), ids, mask).isnan()  # it may be a part
     for score, label in ((math.nan, 1.0), (0.5, math.nan), (0.5, -1.0)):
-        with pytest.raises(ValueError, match=r"(preds|target) must .*got 1"):
+        with pytest.raises(ValueError, match=r"(preds|target) must .*in 1 query"):
             metric.update(torch.tensor([score]), torch.tensor([label]), ids)
-    with pytest.raises(ValueError, match=r"got 1 with an ideal DCG of 0.*Found in the batches"):
+    with pytest.raises(ValueError, match=r"got an ideal DCG of 0 in 1 query.*Found in the batches"):
         metric.compute()
     metric.update(torch.tensor([0.5]), torch.tensor([1.0]), ids)
     assert metric.compute().item() == pytest.approx(1 / math.log2(3))
@@ -795,7 +795,7 @@ def test_split_queries_elsewhere_refuse_bad_rows_in_compute():
     assert metric.compute() == 1.0
     with elsewhere():
         metric.update(torch.tensor([math.nan]), torch.tensor([1.0]), ids)
-    with pytest.raises(ValueError, match=r"preds must not hold NaN.*got 1.*Found in the batches"):
+    with pytest.raises(ValueError, match=r"preds must not hold NaN.*got NaN in 1 query.*Found in the batches"):
         metric.compute()
 
 

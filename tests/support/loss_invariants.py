@@ -223,7 +223,7 @@ def refusals_say_what_to_do(make):
         (([[1.0]], torch.ones(1, 1)), TypeError, "scores must be a torch.Tensor"),
         ((torch.rand(1, 3), torch.ones(1, 2)), ValueError, "labels must have the shape of scores"),
         ((torch.rand(1, 3), torch.ones(1, 3), torch.ones(1, 3)), TypeError, "mask must be a tensor of bool"),
-        ((torch.rand(1, 3), -torch.ones(1, 3)), ValueError, "labels must be >= 0 under negative='raise'; got 3"),
+        ((torch.rand(1, 3), -torch.ones(1, 3)), ValueError, "labels must be >= 0 under negative='raise'; got"),
         ((torch.rand(1, 3), torch.ones(1, 3) * math.nan), ValueError, "labels must not hold NaN"),
     ):
         with pytest.raises(error, match=words):

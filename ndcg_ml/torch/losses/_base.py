@@ -166,8 +166,8 @@ class Lists(NamedTuple):
         Documents that are ranked.
     empty : Tensor of bool, shape (n_lists,)
         Lists without a relevant document.
-    refused : Tensor of bool, shape (n_lists,)
-        Lists with a label that the flavor refuses.
+    faults : Tensor of int, shape (n_lists,)
+        Which lists have a label that the flavor refuses: see ``limits.add_fault``.
     nan_penalty : Tensor, like `scores`, shape (n_lists, 1), or None
         nan for a list with a score that is not finite, and 0 otherwise; its product with the scores is added to the
         loss. None if the host has checked that all scores are finite.
@@ -180,7 +180,7 @@ class Lists(NamedTuple):
     weight: Tensor
     ranked: Tensor
     empty: Tensor
-    refused: Tensor
+    faults: Tensor
     nan_penalty: Tensor | None
     absent: Tensor | None
 
@@ -284,7 +284,7 @@ class ListLoss(nn.Module):
         """
         batches, places = pad_lists(scores, labels, mask, indexes)
         read = [self._read(*batch) for batch in batches]
-        looked = _refuse_faults(self.flavor, read, batches)
+        looked = _refuse_faults(self.flavor, read)
         full = _all_have_loss(read)
         losses = _concatenate([self._losses_of(lists, looked=looked, full=full) for lists in read])
         return self._reduce(losses, places, None if full else [lists.empty for lists in read])
@@ -319,12 +319,12 @@ class ListLoss(nn.Module):
         penalty = lists.nan_penalty
         if not looked:
             penalty = torch.zeros_like(lists.scores[:, :1]) if penalty is None else penalty
-            penalty = penalty.masked_fill(lists.refused.unsqueeze(-1), math.nan)
+            penalty = penalty.masked_fill((lists.faults < len(limits.FAULTS)).unsqueeze(-1), math.nan)
         return loss if penalty is None else loss + (lists.scores * penalty).sum(-1)
 
     def _read(self, scores: Tensor, labels: Tensor, mask: Tensor | None) -> Lists:
         """Compute what all losses use."""
-        scores, listed = widen(scores), _full_mask(labels, mask)
+        scores, listed = widen(scores), torch.ones_like(labels, dtype=torch.bool) if mask is None else mask
         with torch.no_grad():
             layout = inputs.Padded(scores.shape[1], scores.device)
             unlisted = None if mask is None else ~mask
@@ -342,7 +342,7 @@ class ListLoss(nn.Module):
             # A finite sum has finite terms. An infinite one may be an overflow, so each list is checked.
             if not (limits.can_inspect(clean) and math.isfinite(clean.sum())):
                 nan_penalty = (clean * 0.0).sum(-1, keepdim=True)
-        return Lists(clean, gains, weight, ranked, empty, judgements.refused, nan_penalty, absent)
+        return Lists(clean, gains, weight, ranked, empty, judgements.faults, nan_penalty, absent)
 
     def _weigh(
         self, layout: inputs.Padded, scores: Tensor, judgements: kernel.Judgements, ranked: Tensor, gains: Tensor
@@ -366,11 +366,6 @@ class ListLoss(nn.Module):
 def widen(scores: Tensor) -> Tensor:
     """Promote half precision to float32."""
     return scores if scores.dtype == torch.float64 else scores.float()
-
-
-def _full_mask(labels: Tensor, mask: Tensor | None) -> Tensor:
-    """Return the mask; without one, all slots have a document."""
-    return torch.ones_like(labels, dtype=torch.bool) if mask is None else mask
 
 
 def _concatenate(parts: Sequence[Tensor]) -> Tensor:
@@ -522,20 +517,10 @@ def _refuse_negative_gain(least: float, source: str) -> None:
         )
 
 
-def _refuse_faults(flavor: Flavor, read: Sequence[Lists], batches: Sequence[PaddedLists]) -> bool:
+def _refuse_faults(flavor: Flavor, read: Sequence[Lists]) -> bool:
     """Raise for labels that the flavor refuses, on the CPU; return whether labels were checked."""
-    if read[0].scores.device.type != "cpu":
-        return False
-
-    def counts() -> Tensor:
-        of_batches = []
-        for _, labels, mask in batches:
-            kinds = kernel.first_faults(flavor, labels.to(inputs.working_dtype(labels.device)))
-            absent = ~_full_mask(labels, mask)
-            of_batches.append(limits.count_kinds(kinds.masked_fill(absent, len(limits.FAULTS))))
-        return torch.stack(of_batches).sum(0)
-
-    return limits.refuse(flavor, _concatenate([lists.refused for lists in read]), counts)
+    on_cpu = read[0].scores.device.type == "cpu"
+    return on_cpu and limits.refuse(flavor, _concatenate([lists.faults for lists in read]))
 
 
 def _all_have_loss(read: Sequence[Lists]) -> bool:
