@@ -6,8 +6,7 @@ A ``Batch`` is laid out from shapes and dtypes alone. Nothing reads data, for wh
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -482,18 +481,6 @@ def to_floats(preds: Tensor, dtype: torch.dtype) -> Tensor:
 # -- rank CPU tensors with the NumPy kernel, which is several times faster than torch's sort on the CPU ----------------
 
 _CAST = (torch.float16, torch.float32, torch.float64)
-_enabled = True
-
-
-@contextmanager
-def torch_kernel() -> Iterator[None]:
-    """Use the torch kernel for CPU tensors as well, for tests and benchmarks that compare the two kernels."""
-    global _enabled
-    before, _enabled = _enabled, False
-    try:
-        yield
-    finally:
-        _enabled = before
 
 
 def rank_on_host(
@@ -513,7 +500,7 @@ def rank_on_host(
     `whole` is as for ``Queries.read``. Returns None if any input is not a plain tensor on the CPU, if operations are
     traced or transformed, if there is no document, or if the input is invalid.
     """
-    if not (_enabled and is_plain_eager()):
+    if not is_plain_eager():
         return None
     given = {"y_score": scores, "y_true": labels}  # by the names that Queries.read has for them
     optional = {"mask": mask, "qid": indexes, "retrieved": retrieved, "doc_id": doc_id}

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from ndcg_ml._core.checks import K, KSpec, OneK, cutoffs, plain_signature
 from ndcg_ml.flavor import Flavor
-from ndcg_ml.torch.inputs import Batch, Flat, rank_on_host, read_batch, read_flavor, scores_and_labels
+from ndcg_ml.torch import inputs
+from ndcg_ml.torch.inputs import Batch, Flat
 from ndcg_ml.torch.kernel import evaluate_or_refuse
 from ndcg_ml.torch.limits import not_mapped
 
@@ -122,13 +123,14 @@ def ndcg(
     >>> ndcg(torch.tensor([0.2, 0.8, 0.1]), torch.tensor([0, 1, 1]), indexes=ids).tolist()
     [1.0, 1.0]
     """
-    flavor = read_flavor(flavor)
+    flavor = inputs.read_flavor(flavor)
     ks, several = cutoffs(k, flavor)
-    scores, labels = scores_and_labels(scores, labels, mask)
+    scores, labels = inputs.scores_and_labels(scores, labels, mask)
     # The NumPy kernel if it can take the tensors, and otherwise the torch kernel, which raises all errors.
-    totals = rank_on_host(flavor, ks, scores, labels, mask=mask, indexes=indexes, retrieved=retrieved, doc_id=doc_id)
+    optional: dict[str, Any] = {"mask": mask, "indexes": indexes, "retrieved": retrieved, "doc_id": doc_id}
+    totals = inputs.rank_on_host(flavor, ks, scores, labels, **optional)
     if totals is None:
-        batch = read_batch(flavor, scores, labels, mask=mask, indexes=indexes, retrieved=retrieved, doc_id=doc_id)
+        batch = inputs.read_batch(flavor, scores, labels, **optional)
         if batch is None:
             raise ValueError(
                 f"scores must hold at least one query; got shape {tuple(scores.shape)}. Skip batches without queries."

@@ -32,6 +32,7 @@ from oracle import Document, NothingToAverageError, oracle, oracle_overall
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import cross_validate
 from strategies import Problem, examples, flavors, problems
+from torch_batches import torch_kernel
 
 import ndcg_ml
 import ndcg_ml.catboost
@@ -40,7 +41,6 @@ import ndcg_ml.torch
 import ndcg_ml.xgboost
 from ndcg_ml import Flavor, evaluate_batches, evaluate_part, ndcg_score
 from ndcg_ml.sklearn import QueryRanker, ndcg_scorer
-from ndcg_ml.torch.inputs import torch_kernel
 
 K = int | None | EllipsisType
 

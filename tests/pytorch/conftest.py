@@ -9,7 +9,7 @@ import pytest
 @pytest.fixture(scope="module", params=["host", "torch"])
 def kernel(request: pytest.FixtureRequest) -> Iterator[str]:
     """Both ways to a number: the NumPy kernel that serves CPU tensors, and the torch kernel that serves devices."""
-    from ndcg_ml.torch.inputs import torch_kernel
+    from torch_batches import torch_kernel
 
     with torch_kernel() if request.param == "torch" else nullcontext():
         yield request.param

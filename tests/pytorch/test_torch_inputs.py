@@ -11,10 +11,10 @@ import warnings
 from contextlib import nullcontext
 
 import torch
+from torch_batches import torch_kernel
 
 from ndcg_ml import Flavor, ndcg_score
 from ndcg_ml.torch import NDCG, ApproxNDCGLoss, LambdaNDCGLoss, NeuralNDCGLoss, SoftmaxLoss, Stochastic, ndcg
-from ndcg_ml.torch.inputs import torch_kernel
 
 # -- refusals --------------------------------------------------------------------------------------------------------
 

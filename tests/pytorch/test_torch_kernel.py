@@ -20,12 +20,11 @@ from hypothesis import strategies as st
 from lanes import quick
 from strategies import examples
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch_batches import Largest
+from torch_batches import Largest, torch_kernel
 from torch_features import flavors_by_text_in_a_graph, numbers_of_numpy_in_a_graph, skip_unless
 
 from ndcg_ml import Flavor, evaluate
 from ndcg_ml.torch import NDCG, ndcg
-from ndcg_ml.torch.inputs import torch_kernel
 
 pytestmark = pytest.mark.usefixtures("kernel")
 

@@ -16,10 +16,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import examples, flavors
+from torch_batches import torch_kernel
 
 from ndcg_ml import Flavor, evaluate
 from ndcg_ml.torch import ndcg
-from ndcg_ml.torch.inputs import torch_kernel
 
 COLUMNS = ("ndcg", "dcg", "idcg", "n_docs", "n_judged", "n_relevant", "tied")
 SCORES = ("untied", "rounded", "three values", "one -inf", "a third -inf", "all -inf", "far down", "infinite")

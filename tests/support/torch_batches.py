@@ -1,6 +1,7 @@
 """Batches for the metric: scores with ties, labels with empty queries, and masks."""
 
 from contextlib import contextmanager
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -19,11 +20,16 @@ def batches(n_batches, draw, size=4, width=6):
         yield scores, labels, torch.rand(shape, generator=draw) < 0.8
 
 
+def torch_kernel():
+    """The torch kernel ranks CPU tensors as well."""
+    return patch("ndcg_ml.torch.inputs.rank_on_host", return_value=None)
+
+
 @contextmanager
 def elsewhere():
     """Compiled code cannot look at data, as on an accelerator, which is not here."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.compiler, "is_compiling", lambda: True)
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(torch.compiler, "is_compiling", lambda: True)
         yield
 
 
