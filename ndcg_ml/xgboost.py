@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import sys
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -176,7 +175,7 @@ class NDCGEval(boosting.NamedMetric):
             return self._prepared(dmatrix).totals(scores).sums(self.flavor), True
         # Weights that are all 0 are refused by prepare, but other workers may have positive weights.
         sums = self._prepare(ends, labels, None).totals(scores).sums(self.flavor)
-        return replace(sums, numerator=zeros, denominator=zeros), False
+        return sums._replace(numerator=zeros, denominator=zeros), False
 
 
 class NDCGCallback(boosting.NamedMetric):

@@ -153,6 +153,8 @@ _NOT_REAL = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelt
 
 def plain_array(value: Any, name: str) -> NDArray[Any]:
     """Return the value as a NumPy array of any dtype and shape."""
+    if type(value) is np.ndarray:
+        return value
     refuse_lazy(value, name)
     if type(value).__module__.split(".")[0] == "torch":
         raise TypeError(

@@ -138,7 +138,6 @@ def cutoffs(k: KSpec, flavor: Flavor) -> tuple[tuple[int | None, ...], bool]:
     TypeError, ValueError
         A cut-off is not an integer >= 1 or None, is repeated, or is above 10^8 under ``ideal="max"``; or there is none.
     """
-    several = is_vector(k)
     given = k if is_vector(k) else [flavor.k if isinstance(k, EllipsisType | _Own) else k]
     ks = tuple(optional_whole_number(each, "k", "for no cut-off") for each in given)
     if not ks:
@@ -149,7 +148,7 @@ def cutoffs(k: KSpec, flavor: Flavor) -> tuple[tuple[int | None, ...], bool]:
         raise ValueError(
             f"k must be at most {_DEEPEST} under ideal='max', which sums over all ranks up to k; got {ks}."
         )
-    return ks, several
+    return ks, given is k
 
 
 class _Own:

@@ -174,8 +174,6 @@ def grade(flavor: Flavor, labels: NDArray[Any], groups: Groups, retrieved: NDArr
         refuse_rounded("y_true", judged.arrange(labels.ravel()), judged.arrange(grades))
     ranked = judged if flavor.unjudged == "condense" else documents
     gains = _row_gains(flavor, grades, graded)
-    if np.may_share_memory(gains, labels):  # kept gains must not change with the caller's array
-        gains = gains.copy()
     if retrieved is not None:
         ranked = ranked.keep(retrieved)
     return Graded(documents, judged, ranked, gains)
@@ -303,12 +301,6 @@ def _check_size(flavor: Flavor, gains: FloatArray) -> None:
         raise ValueError(f"gains must be 0 or at least 2**-500; got {least:g}. Use a gain table or larger grades.")
 
 
-def all_integers(values: FloatArray) -> bool:
-    """Whether all values are integers. They are checked in parts that fit the processor's cache."""
-    parts = (values[at : at + _PART] for at in range(0, values.size, _PART))
-    return all((part == np.rint(part)).all() for part in parts)
-
-
 # -- the formulas of gains and discounts ------------------------------------------------------------------------------
 
 
@@ -328,7 +320,7 @@ def gain(flavor: Flavor, grades: FloatArray) -> FloatArray:
         return (grades > 0).astype(np.float64)
     if flavor.gain == "judged":
         return np.ones(grades.shape)
-    return grades
+    return grades + 0.0  # a copy, because gains must not change with the caller's labels; -0.0 becomes 0.0
 
 
 def _exponential(grades: FloatArray) -> FloatArray:

@@ -186,8 +186,7 @@ class Terms(NamedTuple):
     n_empty: NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sums:
+class Sums(NamedTuple):
     """Sums over a set of queries.
 
     Attributes

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.checks import EXACT_INTEGERS, TIES_BY_ID, without_doc_ids
-from ndcg_ml._core.labels_gains_discounts import Coded, Gains, Graded, all_integers, full, take_gains, top_gain
-from ndcg_ml._core.layout import Block, FloatArray, Groups, IntArray, as_float32, starts_of
+from ndcg_ml._core.labels_gains_discounts import Coded, Gains, Graded, full, take_gains, top_gain
+from ndcg_ml._core.layout import Block, FloatArray, Groups, IntArray, starts_of
 from ndcg_ml.flavor import Flavor
 
 Scores = NDArray[np.floating[Any]]
@@ -259,7 +259,7 @@ def _average_ties(ordered: IntArray, at_rank: FloatArray) -> None:
     means = np.bincount(group, weights=values) / lengths
     # Sums of integers are exact if none can exceed this limit. Other sums are rounded, and so may be their means.
     largest = lengths.max() * max(values.max(), -values.min())
-    if largest > EXACT_INTEGERS or not all_integers(values):
+    if largest > EXACT_INTEGERS or (values != np.rint(values)).any():
         means = np.clip(means, np.minimum.reduceat(values, first), np.maximum.reduceat(values, first))
     at_rank.ravel()[slots] = means[group]
 
@@ -367,14 +367,11 @@ def _mark_absent(at_rank: FloatArray, lengths: IntArray) -> FloatArray:
 
 def _best_first(gains: FloatArray, depth: int) -> FloatArray:
     """Return the `depth` largest gains of each row, largest first; absent ones (-inf) become 0."""
-    top: Scores = gains
-    coarse = as_float32(gains)
-    if (coarse == gains).all():  # graded labels are exact in float32, which sorts twice as fast
-        top = coarse
-    if depth < top.shape[1]:
-        top = np.partition(top, top.shape[1] - depth, axis=1)[:, top.shape[1] - depth :]
+    top, width = gains, gains.shape[1]
+    if depth < width:
+        top = np.partition(top, width - depth, axis=1)[:, width - depth :]
     top = np.sort(top, axis=1)[:, ::-1]
-    return np.where(top == -np.inf, 0.0, top).astype(np.float64)
+    return np.where(top == -np.inf, 0.0, top)
 
 
 def _gains_within(scores: Scores, gains: Gains, depth: int, average: bool) -> FloatArray:

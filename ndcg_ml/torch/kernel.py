@@ -185,14 +185,6 @@ def _faults_at_bounds(flavor: Flavor, dtype: torch.dtype, device: torch.device) 
 
 
 def _compare_with_rules(flavor: Flavor, labels: Tensor) -> Tensor:
-    kinds = torch.full_like(labels, len(FAULTS), dtype=torch.uint8)
-    for name, flags in label_faults(flavor, labels).items():
-        kinds = add_fault(kinds, name, flags)
-    return kinds
-
-
-def label_faults(flavor: Flavor, labels: Tensor) -> dict[str, Tensor]:
-    """Flag the labels that the flavor refuses, by kind of fault."""
     unjudged = labels.isnan()
     infinite = labels.isinf()
     negative = labels < 0
@@ -219,7 +211,10 @@ def label_faults(flavor: Flavor, labels: Tensor) -> dict[str, Tensor]:
         size = labels.abs()
         faults["large_gains"] = plain & ((size if flavor.gain == "linear" else labels) > largest)
         faults["small_gains"] = plain & (size > 0) & (size < smallest)
-    return faults
+    first = torch.full_like(labels, len(FAULTS), dtype=torch.uint8)
+    for name, flags in faults.items():
+        first = add_fault(first, name, flags)
+    return first
 
 
 def _label_range(flavor: Flavor, dtype: torch.dtype) -> tuple[float, float]:
