@@ -136,7 +136,8 @@ class Groups:
         """Return the queries with only the flagged rows. `flags` has one entry for each of the caller's rows."""
         listed = self.arrange(flags)
         order = np.flatnonzero(listed) if self.order is None else self.order[listed]
-        sizes = np.bincount(self.codes()[listed], minlength=self.n_queries)
+        before = np.append(0, np.cumsum(listed))
+        sizes = before[self.starts + self.sizes] - before[self.starts]
         return replace(self, sizes=sizes, starts=starts_of(sizes), order=order)
 
     def sort_rows(self, key: NDArray[Any]) -> Groups:

@@ -98,12 +98,15 @@ class Names:
         sizes = np.fromiter(map(len, ids), np.int64, len(ids))
         self.cut(text, np.cumsum(sizes) - sizes, sizes)
 
-    def extend_lines(self, ids: bytes) -> None:
-        """Append ids with a newline between each two."""
+    def extend_lines(self, ids: bytes, n: int) -> bool:
+        """Append `n` ids with a newline between each two. Append none, and return False, if one is empty or has one."""
         text = np.frombuffer(b"".join([ids, b"\n", PADDING]), dtype=np.uint8)
         ends = np.flatnonzero(text == ord("\n"))
         starts = np.append(0, ends[:-1] + 1)
+        if ends.size != n or (starts == ends).any():
+            return False
         self.cut(text, starts, ends - starts)
+        return True
 
     @property
     def words(self) -> NDArray[np.uint64]:

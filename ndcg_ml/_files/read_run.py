@@ -54,18 +54,23 @@ class _IdType:
     def encode(self, ids: Sequence[Any], source: str) -> list[bytes]:
         """Encode ids, all str or all int, as UTF-8."""
         encoded = self.encode_lines(ids, source).split(b"\n")
-        return encoded if len(encoded) == len(ids) else [text.encode() for text in ids]
+        encoded = encoded if len(encoded) == len(ids) else [text.encode() for text in ids]
+        if b"" in encoded:
+            raise ValueError(f"{self._what} ids of {source} must not be empty; got ''. Give each an id.")
+        return encoded
 
     def encode_lines(self, ids: Sequence[Any], source: str) -> bytes:
         """Encode ids, all str or all int, as one text in UTF-8, in less time than one by one. Newlines are between."""
-        kinds = set(map(type, ids))
-        if all(issubclass(kind, str) for kind in kinds):
-            if kinds:
+        kinds: set[type] = set()
+        try:
+            text = "\n".join(ids)
+        except TypeError:
+            kinds = set(map(type, ids))
+        if not kinds:  # all are strings
+            if ids:
                 self.require(str, source)
-            if "" in ids:
-                raise ValueError(f"{self._what} ids of {source} must not be empty; got ''. Give each an id.")
             try:
-                return "\n".join(ids).encode()
+                return text.encode()
             except UnicodeEncodeError as error:
                 invalid = next(text for text in ids if error.object[error.start] in text)
                 raise ValueError(
@@ -300,7 +305,8 @@ def _read_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> RunRows:
     value = -ranks.astype(np.float64) if name == "run" else np.ones(ranks.size)
     source = next((f"{name}[{brief(topic)}]" for topic, of in zip(data, every, strict=True) if of), name)
     try:
-        lines = ids.kind.encode_lines(documents, source)
+        if not ids.documents.extend_lines(ids.kind.encode_lines(documents, source), len(documents)):
+            ids.documents.extend(ids.kind.encode(documents, source))
         value[~is_listed] = _read_values(name, values, name)
     except (TypeError, ValueError):
         for topic, of in zip(data, every, strict=True):  # name the topic
@@ -310,10 +316,6 @@ def _read_mapping(name: str, data: Mapping[Any, Any], ids: Ids) -> RunRows:
                 got = brief(next(iter(of.values())))
                 raise TypeError(f"{source} must hold one number per document; got {got}.") from None
         raise
-    if lines.count(b"\n") + 1 == len(documents):
-        ids.documents.extend_lines(lines)
-    else:
-        ids.documents.extend(ids.kind.encode(documents, source))
     topic = np.repeat(topics, sizes)
     return RunRows(source=name, ids=ids, first=first, topics=topics, topic=topic, value=value)
 
