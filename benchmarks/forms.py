@@ -1,7 +1,8 @@
 """Time what people pass: ids of every form, documents with ids, dicts, small batches: ``python -m benchmarks.forms``.
 
 With ``--before CHECKOUT``, an older version runs beside this one, in turn in one process, after a check that both give
-the same value. The time is the smallest processor time, in ms; every library has one thread.
+the same value. The time is the smallest processor time, in ms; every library has one thread. The peak of memory is that
+of Python and NumPy in another call, divided by the labels, scores and ids, of which lists count without their items.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from datetime import date
 from functools import partial
@@ -36,8 +38,8 @@ from benchmarks import workloads
 from benchmarks.__main__ import _processor, _version
 
 Call = Callable[[], Any]
-Row = tuple[str, Callable[[ModuleType], Call], tuple[str, Call] | None]
-"""What is passed, a call for a version of the package, and the call of a peer."""
+Row = tuple[str, Callable[[ModuleType], Call], tuple[str, Call] | None, int]
+"""What is passed, a call for a version of the package, the call of a peer, and bytes of the input (0: unknown)."""
 
 PACKAGES = ("numpy", "numba", "pandas", "polars", "pyarrow", "torch", "torchmetrics", "pytrec_eval-terrier")
 
@@ -66,7 +68,8 @@ def of_ids(scale: float) -> Iterator[Row]:
     shuffled = np.random.default_rng(0).permutation(work.rows)
     objects = names.astype(object)[work.qid[shuffled]]
     frame = pl.DataFrame({"q": work.qid[shuffled], "y": work.labels[shuffled], "s": work.scores[shuffled]})
-    yield "sizes", lambda ml: lambda: ml.ndcg_score(work.labels, work.scores, group=work.sizes, k=10), None
+    rest = work.labels.nbytes + work.scores.nbytes
+    yield "sizes", lambda ml: lambda: ml.ndcg_score(work.labels, work.scores, group=work.sizes, k=10), None, rest
     for order, rows in (("in order", np.arange(work.rows)), ("shuffled", shuffled)):
         labels, scores, at = work.labels[rows], work.scores[rows], work.qid[rows]
         sparse = np.random.default_rng(1).integers(-(2**63), 2**63 - 1, work.sizes.size)[at]
@@ -81,6 +84,7 @@ def of_ids(scale: float) -> Iterator[Row]:
                 f"{name}, {order}",
                 lambda ml, y=labels, s=scores, ids=ids: lambda: ml.ndcg_score(y, s, qid=ids, k=10),
                 peers.get(name) if order == "shuffled" else None,
+                rest + n_bytes(ids),
             )
     documents = np.random.default_rng(2).permutation(2 * work.rows)[: work.rows]
     for name, ids in {"integer doc_id": documents, "text doc_id": documents.astype(str)}.items():
@@ -88,7 +92,15 @@ def of_ids(scale: float) -> Iterator[Row]:
             name,
             lambda ml, ids=ids: lambda: ml.ndcg_score(work.labels, work.scores, group=work.sizes, k=10, doc_id=ids),
             None,
+            rest + ids.nbytes,
         )
+
+
+def n_bytes(column: Any) -> int:
+    """Return the memory of a column, without the items of a list or an array of objects."""
+    if isinstance(column, pl.Series):
+        return int(column.estimated_size())
+    return int(getattr(column, "nbytes", sys.getsizeof(column)))
 
 
 def polars_ndcg(frame: pl.DataFrame) -> float:
@@ -120,6 +132,7 @@ def of_dicts(scale: float) -> Iterator[Row]:
             f"dicts of {n} x 1000, {name}",
             lambda ml, run=run: lambda: ml.evaluate_run(qrels, run, flavor="trec_eval", k=10).value,
             ("pytrec_eval", lambda run=run: peer.evaluate(run)),
+            0,
         )
 
 
@@ -137,7 +150,7 @@ def in_new_interpreters(before: str | None) -> str:
     mine, torch = "from ndcg_ml.torch import ndcg", least("import torch", None)
     old = f"{least(mine, before):.0f}" if before else ""
     now = least(mine, str(Path(__file__).parents[1]))
-    return f"| {mine} | {old} | {now:.0f} | {now / torch:.2f} of the peer | import torch {torch:.0f} |"
+    return f"| {mine} | {old} | {now:.0f} | {now / torch:.2f} of the peer | | import torch {torch:.0f} |"
 
 
 def of_small_batches(modules: list[ModuleType]) -> Iterator[str]:
@@ -171,7 +184,7 @@ def of_small_batches(modules: list[ModuleType]) -> Iterator[str]:
     updates = [partial(metric.update, scores, labels) for metric in metrics]
     *old, now, peer = (1e3 * ms for ms in least([*updates, plain], 2000))
     name = "NDCG.update, 32 x 50, us"
-    yield f"| {name} | {''.join(f'{us:.0f}' for us in old)} | {now:.0f} | | torch.topk {peer:.0f} |"
+    yield f"| {name} | {''.join(f'{us:.0f}' for us in old)} | {now:.0f} | | | torch.topk {peer:.0f} |"
     for form in ("all slots", "with a mask"):
         counts = []
         for package, metric in zip(packages, metrics, strict=True):
@@ -182,7 +195,7 @@ def of_small_batches(modules: list[ModuleType]) -> Iterator[str]:
                 on_device.update(*batch)
             counts.append(f"{seen.n}, {seen.n_bytes / scores.numel():.0f}")
         *earlier, ours = counts
-        yield f"| NDCG.update on a device, {form}: launches, bytes per slot | {''.join(earlier)} | {ours} | | |"
+        yield f"| NDCG.update on a device, {form}: launches, bytes per slot | {''.join(earlier)} | {ours} | | | |"
 
 
 def copied(checkout: Path, name: str, folder: str) -> ModuleType:
@@ -205,6 +218,15 @@ def least(calls: list[Call], turns: int = 3) -> list[float]:
     return best
 
 
+def peak_of(call: Call) -> int:
+    """Return the largest memory of a call, in bytes."""
+    tracemalloc.start()
+    call()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
 def main() -> None:
     """Print the table, and write it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.forms", description=__doc__)
@@ -221,8 +243,8 @@ def main() -> None:
         "",
         *(" ".join(paragraph.split()) for paragraph in (__doc__ or "").split("\n\n")),
         "",
-        "| passed | before | now | times sizes | peer |",
-        "|---|--:|--:|--:|---|",
+        "| passed | before | now | times sizes | peak of memory, times the input | peer |",
+        "|---|--:|--:|--:|--:|---|",
     ]
     with tempfile.TemporaryDirectory() as folder:
         sys.path.insert(0, folder)
@@ -230,15 +252,17 @@ def main() -> None:
         modules = [copied(path, name, folder) for name, path in checkouts.items() if path]
         by_sizes = 0.0
         for rows in (of_ids, of_dicts):
-            for name, call_of, peer in rows(arguments.scale):
+            for name, call_of, peer, size in rows(arguments.scale):
                 calls = [call_of(module) for module in modules]
                 if len({call() for call in calls}) > 1:
                     raise AssertionError(f"{name}: the versions give different values")
                 *old, now, peers = least([*calls, peer[1] if peer else float])
                 by_sizes = by_sizes or now
                 relative = f"{now / by_sizes:.1f}" if rows is of_ids else ""
+                peak = f"{peak_of(calls[-1]) / size:.1f}" if size else ""
                 shown = f"{peer[0]} {peers:.0f}" if peer else ""
-                lines.append(f"| {name} | {''.join(f'{ms:.0f}' for ms in old)} | {now:.0f} | {relative} | {shown} |")
+                before = "".join(f"{ms:.0f}" for ms in old)
+                lines.append(f"| {name} | {before} | {now:.0f} | {relative} | {peak} | {shown} |")
                 print(lines[-1], flush=True)
         lines += of_small_batches(modules)
     lines.append(in_new_interpreters(str(arguments.before) if arguments.before else None))
