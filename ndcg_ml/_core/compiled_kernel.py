@@ -241,40 +241,27 @@ def _candidates(
     """
     # For a short list, finding a bound does not pay, and all documents are kept.
     if depth > lanes or n < lanes * _PER_LANE or n < lanes * lanes * _PER_PAIR_OF_LANES:
-        if codes.size > 0:
-            for i in range(n):
-                kept[0, i], kept[1, i] = scores[i], gains[codes[start + i]]
-        else:
-            for i in range(n):
-                kept[0, i], kept[1, i] = scores[i], gains[start + i]
+        for i in range(n):
+            kept[0, i], kept[1, i] = scores[i], _gain(codes, gains, start + i)
         return n, 0.0
     bound = _bound(scores, n, depth, lanes, top)
     above = 0
-    if n < _LONG and codes.size == 0:
-        # Short lists keep about one document in nine, so nearly every cache line of gains has one, and reading all
-        # gains in order is faster. Every document is written, and the next one overwrites it unless it is kept. This
-        # avoids a branch that the processor could not predict.
-        for i in range(n):
-            x = scores[i]
-            kept[0, above], kept[1, above] = x, gains[start + i]
-            above += not (x <= bound)
-    else:
-        # In long lists few stretches have a document above the bound, and counting such documents is vectorised.
-        done = n - n % _STRETCH if n >= _LONG else 0
-        for first in range(0, done, _STRETCH):
-            some = 0
+    # In long lists few stretches have a document above the bound, and counting such documents is vectorised.
+    done = n - n % _STRETCH if n >= _LONG else 0
+    for first in range(0, done, _STRETCH):
+        some = 0
+        for i in range(first, first + _STRETCH):
+            some += not (scores[i] <= bound)
+        if some:
             for i in range(first, first + _STRETCH):
-                some += not (scores[i] <= bound)
-            if some:
-                for i in range(first, first + _STRETCH):
-                    rows[above] = i
-                    above += not (scores[i] <= bound)
-        for i in range(done, n):
-            rows[above] = i
-            above += not (scores[i] <= bound)
-        # Gains are read for kept documents only.
-        for i in range(above):
-            kept[0, i], kept[1, i] = scores[rows[i]], _gain(codes, gains, start + rows[i])
+                rows[above] = i
+                above += not (scores[i] <= bound)
+    for i in range(done, n):
+        rows[above] = i
+        above += not (scores[i] <= bound)
+    # Gains are read for kept documents only.
+    for i in range(above):
+        kept[0, i], kept[1, i] = scores[rows[i]], _gain(codes, gains, start + rows[i])
     mean = 0.0
     if above < depth:
         mean = _fill_by_ties(bound, scores, n, codes, gains, start, depth, average, above, kept)
