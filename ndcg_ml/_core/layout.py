@@ -145,12 +145,6 @@ class Groups:
         order = self.rows()
         return replace(self, order=order[np.lexsort((key[order], self.codes()))])
 
-    def reverse_rows(self) -> Groups:
-        """Return the queries with the rows of each in reverse."""
-        at = np.repeat(2 * self.starts + self.sizes - 1, self.sizes)
-        at -= np.arange(at.size)
-        return replace(self, order=at if self.order is None else self.order[at])
-
     def per_query(self, ufunc: np.ufunc, values: NDArray[Any], start: float) -> NDArray[Any]:
         """Reduce the values of each query's rows with a ufunc; `start` is the result for a query without rows."""
         listed = self.arrange(values)

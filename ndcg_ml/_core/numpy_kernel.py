@@ -101,7 +101,7 @@ def dcg(at_rank: FloatArray, discounts: FloatArray, ks: Sequence[int | None]) ->
 def order_ties(groups: Groups, flavor: Flavor, gains: Gains, doc_order: Callable[[], IntArray] | None) -> Groups:
     """Arrange the rows of a layout so that tied rows rank in their order, unless ties are averaged."""
     if flavor.ties == "last":
-        return groups.reverse_rows()
+        return groups.sort_rows(-np.arange(groups.n_rows))
     if flavor.ties == "best":
         return groups.sort_rows(-full(gains))
     if flavor.ties == "worst":

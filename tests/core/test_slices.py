@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from strategies import Problem, examples, flavors, problems
 
 from ndcg_ml import Evaluation, Flavor, evaluate
-from ndcg_ml._core.query_groups import group_by_ids, group_by_sizes
+from ndcg_ml._core.query_groups import group_by_ids
 
 RNG = np.random.default_rng(4)
 Y = RNG.integers(0, 3, (90, 8)) * (RNG.random((90, 1)) > 0.1)
@@ -329,12 +329,3 @@ def test_ids_in_any_order(kind, data):
     assert got.ids.dtype == (object if ids.dtype.names else ids.dtype)
     stops = np.cumsum(got.sizes)
     assert got.starts.tolist() == (stops - got.sizes).tolist()
-
-
-def test_reversed_rows_keep_their_queries():
-    groups = group_by_ids(np.array(["b", "a", "b", "c", "b", "a"]), 6)
-    assert groups.reverse_rows().order.tolist() == [4, 2, 0, 5, 1, 3]
-    assert groups.reverse_rows().reverse_rows().order.tolist() == groups.order.tolist()
-    sized = group_by_sizes([2, 0, 3], 5)
-    assert sized.reverse_rows().order.tolist() == [1, 0, 4, 3, 2]
-    assert sized.reverse_rows().sizes is sized.sizes
