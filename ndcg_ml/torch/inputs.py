@@ -165,24 +165,12 @@ def check_tensor(value: object, name: str) -> Tensor:
             f"{got} of text. Number the ids of the whole data set once, before the loader: number = {{q: i for i, q in "
             f"enumerate({order})}}, and pass torch.tensor([number[q] for q in {name}])."
         )
-    if _is_ragged(value):
-        rows = f"[torch.as_tensor(row) for row in {name}]"
-        raise TypeError(
-            f"{got}. Pass torch.nn.utils.rnn.pad_sequence({rows}, batch_first=True) with mask=, or torch.cat({rows}) "
-            "with indexes= (one query id per row)."
-        )
+    rows = f"[torch.as_tensor(row) for row in {name}]"
     raise TypeError(
-        f"{got}. Pass torch.as_tensor({name}), or pass arrays, lists and tables to "
-        "ndcg_ml.ndcg_score(y_true, y_score, ...)."
+        f"{got}. Pass torch.as_tensor({name}), or pass arrays, lists and tables to ndcg_ml.ndcg_score(y_true, y_score, "
+        f"...). If it lists tensors, or rows of unequal lengths, pass torch.nn.utils.rnn.pad_sequence({rows}, "
+        f"batch_first=True) with mask=, or torch.cat({rows}) with indexes= (one query id per row)."
     )
-
-
-def _is_ragged(value: object) -> bool:
-    """Whether this is a list that ``torch.as_tensor`` cannot convert, of tensors or of lists of unequal lengths."""
-    rows = list(value) if isinstance(value, (list, tuple)) else []
-    if any(isinstance(row, Tensor) and row.ndim > 0 for row in rows):
-        return True
-    return len({len(row) for row in rows if isinstance(row, (list, tuple))}) > 1
 
 
 def check_integers(tensor: Tensor, name: str, meaning: str) -> Tensor:

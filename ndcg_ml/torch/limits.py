@@ -52,16 +52,6 @@ def once_per_graph(function: Function) -> Function:
     return function
 
 
-def any_of(flags: Tensor) -> bool | None:
-    """Whether a flag is set, or None under vmap, if that differs between samples."""
-    try:
-        return bool(flags.any())
-    except RuntimeError as error:
-        if _is_of_vmap(error):
-            return None
-        raise
-
-
 @contextmanager
 def not_mapped(message: str) -> Iterator[None]:
     """Replace torch's error that vmap does not support an operation by `message`."""
@@ -125,9 +115,15 @@ def refuse(flavor: Flavor, faults: Tensor, names: Names = ("scores", "labels")) 
     ValueError
         There is a fault.
     """
-    any_wrong = None if torch.compiler.is_compiling() else any_of(faults < len(FAULTS))
-    if not any_wrong:
-        return any_wrong is False
+    if torch.compiler.is_compiling():
+        return False
+    try:
+        if not (faults < len(FAULTS)).any():
+            return True
+    except RuntimeError as error:
+        if _is_of_vmap(error):  # it differs between samples
+            return False
+        raise
     counts = [int(count) for count in count_faults(faults)]  # torch 2.4 has no tolist under torch.func.grad
     raise ValueError(fault_message(flavor, counts, names))
 
