@@ -294,7 +294,7 @@ class ComparedSlice:
         The value of each system over these queries.
     pairs : tuple of Difference
         The differences, also corrected for the number of slices. Empty if there are fewer than two queries or six
-        clusters.
+        clusters, or one cluster has most of the weight.
     """
 
     n_queries: int
@@ -356,25 +356,31 @@ def compared_by(
     compared = {column: [of_query[row] for row in of_first] for column, of_query in columns.items()}
     parts = dict(sorted(rows_of_slices(compared).items(), key=lambda part: (order[part[0][0]], *_order(part[0][1]))))
 
+    def inside(rows: IntArray) -> Means:
+        return _statistics.means.Means.from_weights(means.values[rows], means.weight[rows])
+
     def testable(rows: IntArray) -> bool:
-        return rows.size >= _statistics.intervals.FEWEST_FOR_INTERVAL and (
-            clusters is None or np.unique(clusters[rows]).size >= _statistics.intervals.FEWEST_FOR_TEST
-        )
+        if clusters is not None:
+            try:
+                _statistics.intervals.aggregate_clusters(inside(rows), clusters[rows])
+            except ValueError:  # too few clusters, or one with most of the weight
+                return False
+        return rows.size >= _statistics.intervals.FEWEST_FOR_INTERVAL
 
     # Slices that are too small for a test do not count in the correction.
     shared = replace(settings, n_families=max(1, sum(map(testable, parts.values()))))
     slices = {}
     for key, rows in parts.items():
-        inside = _statistics.means.Means.from_weights(means.values[rows], means.weight[rows])
         tested: list[Difference] = []
         if testable(rows):
             of_runs = None if runs is None else [np.average(v[rows], axis=0, weights=w[rows]) for v, w in runs]
             of_clusters = None if clusters is None else clusters[rows]
             turns = None if may_turn is None else partial(may_turn, names=columns[key[0]], name=key[1])
             tested = _statistics.differences.differences(
-                names, inside, pairs, shared, rng, clusters=of_clusters, runs=of_runs, may_turn=turns
+                names, inside(rows), pairs, shared, rng, clusters=of_clusters, runs=of_runs, may_turn=turns
             )
-        slices[key] = ComparedSlice(n_queries=rows.size, values=tuple(inside.mean().tolist()), pairs=tuple(tested))
+        values = tuple(inside(rows).mean().tolist())
+        slices[key] = ComparedSlice(n_queries=rows.size, values=values, pairs=tuple(tested))
     return ComparedSlices(slices)
 
 

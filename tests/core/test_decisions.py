@@ -340,9 +340,10 @@ def test_slices_too_small_for_a_test_are_listed_in_the_order_of_their_labels():
     assert slices["by", True].pairs[0].p_adjusted == min(1, 2 * slices["by", True].pairs[0].p_value)
     assert "too few" in str(slices)
     assert str(values(0, 1, 2, by=labels).slices).split()[:3] == ["slice", "a", "b"]
-    for n_clusters, n_pairs in ((5, 0), (6, 1)):
-        one = np.arange(N) < 2 * n_clusters
-        user = np.where(one, np.arange(N) // 2, 100 + np.arange(N))
+    # Users of two queries each, except that the first one has most of the last slice.
+    for n_users, first, n_pairs in ((5, 2, 0), (6, 2, 1), (10, 11, 0)):
+        one = np.arange(N) < 2 * n_users
+        user = np.where(one, np.maximum(np.arange(N) - first + 2, 0) // 2, 100 + np.arange(N))
         parts = values(0, 1, by=np.where(one, "one", "other"), cluster=user).slices
         assert [len(each.pairs) for each in parts.values()] == [n_pairs, 1]
 
