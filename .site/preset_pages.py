@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ndcg_ml import PRESETS, Flavor, explain_difference
-from ndcg_ml._core.divergences import declared
+from ndcg_ml.divergences import declared
 from ndcg_ml.presets import MIRRORS
 
 # Presets of each library, and the outcomes of its recorded values; tests/pages/test_flavors_page.py writes them.

@@ -12,7 +12,7 @@ from typing import Any
 
 from griffe import Attribute, Extension, Function, Module, Object
 
-# Types of cut-offs and of numbers by cut-off, by the names they have in ndcg_ml._core.checks.
+# Types of cut-offs and of numbers by cut-off, by the names they have in ndcg_ml._plain.checks.
 _NAMES = ("KSpec", "OneK")
 
 
@@ -21,7 +21,7 @@ class Signatures(Extension):
 
     def on_package(self, *, pkg: Module, **_: Any) -> None:
         """Rewrite the signatures of a package."""
-        checks = pkg["_core.checks"]
+        checks = pkg["_plain.checks"]
         words = {name: ast.literal_eval(str(checks.members[name].value)) for name in _NAMES}
         # The default says that `...` may be passed.
         self._spelled = {name: text.removesuffix(" | EllipsisType") for name, text in words.items()}

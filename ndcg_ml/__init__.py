@@ -11,7 +11,7 @@ from importlib import import_module
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from ndcg_ml._core.checks import plain_signature
+from ndcg_ml._plain.checks import plain_signature
 from ndcg_ml.flavor import PRESETS, Flavor
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ndcg_ml._core.checks import KSpec, cutoffs, refuse_docid, refuse_nan, true_or_false
-from ndcg_ml._core.flavor_text import at_cutoff, log_name, switch_text
+from ndcg_ml._plain.checks import KSpec, cutoffs, refuse_docid, refuse_nan, true_or_false
+from ndcg_ml._plain.flavor_text import at_cutoff, log_name, switch_text
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 
 

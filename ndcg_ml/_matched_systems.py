@@ -12,12 +12,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.checks import one_of
 from ndcg_ml._core.frames import align_by_id
 from ndcg_ml._core.layout import BoolArray, FloatArray, as_objects, keys_of
-from ndcg_ml._core.printable import brief, visible
 from ndcg_ml._core.queries import read_weights
 from ndcg_ml._core.query_groups import group_by_ids, unique_ids
+from ndcg_ml._plain.checks import one_of
+from ndcg_ml._plain.messages import brief, visible
 from ndcg_ml._statistics.intervals import FEWEST_FOR_INTERVAL
 from ndcg_ml._unjudged.judge_next import System, UnjudgedDocuments
 from ndcg_ml.results.comparison import UNEVEN, favoured

@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ndcg_ml._core.arrays import real_array, score_array
-from ndcg_ml._core.checks import K, KSpec, OneK, warn_caller, warn_of_lists_of_one
 from ndcg_ml._core.column_names import ColumnNames, Wanted, column_names
 from ndcg_ml._core.frames import Frame, is_frame, library_of, refuse_lazy, select_columns
 from ndcg_ml._core.mean_and_empty_queries import shape_values
-from ndcg_ml._core.printable import brief
 from ndcg_ml._core.queries import Queries, Scored, Weights
 from ndcg_ml._core.query_groups import group_by_sizes
 from ndcg_ml._core.scores import Ranking
 from ndcg_ml._core.slice_names import query_clusters, slice_names
+from ndcg_ml._plain.checks import K, KSpec, OneK, warn_caller, warn_of_lists_of_one
+from ndcg_ml._plain.messages import brief
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.results.evaluation import Evaluation, V, evaluation_from_totals
 

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from ndcg_ml import _boosting as boosting
 from ndcg_ml._core.arrays import real_array
-from ndcg_ml._core.checks import KSpec, plain_signature
 from ndcg_ml._core.frames import match_index
 from ndcg_ml._core.kernel_and_threads import Cache
 from ndcg_ml._core.layout import IntArray
 from ndcg_ml._core.queries import Queries, mean_row_weight
 from ndcg_ml._core.query_groups import group_by_ids
 from ndcg_ml._core.scores import Ranking
+from ndcg_ml._plain.checks import KSpec, plain_signature
 from ndcg_ml.flavor import Flavor
 
 __all__ = ["NDCGEval", "catboost_params", "supports"]

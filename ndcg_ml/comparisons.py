@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ndcg_ml import _matched_systems as matching
-from ndcg_ml._core.checks import as_confidence, one_of, whole_number
-from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.layout import FloatArray
-from ndcg_ml._core.printable import brief
 from ndcg_ml._core.queries import Weights
 from ndcg_ml._core.slice_names import column_by_id, slice_names_by_id
+from ndcg_ml._plain.checks import as_confidence, one_of, whole_number
+from ndcg_ml._plain.flavor_text import at_cutoff
+from ndcg_ml._plain.messages import brief
 from ndcg_ml._statistics.differences import Settings, differences
 from ndcg_ml._statistics.intervals import numbered
 from ndcg_ml._statistics.means import Means, Seed, generator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ndcg_ml._core.checks import KSpec
+from ndcg_ml._plain.checks import KSpec
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.parts import EngineRows, PartialEvaluation, merge_parts
 

@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml import PRESETS, Flavor, ndcg_score
-from ndcg_ml._core.flavor_text import at_cutoff
-from ndcg_ml._core.printable import visible
-from ndcg_ml._core.suggestions import install
-from ndcg_ml._core.table import Column, Record
 from ndcg_ml._files.opening import write_atomically
+from ndcg_ml._plain.flavor_text import at_cutoff
+from ndcg_ml._plain.messages import install, visible
+from ndcg_ml._plain.table import Column, Record
 from ndcg_ml.cli.inputs import OUTPUT, flavor_option, refuse_overwriting
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ndcg_ml._core.checks import optional_whole_number, whole_number
-from ndcg_ml._core.flavor_text import switch_text
 from ndcg_ml._core.json_values import plain, plain_id
 from ndcg_ml._core.mean_and_empty_queries import Totals
 from ndcg_ml._core.per_query import PerQuery
 from ndcg_ml._core.queries import Queries, Weights
-from ndcg_ml._core.table import Column, Record
+from ndcg_ml._plain.checks import optional_whole_number, whole_number
+from ndcg_ml._plain.flavor_text import switch_text
+from ndcg_ml._plain.table import Column, Record
 from ndcg_ml.arrays import Prepared
 from ndcg_ml.flavor import Flavor, as_flavor, same_value
 

@@ -11,10 +11,10 @@ from operator import ne
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast, get_args
 
-from ndcg_ml._core import checks, flavor_text, suggestions
-from ndcg_ml._core.flavor_text import switch_text
-from ndcg_ml._core.printable import block, brief, paragraph
-from ndcg_ml._core.table import Column, Record
+from ndcg_ml._plain import checks, flavor_text, messages
+from ndcg_ml._plain.flavor_text import switch_text
+from ndcg_ml._plain.messages import block, brief, paragraph
+from ndcg_ml._plain.table import Column, Record
 from ndcg_ml.presets import MIRRORS
 
 __all__ = ["PRESETS", "Flavor", "as_arguments", "as_flavor"]
@@ -312,7 +312,7 @@ class Flavor:
         if name not in PRESETS:
             if isinstance(name, str) and {*"@["} & {*name}:
                 raise ValueError(f"name must name a preset; got a flavor's text. Write Flavor.parse({brief(name)}).")
-            raise suggestions.unknown_preset("name must be the name of a preset", brief(name), name, PRESETS)
+            raise messages.unknown_preset("name must be the name of a preset", brief(name), name, PRESETS)
         return PRESETS[name].replace(**changes)
 
     def replace(self, **changes: Any) -> Flavor:
@@ -480,7 +480,7 @@ def _check_empty(value: object) -> Empty:
     kind = ValueError if isinstance(value, (str, int, float)) and not isinstance(value, bool) else TypeError
     raise kind(
         f"Flavor.empty must be 0, 1, nan, 'skip' or 'raise'; got {brief(value)}."
-        f"{suggestions.did_you_mean(value, _CHOICES['empty'])}"
+        f"{messages.did_you_mean(value, _CHOICES['empty'])}"
     )
 
 

@@ -14,14 +14,14 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.checks import as_confidence, as_float
-from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.layout import IntArray, keys_of
-from ndcg_ml._core.printable import brief, escape_markdown, markdown_paragraph, percent, visible
 from ndcg_ml._core.slice_names import slice_names_by_id
-from ndcg_ml._core.table import Column, Record
 from ndcg_ml._matched_systems import describe_changes, list_ids, rows_of_ids
+from ndcg_ml._plain.checks import as_confidence, as_float
+from ndcg_ml._plain.flavor_text import at_cutoff
+from ndcg_ml._plain.messages import brief, escape_markdown, markdown_paragraph, percent, visible
+from ndcg_ml._plain.table import Column, Record
 from ndcg_ml._statistics.differences import DIFFERENCE, INTERVAL, VERDICT, Difference, Settings
 from ndcg_ml._statistics.intervals import FEWEST_FOR_INTERVAL, FEWEST_FOR_TEST
 from ndcg_ml._statistics.verdict import PASSES

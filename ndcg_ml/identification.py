@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ndcg_ml._core.checks import TIES_BY_ID, KSpec, cutoffs, finite_number, optional_whole_number
-from ndcg_ml._core.flavor_text import WORDS, summarise, switch_text
 from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.layout import Groups, as_float32
 from ndcg_ml._core.mean_and_empty_queries import Totals
-from ndcg_ml._core.printable import brief
 from ndcg_ml._core.queries import Queries, Weights
 from ndcg_ml._core.scores import Ranking
+from ndcg_ml._plain.checks import TIES_BY_ID, KSpec, cutoffs, finite_number, optional_whole_number
+from ndcg_ml._plain.flavor_text import WORDS, summarise, switch_text
+from ndcg_ml._plain.messages import brief
 from ndcg_ml.flavor import PRESETS, Flavor
 
 # A string with more decimals than this is exact.

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml import _boosting as boosting
-from ndcg_ml._core.checks import KSpec, plain_signature, whole_number
 from ndcg_ml._core.frames import match_index, refuse_index
 from ndcg_ml._core.kernel_and_threads import Cache
 from ndcg_ml._core.labels_gains_discounts import gain
-from ndcg_ml._core.printable import brief
 from ndcg_ml._core.queries import Queries, mean_row_weight
 from ndcg_ml._core.scores import Ranking
+from ndcg_ml._plain.checks import KSpec, plain_signature, whole_number
+from ndcg_ml._plain.messages import brief
 from ndcg_ml.flavor import Flavor
 
 __all__ = ["NDCGEval", "StopEarly", "lightgbm_params", "supports"]

@@ -14,11 +14,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.checks import as_confidence
-from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.layout import FloatArray, IntArray, keys_of
 from ndcg_ml._core.queries import Scored
 from ndcg_ml._matched_systems import Matched, list_ids, matched, rows_of_ids, sources_of_evaluations
+from ndcg_ml._plain.checks import as_confidence
+from ndcg_ml._plain.flavor_text import at_cutoff
 from ndcg_ml._statistics.differences import MOST_QUERIES, Decision, Pairs, Settings
 from ndcg_ml._statistics.distributions import t_quantile, t_tail
 from ndcg_ml._statistics.intervals import FEWEST_TO_SPLIT, Estimate, bounds_of, estimate_of

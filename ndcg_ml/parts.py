@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core.arrays import convert_ids, flag_array, ids_as_array, is_integer, plain_array, real_array, score_array
-from ndcg_ml._core.checks import KSpec, cutoffs, refuse_docid, warn_of_lists_of_one
 from ndcg_ml._core.column_names import Wanted
-from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.frames import is_frame, refuse_lazy
 from ndcg_ml._core.mean_and_empty_queries import Sums
-from ndcg_ml._core.printable import brief, brief_text
 from ndcg_ml._core.queries import Queries, Weights, read_weights
 from ndcg_ml._core.query_groups import group_by_ids, unique_ids
 from ndcg_ml._core.scores import Ranking
+from ndcg_ml._plain.checks import KSpec, cutoffs, refuse_docid, warn_of_lists_of_one
+from ndcg_ml._plain.flavor_text import at_cutoff
+from ndcg_ml._plain.messages import brief, brief_text
 from ndcg_ml.flavor import Flavor, as_flavor
 
 __all__ = ["PartialEvaluation", "evaluate_batches", "evaluate_part"]

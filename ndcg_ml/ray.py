@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ndcg_ml._core.checks import KSpec
+from ndcg_ml._plain.checks import KSpec
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.parts import EngineRows, PartialEvaluation, digests, merge_parts
 

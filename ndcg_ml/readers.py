@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.column_names import ColumnNames, Wanted, column_names
 from ndcg_ml._core.layout import FloatArray
-from ndcg_ml._core.printable import brief
 from ndcg_ml._files.cells import read_column
 from ndcg_ml._files.opening import (
     JOINED,
@@ -32,6 +31,7 @@ from ndcg_ml._files.opening import (
 from ndcg_ml._files.read_run import Ids, RunLike, read_rows
 from ndcg_ml._files.tables import table_columns
 from ndcg_ml._files.trec import place_in
+from ndcg_ml._plain.messages import brief
 
 __all__ = ["DataFileError", "ScoredRows", "read_columns", "read_letor"]
 

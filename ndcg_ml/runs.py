@@ -12,11 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core.arrays import are_fractions, are_grades
-from ndcg_ml._core.checks import TIES_BY_ID, K, KSpec, OneK, cutoffs, one_of, warn_caller, warn_of_swap
 from ndcg_ml._core.column_names import ColumnNames
 from ndcg_ml._core.frames import library_of, refuse_unknown_ids
 from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray, as_float32, as_objects, keys_of, ranges, starts_of
-from ndcg_ml._core.printable import brief
 from ndcg_ml._core.queries import DocumentNames, Queries, Weights, find_repeats, read_weights
 from ndcg_ml._core.query_groups import group_by_sizes
 from ndcg_ml._core.scores import Ranking
@@ -25,6 +23,8 @@ from ndcg_ml._files import read_run
 from ndcg_ml._files.byte_ids import digests as judgement_digests
 from ndcg_ml._files.byte_ids import earlier
 from ndcg_ml._files.read_run import Ids, RunLike, RunRows, Topics, Which, read_rows
+from ndcg_ml._plain.checks import TIES_BY_ID, K, KSpec, OneK, cutoffs, one_of, warn_caller, warn_of_swap
+from ndcg_ml._plain.messages import brief
 from ndcg_ml.arrays import Prepared
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.results.evaluation import Evaluation, of_run

@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Iterator
 from typing import Any
 
-from ndcg_ml._core.checks import KSpec
+from ndcg_ml._plain.checks import KSpec
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.parts import EngineRows, PartialEvaluation, merge_parts
 

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core.arrays import convert_ids, plain_array, real_array
-from ndcg_ml._core.checks import K, KSpec, OneK, cutoffs, is_vector, warn_caller
 from ndcg_ml._core.frames import refuse_unknown_ids
 from ndcg_ml._core.layout import FloatArray, Groups, IntArray, keys_of, starts_of
 from ndcg_ml._core.mean_and_empty_queries import Totals
-from ndcg_ml._core.printable import brief
 from ndcg_ml._core.queries import Queries, Weights, find_repeats, read_weights
 from ndcg_ml._core.query_groups import group_by_ids, unique_ids
 from ndcg_ml._core.scores import Ranking
 from ndcg_ml._files.read_run import refuse_lost_topics, warn_of_empty_answers
+from ndcg_ml._plain.checks import K, KSpec, OneK, cutoffs, is_vector, warn_caller
+from ndcg_ml._plain.messages import brief
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.results.evaluation import Evaluation, evaluation_from_totals, of_run
 

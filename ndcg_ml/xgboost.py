@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml import _boosting as boosting
-from ndcg_ml._core.checks import KSpec, optional_whole_number, plain_signature
 from ndcg_ml._core.frames import match_index, refuse_lazy
 from ndcg_ml._core.kernel_and_threads import Cache
 from ndcg_ml._core.mean_and_empty_queries import Sums
 from ndcg_ml._core.queries import Queries, Weights
 from ndcg_ml._core.scores import Ranking
+from ndcg_ml._plain.checks import KSpec, optional_whole_number, plain_signature
 from ndcg_ml.flavor import Flavor
 
 __all__ = ["NDCGCallback", "NDCGEval", "supports", "xgboost_params"]

@@ -1,4 +1,4 @@
-"""From arguments to the number. Everything else may import this package. It imports flavors, presets and itself."""
+"""From arguments to the number. Everything above may import this package. It imports flavors and what is below them."""
 
 from collections.abc import Callable
 from importlib import import_module

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.checks import EXACT_INTEGERS
 from ndcg_ml._core.frames import library_of, refuse_lazy
 from ndcg_ml._core.layout import Groups, IntArray, as_objects, keys_of, ranges
-from ndcg_ml._core.printable import brief, brief_text
+from ndcg_ml._plain.checks import EXACT_INTEGERS
+from ndcg_ml._plain.messages import brief, brief_text
 
 # -- one argument as a checked array ----------------------------------------------------------------------------------
 

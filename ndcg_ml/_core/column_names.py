@@ -7,8 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
-from ndcg_ml._core.printable import brief
-from ndcg_ml._core.suggestions import nearest
+from ndcg_ml._plain.messages import brief, nearest
 
 ColumnNames: TypeAlias = "Mapping[str, Hashable | list[Hashable]]"
 """Your names of the columns ``qid``, ``docno``, ``label`` and ``score``; a list has one for qrels and one for a run."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ndcg_ml._core.column_names import Wanted
 from ndcg_ml._core.layout import keys_of
-from ndcg_ml._core.printable import brief
+from ndcg_ml._plain.messages import brief
 
 # -- lazy frames, which are not in memory -----------------------------------------------------------------------------
 

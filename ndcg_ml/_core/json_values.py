@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.layout import as_objects
-from ndcg_ml._core.printable import brief
+from ndcg_ml._plain.messages import brief
 
 
 def plain(value: Any) -> Any:

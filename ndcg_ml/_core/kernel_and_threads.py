@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.checks import one_of
 from ndcg_ml._core.labels_gains_discounts import Coded, Gains
 from ndcg_ml._core.layout import FloatArray, Groups, IntArray
 from ndcg_ml._core.numpy_kernel import Cutoffs, Scores
-from ndcg_ml._core.printable import brief, brief_text
-from ndcg_ml._core.suggestions import install
+from ndcg_ml._plain.checks import one_of
+from ndcg_ml._plain.messages import brief, brief_text, install
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.layout import BoolArray, FloatArray
-from ndcg_ml._core.printable import brief
+from ndcg_ml._plain.messages import brief
 from ndcg_ml.flavor import Flavor
 
 # NDCG above 1 by less than this is the 1 of a perfect ranking with rounding errors.

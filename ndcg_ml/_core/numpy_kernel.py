@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.checks import EXACT_INTEGERS, TIES_BY_ID, without_doc_ids
 from ndcg_ml._core.labels_gains_discounts import Coded, Gains, Graded, full, take_gains, top_gain
 from ndcg_ml._core.layout import Block, FloatArray, Groups, IntArray, starts_of
+from ndcg_ml._plain.checks import EXACT_INTEGERS, TIES_BY_ID, without_doc_ids
 from ndcg_ml.flavor import Flavor
 
 Scores = NDArray[np.floating[Any]]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain, plain_ids
-from ndcg_ml._core.printable import brief
+from ndcg_ml._plain.flavor_text import at_cutoff
+from ndcg_ml._plain.messages import brief
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False, repr=False)

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core import arrays
-from ndcg_ml._core.checks import axis_too_many, refuse_column, warn_of_lists_of_one, warn_of_ranks, warn_of_swap
 from ndcg_ml._core.frames import Axes, align_by_id, match_index, refuse_index, refuse_lazy
 from ndcg_ml._core.layout import ODD, FloatArray, Groups, IntArray, starts_of
-from ndcg_ml._core.printable import brief
 from ndcg_ml._core.query_groups import group_rows
+from ndcg_ml._plain.checks import axis_too_many, refuse_column, warn_of_lists_of_one, warn_of_ranks, warn_of_swap
+from ndcg_ml._plain.messages import brief
 
 # -- all arguments of a score -----------------------------------------------------------------------------------------
 

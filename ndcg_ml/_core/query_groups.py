@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.arrays import column_codes, flag_array, hash_codes, ids_as_array, is_missing, plain_array
-from ndcg_ml._core.checks import warn_caller
 from ndcg_ml._core.frames import refuse_index
 from ndcg_ml._core.layout import ODD, BoolArray, Groups, IntArray, keys_of, starts_of
-from ndcg_ml._core.printable import brief
+from ndcg_ml._plain.checks import warn_caller
+from ndcg_ml._plain.messages import brief
 
 
 def group_rows(labels: NDArray[Any], qid: Any, group: Any, mask: Any) -> Groups:

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ndcg_ml._core import numpy_kernel
-from ndcg_ml._core.checks import KSpec, cutoffs, optional_whole_number
 from ndcg_ml._core.kernel_and_threads import CompiledQueries, choose_kernel, compiled_rank, thread_count
 from ndcg_ml._core.labels_gains_discounts import Coded, CreditedOnce, credit_repeats, discounts, grade, refuse_repeats
 from ndcg_ml._core.layout import as_float32
 from ndcg_ml._core.mean_and_empty_queries import Totals
 from ndcg_ml._core.queries import Queries, Scored
+from ndcg_ml._plain.checks import KSpec, cutoffs, optional_whole_number
 from ndcg_ml.flavor import Flavor, as_flavor
 
 

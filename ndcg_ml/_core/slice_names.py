@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ndcg_ml._core.arrays import ids_as_array, is_missing
 from ndcg_ml._core.frames import align_by_id, match_index, refuse_index, refuse_lazy
 from ndcg_ml._core.layout import as_objects, keys_of
-from ndcg_ml._core.printable import brief
 from ndcg_ml._core.queries import Queries
+from ndcg_ml._plain.messages import brief
 
 
 def slice_names(by: Any, queries: Queries) -> dict[str, list[Any]]:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ndcg_ml._core.checks import EXACT_INTEGERS
 from ndcg_ml._core.column_names import kind
 from ndcg_ml._core.json_values import json_repr
 from ndcg_ml._core.layout import FloatArray
 from ndcg_ml._files.opening import ROUNDED, DataFileError, as_number, is_rounded
+from ndcg_ml._plain.checks import EXACT_INTEGERS
 
 NUMBERS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "label": (np.isinf, "finite, or empty for an unjudged document"),

@@ -14,10 +14,10 @@ import numpy as np
 from ndcg_ml._core.column_names import Wanted, usual_columns
 from ndcg_ml._core.json_values import json_repr, unique_keys
 from ndcg_ml._core.layout import IntArray
-from ndcg_ml._core.printable import brief, brief_text
 from ndcg_ml._files.cells import read_column
 from ndcg_ml._files.opening import AnyPath, ColumnError, DataFileError, blocks, decode_utf8, whole_text
 from ndcg_ml._files.trec import Documents, Lines, as_lines, as_ranges, place_in
+from ndcg_ml._plain.messages import brief, brief_text
 
 Batch = tuple[IntArray, Sequence[dict[str, Any]]]
 """Numbers of objects, and the objects."""

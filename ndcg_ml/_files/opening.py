@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import IO, Any, TypeAlias
 
-from ndcg_ml._core.checks import EXACT_INTEGERS
-from ndcg_ml._core.printable import brief, brief_text
+from ndcg_ml._plain.checks import EXACT_INTEGERS
+from ndcg_ml._plain.messages import brief, brief_text
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 

@@ -13,18 +13,18 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core import checks
 from ndcg_ml._core.arrays import are_ranks, ids_as_array, is_missing, plain_array, real_array, score_array
-from ndcg_ml._core.checks import warn_caller
 from ndcg_ml._core.column_names import ColumnNames, Wanted, column_names, documents_of
 from ndcg_ml._core.frames import Frame, is_frame, refuse_lazy, select_columns
 from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray, ranges
 from ndcg_ml._core.per_query import PerQuery
-from ndcg_ml._core.printable import brief, brief_text
 from ndcg_ml._core.query_groups import group_by_ids
 from ndcg_ml._files.byte_ids import Growing, Names
 from ndcg_ml._files.opening import DataFileError, numbered
 from ndcg_ml._files.tables import open_documents
+from ndcg_ml._plain import checks
+from ndcg_ml._plain.checks import warn_caller
+from ndcg_ml._plain.messages import brief, brief_text
 from ndcg_ml.flavor import Flavor
 
 Which: TypeAlias = Literal["qrels", "run", "both"]

@@ -17,17 +17,17 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.checks import cutoffs
 from ndcg_ml._core.json_values import plain, unique_keys
 from ndcg_ml._core.layout import as_objects
 from ndcg_ml._core.mean_and_empty_queries import Totals
 from ndcg_ml._core.per_query import PerQuery
-from ndcg_ml._core.printable import brief, brief_text
 from ndcg_ml._core.queries import Scored
 from ndcg_ml._core.scores import MODIFIED, is_modified
 from ndcg_ml._files.byte_ids import Names, digests
 from ndcg_ml._files.opening import AnyPath, DataFileError, open_with_head, whole_text, write_atomically
 from ndcg_ml._files.read_run import id_array
+from ndcg_ml._plain.checks import cutoffs
+from ndcg_ml._plain.messages import brief, brief_text
 from ndcg_ml._statistics.verdict import as_margin
 from ndcg_ml.flavor import Flavor
 

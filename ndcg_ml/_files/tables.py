@@ -18,11 +18,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ndcg_ml._core.column_names import Wanted, kind, usual_columns
-from ndcg_ml._core.printable import brief, brief_text
 from ndcg_ml._files import json_files, opening, trec
 from ndcg_ml._files.cells import NUMBERS, read_column
 from ndcg_ml._files.opening import AnyPath, ColumnError, DataFileError, as_number, as_text
 from ndcg_ml._files.trec import Documents, Form, Lines
+from ndcg_ml._plain.messages import brief, brief_text
 
 Batch: TypeAlias = tuple[Sequence[int], dict[Any, Any]]
 """Numbers of rows, and their columns by meaning."""

@@ -20,12 +20,12 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.checks import EXACT_INTEGERS
 from ndcg_ml._core.layout import FloatArray, IntArray
-from ndcg_ml._core.printable import brief, brief_text
 from ndcg_ml._files import opening
 from ndcg_ml._files.byte_ids import PADDING, Names, cells
 from ndcg_ml._files.cells import read_column, usual_numbers
+from ndcg_ml._plain.checks import EXACT_INTEGERS
+from ndcg_ml._plain.messages import brief, brief_text
 
 Bytes = NDArray[np.uint8]
 

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.layout import FloatArray
-from ndcg_ml._core.printable import brief_text
-from ndcg_ml._core.suggestions import install
+from ndcg_ml._plain.flavor_text import at_cutoff
+from ndcg_ml._plain.messages import brief_text, install
 from ndcg_ml._statistics.means import SAME
 from ndcg_ml._statistics.verdict import DECIDED
 

@@ -1,7 +1,7 @@
 """Write one HTML page from the sections of a result.
 
 The page contains its styles and the drawing. It has no scripts, and its content security policy forbids loading
-anything. Text is escaped by Jinja2 in the template, and by ``_core.printable`` in tables. Pages are reproducible.
+anything. Text is escaped by Jinja2 in the template, and by ``_plain.messages`` in tables. Pages are reproducible.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain_id
 from ndcg_ml._core.layout import FloatArray
-from ndcg_ml._core.printable import brief_text, paragraph, visible
-from ndcg_ml._core.suggestions import install
-from ndcg_ml._core.table import Column, Record
 from ndcg_ml._files.opening import write_atomically
+from ndcg_ml._plain.flavor_text import at_cutoff
+from ndcg_ml._plain.messages import brief_text, install, paragraph, visible
+from ndcg_ml._plain.table import Column, Record
 from ndcg_ml._show.plot import height
 from ndcg_ml._statistics.means import SAME
 from ndcg_ml.versions import MISSING, versions

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml._core.layout import FloatArray
-from ndcg_ml._core.table import Column
+from ndcg_ml._plain.table import Column
 from ndcg_ml._statistics.distributions import beta_cdf, beta_quantile, normal_quantile, t_quantile, t_tail
 from ndcg_ml._statistics.intervals import FEWEST_FOR_TEST, aggregate_clusters, effective_queries
 from ndcg_ml._statistics.means import SAME, Interval, Means, n_equal, skewness

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ndcg_ml._core.checks import as_confidence
 from ndcg_ml._core.layout import FloatArray, IntArray
 from ndcg_ml._core.mean_and_empty_queries import Totals
-from ndcg_ml._core.printable import brief
+from ndcg_ml._plain.checks import as_confidence
+from ndcg_ml._plain.messages import brief
 from ndcg_ml._statistics.distributions import t_quantile
 from ndcg_ml._statistics.means import SAME, Interval, Means, skewness
 from ndcg_ml.flavor import Flavor

@@ -8,9 +8,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from ndcg_ml._core.checks import whole_number
 from ndcg_ml._core.layout import FloatArray
-from ndcg_ml._core.printable import percent
+from ndcg_ml._plain.checks import whole_number
+from ndcg_ml._plain.messages import percent
 
 Seed: TypeAlias = "int | np.random.Generator | None"
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ndcg_ml._core.checks import finite_number, positive_number
 from ndcg_ml._core.layout import FloatArray
+from ndcg_ml._plain.checks import finite_number, positive_number
 from ndcg_ml._statistics.distributions import normal_cdf, normal_quantile, t_quantile
 from ndcg_ml._statistics.means import SAME, Means, n_equal
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from ndcg_ml._core.checks import positive_number
+from ndcg_ml._plain.checks import positive_number
 from ndcg_ml._statistics.intervals import FEWEST_FOR_TEST
 from ndcg_ml._statistics.means import SAME
 

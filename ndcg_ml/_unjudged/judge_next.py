@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.checks import whole_number
 from ndcg_ml._core.json_values import plain_id
 from ndcg_ml._core.layout import FloatArray, IntArray, keys_of
 from ndcg_ml._core.queries import Scored
-from ndcg_ml._core.table import Column, Record
 from ndcg_ml._files.opening import write_atomically
+from ndcg_ml._plain.checks import whole_number
+from ndcg_ml._plain.table import Column, Record
 from ndcg_ml._unjudged.completions import lowest_totals
 from ndcg_ml._unjudged.ranges import (
     ModifiedError,

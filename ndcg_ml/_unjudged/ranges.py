@@ -14,9 +14,9 @@ from ndcg_ml._core.labels_gains_discounts import discounts, gain, grade
 from ndcg_ml._core.layout import BoolArray, FloatArray, IntArray
 from ndcg_ml._core.mean_and_empty_queries import Totals
 from ndcg_ml._core.numpy_kernel import order_ties
-from ndcg_ml._core.printable import brief
 from ndcg_ml._core.queries import Queries, Scored
 from ndcg_ml._core.scores import MODIFIED, is_modified
+from ndcg_ml._plain.messages import brief
 from ndcg_ml._unjudged.completions import Problem, maximise_ratio, prefix_sums, sum_by_query
 from ndcg_ml.flavor import Flavor
 

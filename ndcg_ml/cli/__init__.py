@@ -13,8 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ndcg_ml import __version__
-from ndcg_ml._core.printable import visible
-from ndcg_ml._core.suggestions import did_you_mean, install, nearest
+from ndcg_ml._plain.messages import did_you_mean, install, nearest, visible
 
 if TYPE_CHECKING:
     import click

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from ndcg_ml._core.checks import OneK
 from ndcg_ml._matched_systems import Unjudged
+from ndcg_ml._plain.checks import OneK
 from ndcg_ml.arrays import evaluate
 from ndcg_ml.cli import inputs
 from ndcg_ml.comparisons import compare as compared

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from ndcg_ml._core.flavor_text import at_cutoff
-from ndcg_ml._core.table import Column, Record
+from ndcg_ml._plain.flavor_text import at_cutoff
+from ndcg_ml._plain.table import Column, Record
 from ndcg_ml.cli import inputs
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.results.evaluation import Evaluation

@@ -15,10 +15,10 @@ from typing import Any
 
 import click
 
-from ndcg_ml._core.checks import OneK
-from ndcg_ml._core.divergences import declared
-from ndcg_ml._core.table import Column, Record
+from ndcg_ml._plain.checks import OneK
+from ndcg_ml._plain.table import Column, Record
 from ndcg_ml.cli.inputs import JSON, Inputs, cut_off_option, data_options, flavor_text, refusals, show
+from ndcg_ml.divergences import declared
 from ndcg_ml.explain import explain_difference
 from ndcg_ml.flavor import PRESETS, Flavor
 from ndcg_ml.identification import identify as find

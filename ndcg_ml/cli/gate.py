@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import click
 
-from ndcg_ml._core.printable import brief
 from ndcg_ml._files.opening import write_atomically
+from ndcg_ml._plain.messages import brief
 from ndcg_ml.cli import inputs
 from ndcg_ml.gating import BASE, GateError, OnChange
 from ndcg_ml.gating import gate as compared

@@ -19,14 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml import _show
-from ndcg_ml._core.checks import KSpec, OneK
 from ndcg_ml._core.column_names import Wanted
-from ndcg_ml._core.printable import brief, visible
 from ndcg_ml._core.queries import Queries
 from ndcg_ml._core.slice_names import slice_names
-from ndcg_ml._core.suggestions import install
 from ndcg_ml._files.opening import ColumnError, decode_id, numbered, wrong_line
 from ndcg_ml._files.tables import table_columns
+from ndcg_ml._plain.checks import KSpec, OneK
+from ndcg_ml._plain.messages import brief, install, visible
 from ndcg_ml.arrays import evaluate
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.readers import read_judgements, read_letor, score_columns

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from ndcg_ml._core.checks import OneK
-from ndcg_ml._core.printable import brief
 from ndcg_ml._files.opening import DataFileError, write_atomically
+from ndcg_ml._plain.checks import OneK
+from ndcg_ml._plain.messages import brief
 from ndcg_ml.cli import inputs
 from ndcg_ml.comparisons import compare
 from ndcg_ml.flavor import Flavor

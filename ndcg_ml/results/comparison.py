@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 from numpy.typing import NDArray
 
 from ndcg_ml import _show
-from ndcg_ml._core.checks import one_of, whole_number
-from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.json_values import plain
 from ndcg_ml._core.layout import FloatArray
-from ndcg_ml._core.printable import block, paragraph, percent, visible, wrapped
-from ndcg_ml._core.table import Column, Record
+from ndcg_ml._plain.checks import one_of, whole_number
+from ndcg_ml._plain.flavor_text import at_cutoff
+from ndcg_ml._plain.messages import block, paragraph, percent, visible, wrapped
+from ndcg_ml._plain.table import Column, Record
 from ndcg_ml._statistics.differences import DIFFERENCE, INTERVAL, P_ADJUSTED, SYSTEMS, VERDICT, Difference
 from ndcg_ml._statistics.means import Interval
 from ndcg_ml._statistics.p_values_and_sample_sizes import fewest_to_reject

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ndcg_ml import _files, _show, _statistics, _unjudged
-from ndcg_ml._core.checks import K, whole_number
-from ndcg_ml._core.flavor_text import at_cutoff, metric_key
 from ndcg_ml._core.frames import make_frame
 from ndcg_ml._core.json_values import plain, plain_ids
 from ndcg_ml._core.mean_and_empty_queries import shape_values
 from ndcg_ml._core.per_query import PerQuery
-from ndcg_ml._core.printable import block, paragraph
-from ndcg_ml._core.table import Column, Record
+from ndcg_ml._plain.checks import K, whole_number
+from ndcg_ml._plain.flavor_text import at_cutoff, metric_key
+from ndcg_ml._plain.messages import block, paragraph
+from ndcg_ml._plain.table import Column, Record
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:

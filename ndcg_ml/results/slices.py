@@ -17,8 +17,8 @@ from ndcg_ml import _show, _statistics
 from ndcg_ml._core.json_values import plain, plain_id
 from ndcg_ml._core.layout import FloatArray, IntArray
 from ndcg_ml._core.mean_and_empty_queries import Totals
-from ndcg_ml._core.printable import block, brief, visible
-from ndcg_ml._core.table import Column, Record
+from ndcg_ml._plain.messages import block, brief, visible
+from ndcg_ml._plain.table import Column, Record
 from ndcg_ml.flavor import Flavor
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """scikit-learn: model selection by query."""
 
-from ndcg_ml._core.suggestions import install as _install
+from ndcg_ml._plain.messages import install as _install
 
 try:
     import sklearn as _sklearn  # noqa: F401

@@ -13,8 +13,8 @@ from sklearn.model_selection import GroupKFold
 from ndcg_ml._core.arrays import ids_as_array, is_missing, real_array
 from ndcg_ml._core.frames import match_index, refuse_lazy
 from ndcg_ml._core.layout import Groups
-from ndcg_ml._core.printable import brief
 from ndcg_ml._core.query_groups import group_by_ids
+from ndcg_ml._plain.messages import brief
 
 # -- the query of each row, from an argument or a column of X, and the weight of each query ---------------------------
 

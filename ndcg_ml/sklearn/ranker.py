@@ -13,10 +13,10 @@ from sklearn.utils import check_random_state, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ndcg_ml._core.arrays import real_array
-from ndcg_ml._core.checks import optional_whole_number, plain_signature, positive_number
 from ndcg_ml._core.frames import match_index
 from ndcg_ml._core.layout import FloatArray, Groups, IntArray, ranges
 from ndcg_ml._core.query_groups import group_by_ids
+from ndcg_ml._plain.checks import optional_whole_number, plain_signature, positive_number
 from ndcg_ml.arrays import ndcg_score
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.sklearn.queries_and_folds import WholeQueries, ids_of_rows, split_column, table, weight_of_queries

@@ -18,15 +18,15 @@ from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from ndcg_ml._core.arrays import ids_as_array, plain_array
-from ndcg_ml._core.checks import KSpec, cutoffs, plain_signature, refuse_docid, refuse_nan, true_or_false
-from ndcg_ml._core.flavor_text import log_name, metric_key
 from ndcg_ml._core.frames import Axes, match_index
 from ndcg_ml._core.kernel_and_threads import Cache
 from ndcg_ml._core.mean_and_empty_queries import EmptyQueryError
-from ndcg_ml._core.printable import brief
 from ndcg_ml._core.queries import Queries
 from ndcg_ml._core.query_groups import group_by_ids
 from ndcg_ml._core.scores import Ranking
+from ndcg_ml._plain.checks import KSpec, cutoffs, plain_signature, refuse_docid, refuse_nan, true_or_false
+from ndcg_ml._plain.flavor_text import log_name, metric_key
+from ndcg_ml._plain.messages import brief
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.sklearn import queries_and_folds as folds
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ndcg_ml._core.checks import as_confidence, whole_number
-from ndcg_ml._core.flavor_text import at_cutoff
 from ndcg_ml._core.layout import FloatArray
-from ndcg_ml._core.printable import brief
 from ndcg_ml._core.query_groups import group_by_ids
+from ndcg_ml._plain.checks import as_confidence, whole_number
+from ndcg_ml._plain.flavor_text import at_cutoff
+from ndcg_ml._plain.messages import brief
 from ndcg_ml._statistics.distributions import t_quantile
 from ndcg_ml._statistics.intervals import FEWEST_TO_SPLIT
 from ndcg_ml._statistics.means import Interval, Seed, generator

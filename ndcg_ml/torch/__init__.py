@@ -12,7 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ndcg_ml._core.suggestions import install as _install
+from ndcg_ml._plain.messages import install as _install
 
 try:
     import torch  # noqa: F401

@@ -15,9 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ndcg_ml._core import checks
 from ndcg_ml._core.queries import Queries
 from ndcg_ml._core.scores import Ranking
+from ndcg_ml._plain import checks
 from ndcg_ml.flavor import Flavor, as_flavor
 from ndcg_ml.torch.limits import Names, is_plain_eager, once_per_graph
 

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ndcg_ml._core.checks import KSpec, OneK, cutoffs, one_of, plain_signature, refuse_docid, true_or_false
-from ndcg_ml._core.flavor_text import hash_definition, metric_key
-from ndcg_ml._core.suggestions import install
+from ndcg_ml._plain.checks import KSpec, OneK, cutoffs, one_of, plain_signature, refuse_docid, true_or_false
+from ndcg_ml._plain.flavor_text import hash_definition, metric_key
+from ndcg_ml._plain.messages import install
 from ndcg_ml.flavor import Flavor, as_arguments, as_flavor
 from ndcg_ml.torch import inputs
 from ndcg_ml.torch.kernel import evaluate, evaluate_or_refuse

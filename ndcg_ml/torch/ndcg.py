@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ndcg_ml._core.checks import K, KSpec, OneK, cutoffs, plain_signature
+from ndcg_ml._plain.checks import K, KSpec, OneK, cutoffs, plain_signature
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch import inputs
 from ndcg_ml.torch.inputs import Batch, Flat

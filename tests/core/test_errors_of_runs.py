@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ndcg_ml import Evaluation, Flavor, align, evaluate_run, evaluate_topk, with_labels
-from ndcg_ml._core.printable import brief
 from ndcg_ml._files import opening as lines_module
+from ndcg_ml._plain.messages import brief
 from ndcg_ml.flavor import as_flavor
 from ndcg_ml.readers import DataFileError, read_columns, read_letor
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from strategies import examples
 
 from ndcg_ml import Flavor, compare, evaluate, evaluate_run, explain_difference
-from ndcg_ml._core.printable import visible
-from ndcg_ml._core.table import Column, Record
+from ndcg_ml._plain.messages import visible
+from ndcg_ml._plain.table import Column, Record
 from ndcg_ml.gating import Gate, gate
 
 HOSTILE = [

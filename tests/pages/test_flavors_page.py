@@ -22,7 +22,7 @@ from preset_pages import COUNTS, HEAD, KINDS, count_row, escaped, preset_page
 from printed import blocks, run_blocks, with_table
 
 from ndcg_ml import PRESETS, Flavor, ndcg_score
-from ndcg_ml._core.flavor_text import WORDS
+from ndcg_ml._plain.flavor_text import WORDS
 from ndcg_ml.presets import MIRRORS
 from ndcg_ml.readers import read_columns
 

@@ -1,7 +1,7 @@
 """Presets reproduce all recorded values of the libraries, except for declared divergences.
 
 The libraries themselves computed the values. A test fails for a difference that is not declared in
-``ndcg_ml._core.divergences``, for a declared difference that has disappeared, and for one that no case shows.
+``ndcg_ml.divergences``, for a declared difference that has disappeared, and for one that no case shows.
 """
 
 import gzip
@@ -21,7 +21,7 @@ from divergences import declared as declared_for
 from preset_pages import COUNTS, KINDS
 
 from ndcg_ml import PRESETS, Flavor, dcg_score, evaluate
-from ndcg_ml._core.divergences import DIVERGENCES, Divergence
+from ndcg_ml.divergences import DIVERGENCES, Divergence
 from ndcg_ml.presets import MIRRORS
 
 Case = dict[str, Any]

@@ -20,7 +20,7 @@ from sklearn.metrics import dcg_score as sklearn_dcg
 from sklearn.metrics import ndcg_score as sklearn_ndcg
 
 from ndcg_ml import Flavor, dcg_score, evaluate, evaluate_run, ndcg_score
-from ndcg_ml._core.divergences import DIVERGENCES
+from ndcg_ml.divergences import DIVERGENCES
 
 KS = (1, 3, 10, None)
 

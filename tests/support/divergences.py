@@ -1,6 +1,6 @@
 """Find out whether a declared divergence covers a recorded case.
 
-The declarations are in ``ndcg_ml._core.divergences``. What only the tests need to know of each is in ``CHECKS``.
+The declarations are in ``ndcg_ml.divergences``. What only the tests need to know of each is in ``CHECKS``.
 """
 
 import math
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ndcg_ml._core.divergences import DIVERGENCES, Divergence
+from ndcg_ml.divergences import DIVERGENCES, Divergence
 
 __all__ = ["CHECKS", "Check", "Facts", "check_of", "declared", "facts"]
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from ndcg_ml._core.checks import one_of, quote, warn_of_lists_of_one
-from ndcg_ml._core.flavor_text import WORDS
+from ndcg_ml._plain.checks import one_of, quote, warn_of_lists_of_one
+from ndcg_ml._plain.flavor_text import WORDS
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch import inputs, kernel, limits
 from ndcg_ml.torch.mean import empty_queries

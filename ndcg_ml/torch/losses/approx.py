@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from ndcg_ml._core.checks import one_of, positive_number
+from ndcg_ml._plain.checks import one_of, positive_number
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.inputs import working_dtype
 from ndcg_ml.torch.kernel import discount_at

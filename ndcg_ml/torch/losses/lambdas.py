@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from ndcg_ml._core.checks import one_of, positive_number
+from ndcg_ml._plain.checks import one_of, positive_number
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.inputs import best_first
 from ndcg_ml.torch.kernel import discount_table

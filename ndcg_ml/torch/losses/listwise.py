@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, get_args
 import torch
 from torch import Tensor
 
-from ndcg_ml._core.checks import one_of
+from ndcg_ml._plain.checks import one_of
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.inputs import best_first
 from ndcg_ml.torch.limits import can_inspect

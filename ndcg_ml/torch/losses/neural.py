@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ndcg_ml._core.checks import positive_number, whole_number
+from ndcg_ml._plain.checks import positive_number, whole_number
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.kernel import discount_table
 from ndcg_ml.torch.losses._base import DirectLoss, Reduction, sum_over_ranks

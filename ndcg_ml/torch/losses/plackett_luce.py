@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ndcg_ml._core.checks import whole_number
+from ndcg_ml._plain.checks import whole_number
 from ndcg_ml.flavor import Flavor
 from ndcg_ml.torch.inputs import best_first
 from ndcg_ml.torch.kernel import discount_table

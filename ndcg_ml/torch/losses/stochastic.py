@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from ndcg_ml._core.checks import positive_number, whole_number
+from ndcg_ml._plain.checks import positive_number, whole_number
 from ndcg_ml.torch.limits import never_compile
 from ndcg_ml.torch.losses._base import check_lists, widen
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ndcg_ml._core.flavor_text import at_cutoff
-from ndcg_ml._core.printable import escape_markdown, escaped, markdown_paragraph, visible
+from ndcg_ml._plain.flavor_text import at_cutoff
+from ndcg_ml._plain.messages import escape_markdown, escaped, markdown_paragraph, visible
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,10 +10,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from ndcg_ml._core.checks import quote
-from ndcg_ml._core.divergences import declared
-from ndcg_ml._core.printable import brief
-from ndcg_ml._core.suggestions import did_you_mean, unknown_preset
+from ndcg_ml._plain.checks import quote
+from ndcg_ml._plain.messages import brief, did_you_mean, unknown_preset
+from ndcg_ml.divergences import declared
 from ndcg_ml.presets import MIRRORS
 
 if TYPE_CHECKING:

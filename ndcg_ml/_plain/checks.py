@@ -13,8 +13,7 @@ from numbers import Complex, Real
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar
 
-from ndcg_ml._core.printable import brief
-from ndcg_ml._core.suggestions import did_you_mean
+from ndcg_ml._plain.messages import brief, did_you_mean
 
 if TYPE_CHECKING:
     from ndcg_ml.flavor import Flavor

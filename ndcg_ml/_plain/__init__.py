@@ -1,0 +1,1 @@
+"""What a flavor and all messages need, in plain Python: checks of arguments, text, tables. No NumPy."""
