@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 
 from ndcg_ml import Comparison, compare_values
 from ndcg_ml._statistics.distributions import t_quantile
-from ndcg_ml._statistics.intervals import aggregate_clusters, robust_error
+from ndcg_ml._statistics.intervals import aggregate_clusters, honest_value, robust_error
 from ndcg_ml._statistics.means import Means, generator
-from ndcg_ml.sklearn.search import honest_value
 
 SAMPLES, RESAMPLES = 2000, 999
 RESULT = Path(__file__).parent / "results" / "decisions.json"

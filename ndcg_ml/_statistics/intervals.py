@@ -252,3 +252,109 @@ def intervals(
             effective_queries=None if clusters is None and worth == queries.n_queries else worth,
         )
     return found
+
+
+# -- the value of a search, corrected for the choice of its best candidate ------------------------------------------
+
+
+# Number of queries drawn at once, so that they fit in the processor's cache.
+_BLOCK = 1 << 17
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HonestValue:
+    """The value of a search, corrected for having chosen the winner on the queries that score it.
+
+    Attributes
+    ----------
+    value : float
+        Value of the chosen candidate on queries that were not used to choose it.
+    interval : Interval
+        Interval of that value over queries.
+    best_value : float
+        The mean of the chosen candidate on the queries that chose it.
+    chosen : tuple of float
+        Share of resamples that chose each candidate, in the order of the rows of ``cv_results_``; they sum to 1. Failed
+        candidates have 0.
+    n_resamples : int
+    """
+
+    value: float
+    interval: Interval
+    best_value: float
+    chosen: tuple[float, ...]
+    n_resamples: int
+
+    @property
+    def optimism(self) -> float:
+        """The bias of the winner's value on the queries that chose it."""
+        return self.best_value - self.value
+
+    def __str__(self) -> str:
+        most = max(range(len(self.chosen)), key=self.chosen.__getitem__)
+        return (
+            f"{self.interval}; {self.best_value:.6f} on the queries that chose it, {self.optimism:+.6f} of optimism; "
+            f"candidate {most} is chosen in {100 * self.chosen[most]:.0f} % of {self.n_resamples} resamples"
+        )
+
+
+def honest_value(ndcg: FloatArray, confidence: float, n_resamples: int, rng: np.random.Generator) -> HonestValue:
+    """Return the bootstrap-bias-corrected value, from the table of queries and candidates.
+
+    Parameters
+    ----------
+    ndcg : ndarray of float64, shape (n_queries, n_candidates)
+    confidence : float
+    n_resamples : int
+    rng : Generator
+
+    Notes
+    -----
+    Each resample draws n queries with replacement, chooses a candidate on them, and scores it on the queries that were
+    not drawn. The value of a query is the mean over the resamples that left it out, and the value of the search is the
+    mean over queries. I. Tsamardinos, E. Greasidou and G. Borboudakis, Bootstrapping the out-of-sample
+    predictions for efficient and accurate cross-validation, Machine Learning 107, 2018.
+
+    A resample has 63 % of the queries to choose on. If one candidate is better than many others by about the noise of
+    this choice, the resamples miss it more often than the search does, and the value is too low.
+    """
+    n, n_candidates = ndcg.shape
+    left_out, total, squares = np.zeros(n), np.zeros(n), np.zeros(n)
+    chosen = np.zeros(n_candidates)
+    block = max(1, _BLOCK // n)
+    for at in range(0, n_resamples, block):
+        # Count how often each resample of the block drew each query.
+        queries = rng.integers(0, n, (min(block, n_resamples - at), n))
+        places = np.arange(len(queries))[:, None] * n + queries
+        counts = np.bincount(places.ravel(), minlength=queries.size).reshape(queries.shape)
+        # Choose on the queries that were drawn, and score the winner on the others.
+        winners = (counts @ ndcg).argmax(axis=1)
+        outside = counts == 0
+        scored = np.where(outside, ndcg[:, winners].T, 0.0)
+        left_out += outside.sum(axis=0)
+        total += scored.sum(axis=0)
+        squares += (scored**2).sum(axis=0)
+        chosen += np.bincount(winners, minlength=n_candidates)
+    # A query that every resample drew has no value. With hundreds of resamples, there is none.
+    known = left_out > 0
+    value = float((total[known] / left_out[known]).mean())
+    # The variance over queries and resamples, which is that of a single candidate, not of the mean of several.
+    variance = float((squares[known] / left_out[known]).mean()) - value * value
+    m = int(known.sum())
+    reach = t_quantile(confidence, m - 1) * math.sqrt(max(0.0, variance) / (m - 1))
+    # The search reports the value of the winner on all queries.
+    winner = int(ndcg.mean(axis=0).argmax())
+    return HonestValue(
+        value=value,
+        interval=Interval(
+            value=value,
+            low=value - reach,
+            high=value + reach,
+            confidence=confidence,
+            method="t",
+            n_queries=m,
+        ),
+        best_value=float(ndcg[:, winner].mean()),
+        chosen=tuple((chosen / n_resamples).tolist()),
+        n_resamples=n_resamples,
+    )

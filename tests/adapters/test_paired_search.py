@@ -26,8 +26,8 @@ from sklearn.tree import DecisionTreeRegressor
 
 from ndcg_ml import Comparison, Flavor, compare, evaluate
 from ndcg_ml._statistics.distributions import t_quantile
+from ndcg_ml._statistics.intervals import honest_value
 from ndcg_ml.sklearn import ndcg_scorer, paired_search
-from ndcg_ml.sklearn.search import honest_value
 
 DEPTHS = [1, 2, 3, 4, 6]
 FLAVOR = Flavor.preset("lightgbm", k=5)
