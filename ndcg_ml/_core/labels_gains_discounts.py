@@ -115,7 +115,7 @@ def _read(grades: NDArray[Any]) -> Codes | None:
 _LARGEST = 2.0**500
 # Lists with at least this many rows on average are wide, and their integer grades are kept as bytes, unless they have
 # fewer rows than the second number in all.
-_WIDE, _FEW = 32, 1 << 12
+_WIDE, _FEW = 32, 1 << 15
 
 
 # -- rules for labels -------------------------------------------------------------------------------------------------
