@@ -266,14 +266,14 @@ def _compared(
     rng, first = generator(seed), sources[0]
     clusters = matching.clusters_of(sources) if cluster is None else column_by_id(cluster, "cluster", first.qid)
     table = matching.matched(sources, missing)
-    names, of_system = table.names, table.columns_of_systems()
+    names, of_system, judged = table.names, table.columns_of_systems(), matching.judged_fractions(table)
     pairs = _pairs(names, baseline)
     codes = None if clusters is None else numbered(table.select(clusters))
     columns = {} if by is None else slice_names_by_id(by, first.qid)
 
     # Average. A system with fewer judged documents is at a disadvantage; warn before any p-value is computed.
     means, runs = _system_means(table, of_system)
-    values, judged = tuple(means.mean().tolist()), matching.judged_fractions(table)
+    values = tuple(means.mean().tolist())
     if judged is not None:
         matching.check_unjudged(names, judged, values, unjudged, stacklevel=4)
 
