@@ -172,11 +172,15 @@ def _check_size(path: AnyPath, metadata: Any, chosen: Sequence[str]) -> None:
 
 def _read_column(path: AnyPath, place: Callable[[int], str], name: str, column: Any, meaning: Any) -> Any:
     """Return the numbers of a column, or its ids as text, of which equal ones share an object."""
+    type_name = str(column.type)
     if kind(meaning) in NUMBERS:
+        if "decimal" in type_name:  # a cast to float64 would round large integers
+            numbers = [x if x is None else int(x) if x == int(x) else float(x) for x in column.to_pylist()]
+            return read_column(place, name, numbers, meaning)
         try:
-            values = column if "string" in str(column.type) else column.cast("float64")
+            values = column if "string" in type_name or "binary" in type_name else column.cast("float64")
         except (ValueError, NotImplementedError) as error:
-            why = f"numbers, integers up to 2^53; got {column.type}: {brief_text(str(error))}"
+            why = f"numbers, integers up to 2^53; got {type_name}: {brief_text(str(error))}"
             raise DataFileError(f"{path}: column {name} must hold {why}.") from error
     elif hasattr(column, "dictionary"):
         names = np.array([*column.dictionary.cast("string").to_pylist(), None], dtype=object)
@@ -185,7 +189,7 @@ def _read_column(path: AnyPath, place: Callable[[int], str], name: str, column: 
         names[used] = read_column(lambda at: place(int(first[at])), name, names[used].tolist(), meaning)
         return names[codes].tolist()
     else:
-        values = column if str(column.type) in _FLOATS else column.cast("string")
+        values = column if type_name in _FLOATS else column.cast("string")
     return read_column(place, name, values.to_numpy(zero_copy_only=False).tolist(), meaning)
 
 

@@ -102,6 +102,8 @@ def rows(**columns):
         (rows(qid=["a", "a\nb"]), "row 2: qid must be an id: .* without a line end"),
         (rows(qid=[1.0, 2.0]), "row 1: qid must be an id: a string or an integer, .*; got 1.0"),
         (rows(label=["1", "2"]), "row 1: label must be a number; got '1'"),
+        (rows(label=[b"1", b"2"]), "row 1: label must be a number; got b'1'"),
+        (rows(label=[None, Decimal(2**53 + 1)]), r"row 2: label: an integer must be at most 2\^53"),
         (rows(label=["Bad", "Good"]), "row 1: label must be a number; got 'Bad'. Map words to numbers"),
         (rows(label=pa.array([1, 2], "date32")), r"column label must hold numbers, .*; got date32\[day\]: Unsupported"),
         (rows(score=pa.nulls(2)), "row 1: score must be a number, and not NaN"),
