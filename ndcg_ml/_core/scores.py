@@ -166,13 +166,13 @@ class Ranking:
         return dcg, ideal
 
 
-MODIFIED = (
-    "the labels and scores must be those that were evaluated; the arrays were modified since. Evaluate them again, or "
-    "pass copies."
-)
+MODIFIED = "evaluated arrays must not change; labels or scores were modified since. Evaluate again, or pass copies."
 
 
 def is_modified(scored: Scored, totals: Totals, flavor: Flavor) -> bool:
     """Return whether the caller has changed the arrays of an evaluation, so that they have other totals."""
-    now = Ranking(flavor, totals.ks, scored.queries).totals(scored.scores.reshape(scored.queries.labels.shape))
+    try:
+        now = Ranking(flavor, totals.ks, scored.queries).totals(scored.scores.reshape(scored.queries.labels.shape))
+    except ValueError:  # the flavor refuses the numbers that are there now
+        return True
     return not all(map(np.array_equal, (now.dcg, now.ideal), (totals.dcg, totals.ideal)))

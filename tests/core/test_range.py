@@ -262,7 +262,7 @@ def test_a_pickled_evaluation_leaves_its_documents_out_and_says_so() -> None:
         assert copy.deepcopy(held).range().low == held.range().low
 
 
-@pytest.mark.parametrize("changed", ["labels", "scores"])
+@pytest.mark.parametrize("changed", ["labels", "scores", "scores, to nan"])
 def test_arrays_that_were_changed_since_are_refused(changed: str, tmp_path: Path) -> None:
     y_true, y_score = np.array([[2.0, math.nan, 1.0]] * 2), np.array([[3.0, 2.0, 1.0]] * 2)
     result = evaluate(y_true, y_score, flavor=Flavor(unjudged="zero"))
@@ -271,7 +271,7 @@ def test_arrays_that_were_changed_since_are_refused(changed: str, tmp_path: Path
     if changed == "labels":
         y_true[0, 0] = 1.0
     else:
-        y_score[0, 0] = 0.0
+        y_score[0, 0] = math.nan if "nan" in changed else 0.0
     for call in (result.range, both.range, lambda: result.save(tmp_path / "base.json")):
         with pytest.raises(ValueError, match="modified since"):
             call()
