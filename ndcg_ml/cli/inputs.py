@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 import numpy as np
@@ -23,12 +23,13 @@ from ndcg_ml._core.column_names import Wanted
 from ndcg_ml._core.queries import Queries
 from ndcg_ml._core.slice_names import slice_names
 from ndcg_ml._files.opening import ColumnError, decode_id, numbered, wrong_line
+from ndcg_ml._files.read_run import Ids, read_rows
 from ndcg_ml._files.tables import table_columns
 from ndcg_ml._plain.checks import KSpec, OneK
 from ndcg_ml._plain.messages import brief, install, visible
 from ndcg_ml.arrays import evaluate
 from ndcg_ml.flavor import Flavor, as_flavor
-from ndcg_ml.readers import read_judgements, read_letor, score_columns
+from ndcg_ml.readers import read_letor, score_columns
 from ndcg_ml.results.evaluation import Evaluation
 from ndcg_ml.runs import Exclude, Which, align, evaluate_run
 
@@ -285,13 +286,16 @@ class Inputs:
 
     def _excluded(self) -> Exclude | None:
         """Return the value of ``--exclude`` in the form of ``evaluate_run``."""
-        if self.exclude is None:
-            return None
-        if self.exclude == "identical":
-            return "identical"
+        if self.exclude is None or self.exclude == "identical":
+            return cast("Exclude | None", self.exclude)
+        names = {meaning: name for meaning, name in (self.names() or {}).items() if meaning != "label"}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # these pairs need no grades
-            return read_judgements(self.exclude, {})
+            rows = read_rows("qrels", self.exclude, ids := Ids(), names)
+        documents: dict[str, list[Any]] = {}
+        for row, topic in enumerate(ids.topics.names(rows.topic).tolist()):
+            documents.setdefault(topic, []).append(ids.kind.decode(ids.documents[row]))
+        return documents
 
     def slice_names(self, by: Sequence[str], ids: NDArray[Any]) -> dict[str, list[Any]]:
         """Return the slice name of each query, for each column of ``--table`` or file that ``--by`` names."""

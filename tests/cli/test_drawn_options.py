@@ -44,7 +44,7 @@ def _written(files):
     columns |= {name: [of[query] for query in QID] for name, of in (("kind", KIND), ("user", USER))}
     tables = {
         "labels": [(grade, f"qid:{query}") for grade, query in zip(GRADES, QID, strict=True)],
-        "excluded": [(), *((query, name) for query, names in EXCLUDED.items() for name in names)],
+        "excluded": [(), *((query, name) for query, names in EXCLUDED.items() for name in names * 2)],
         "kind.txt": KIND.items(),
         "user.txt": USER.items(),
         **{f"{name}.scores": zip(scores, strict=True) for name, scores in SCORES.items()},

@@ -262,7 +262,7 @@ def test_changes_are_refused_or_left_out(change, words, left):
 
 def test_other_exclusions_are_refused_by_name():
     Path("one").write_text("".join(f"q{i} d1\n" for i in range(N)))
-    Path("other").write_text("".join(f"q{i} d1\n" for i in range(1, N)) + "q0 d2\n")
+    Path("other").write_text("".join(f"q{i} 0 d1 nan\n" for i in range(1, N)) + "q0 0 d2 1\n")
     assert invoke("eval --qrels qrels.json --run old.json -k 10 --exclude one --save base.json").exit_code == 0
     assert invoke("gate base.json --run old.json --margin .01 --exclude one").exit_code == 0
     result = invoke("gate base.json --run old.json --margin .01 --exclude other")
