@@ -99,7 +99,7 @@ class Names:
         self.cut(text, np.cumsum(sizes) - sizes, sizes)
 
     def extend_lines(self, ids: bytes, n: int) -> bool:
-        """Append `n` ids with a newline between each two. Append none, and return False, if one is empty or has one."""
+        """Append `n` ids with newlines between; or none, and return False, if one is empty or holds a newline."""
         text = np.frombuffer(b"".join([ids, b"\n", PADDING]), dtype=np.uint8)
         ends = np.flatnonzero(text == ord("\n"))
         starts = np.append(0, ends[:-1] + 1)

@@ -35,18 +35,18 @@ class Totals:
     dcg: Tensor
     ideal: Tensor
     empty: Tensor
-    of_data: Tensor
+    data_faults: Tensor
     """The first fault in the data of each entry: see ``add_fault``."""
 
     def faults(self, flavor: Flavor) -> Tensor:
         """Return the first fault of each entry. Under ``empty="raise"``, it is one to be empty at some cut-off."""
         if flavor.empty == "raise":
-            return add_fault(self.of_data, "empty", self.empty.any(-1) & self.filled)
-        return self.of_data
+            return add_fault(self.data_faults, "empty", self.empty.any(-1) & self.filled)
+        return self.data_faults
 
     def ndcg(self, flavor: Flavor) -> Tensor:
         """Return NDCG of each entry; nan if it is not a query, invalid, or empty without a value."""
-        invalid = (self.of_data < len(FAULTS)) | ~self.filled
+        invalid = (self.data_faults < len(FAULTS)) | ~self.filled
         return self._unchecked_ndcg(flavor).masked_fill(invalid.unsqueeze(-1), math.nan)
 
     def _unchecked_ndcg(self, flavor: Flavor) -> Tensor:
