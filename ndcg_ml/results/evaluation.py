@@ -628,10 +628,7 @@ class Evaluation(Generic[V]):
 
 
 def evaluation_from_totals(
-    totals: Totals,
-    flavor: Flavor,
-    several: bool,
-    counts: Mapping[str, NDArray[np.int64]],
+    totals: Totals, flavor: Flavor, several: bool, counts: Mapping[str, NDArray[np.int64]]
 ) -> Evaluation[Any]:
     """Return the evaluation of these totals; with `several`, its values are dicts by cut-off.
 
