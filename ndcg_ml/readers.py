@@ -25,6 +25,7 @@ from ndcg_ml._files.opening import (
     DataFileError,
     as_text,
     decode_id,
+    is_empty,
     numbered,
     wrong_line,
 )
@@ -280,7 +281,7 @@ def with_labels(
 
 def read_filled(path: AnyPath) -> Judgements:
     """Return the labels that were filled in a file of ``ToJudge.to_jsonl``, which may be empty."""
-    return read_judgements(path, {}) if os.path.getsize(path) else {}
+    return {} if is_empty(path) else read_judgements(path, {})
 
 
 def _as_written(one_id: str | int, as_text: bool) -> str | int:

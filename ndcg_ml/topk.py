@@ -209,6 +209,8 @@ def _as_integers(value: Any, name: str) -> NDArray[np.integer[Any]]:
         raise TypeError(
             f"{name} must hold integers, numbers from 0; got dtype {ids.dtype}. {fix}Use evaluate_run for other ids."
         )
+    if ids.dtype == np.uint64 and ids.size and ids.max() >= _MOST_ITEMS:  # it might become -1, which pads
+        raise ValueError(f"{name} must be below 2^40; got {ids.max()}. Number the items 0, 1, 2, ...")
     return ids
 
 

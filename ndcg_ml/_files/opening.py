@@ -51,6 +51,11 @@ def unpacked_limit(default: int = _MOST_BYTES) -> int:
     return int(text) if text else default
 
 
+def is_empty(path: AnyPath) -> bool:
+    """Whether this is a file without a byte. The size of a pipe is 0, too, and says nothing."""
+    return os.path.isfile(path) and not os.path.getsize(path)
+
+
 def too_large(path: AnyPath, limit: int) -> DataFileError:
     """Return the error for a file that unpacks to more than `limit` bytes."""
     return DataFileError(

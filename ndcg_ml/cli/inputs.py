@@ -22,7 +22,7 @@ from ndcg_ml import _show
 from ndcg_ml._core.column_names import Wanted
 from ndcg_ml._core.queries import Queries
 from ndcg_ml._core.slice_names import slice_names
-from ndcg_ml._files.opening import ColumnError, decode_id, numbered, wrong_line
+from ndcg_ml._files.opening import ColumnError, DataFileError, decode_id, is_empty, numbered, wrong_line
 from ndcg_ml._files.read_run import Ids, read_rows
 from ndcg_ml._files.tables import table_columns
 from ndcg_ml._plain.checks import KSpec, OneK
@@ -288,10 +288,16 @@ class Inputs:
         """Return the value of ``--exclude`` in the form of ``evaluate_run``."""
         if self.exclude is None or self.exclude == "identical":
             return cast("Exclude | None", self.exclude)
+        if is_empty(self.exclude):
+            return {}
         names = {meaning: name for meaning, name in (self.names() or {}).items() if meaning != "label"}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # these pairs need no grades
-            rows = read_rows("qrels", self.exclude, ids := Ids(), names)
+            try:
+                rows = read_rows("qrels", self.exclude, ids := Ids(), names)
+            except ValueError as error:
+                fix = "--exclude takes lines of a topic and a document, or any format of --qrels."
+                raise DataFileError(f"{error} {fix}") from error
         documents: dict[str, list[Any]] = {}
         for row, topic in enumerate(ids.topics.names(rows.topic).tolist()):
             documents.setdefault(topic, []).append(ids.kind.decode(ids.documents[row]))

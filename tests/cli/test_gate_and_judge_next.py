@@ -265,6 +265,8 @@ def test_other_exclusions_are_refused_by_name():
     Path("other").write_text("".join(f"q{i} 0 d1 nan\n" for i in range(1, N)) + "q0 0 d2 1\n")
     assert invoke("eval --qrels qrels.json --run old.json -k 10 --exclude one --save base.json").exit_code == 0
     assert invoke("gate base.json --run old.json --margin .01 --exclude one").exit_code == 0
+    Path("none").write_text("")
+    assert invoke("eval --qrels qrels.json --run old.json --exclude none").exit_code == 0
     result = invoke("gate base.json --run old.json --margin .01 --exclude other")
     assert result.exit_code == 1
     assert "queries whose exclusions changed: 'q0' (1)" in result.stderr
